@@ -1,0 +1,57 @@
+"""What can go wrong, and the one sentence that says so.
+
+    SuperarmError
+    ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
+    ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
+    ├── ModelFileError    (ValueError)       a model file that is truncated, foreign or of a newer version
+    ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
+    └── MissingExtra      (ImportError)      an optional part is not installed
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "FeedbackError",
+    "InvalidInput",
+    "MissingExtra",
+    "ModelFileError",
+    "SuperarmError",
+    "WeightsOverflow",
+    "must",
+]
+
+
+class SuperarmError(Exception):
+    """The root of all errors that superarm raises on purpose."""
+
+
+class InvalidInput(SuperarmError, ValueError):
+    """A parameter, row, label or file content is not what it must be."""
+
+
+class FeedbackError(SuperarmError, ValueError):
+    """An answer that cannot be taken."""
+
+
+class ModelFileError(SuperarmError, ValueError):
+    """A model file that cannot be read."""
+
+
+class WeightsOverflow(SuperarmError, ArithmeticError):
+    """An update was refused; the learner is as it was before it."""
+
+
+class MissingExtra(SuperarmError, ImportError):
+    """An optional part is not installed; the message has the command that installs it."""
+
+
+def must(parameter: str, of: str, be: str, got: object) -> str:
+    """The message template: which parameter, of what, must be what, got what.
+
+    >>> must("gamma", "MCDBF", "in (0, 1]", 1.5)
+    'gamma of MCDBF must be in (0, 1], got 1.5'
+    """
+    shown = repr(got)
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    return f"{parameter} of {of} must be {be}, got {shown}"

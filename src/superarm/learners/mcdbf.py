@@ -1,0 +1,204 @@
+"""MC-DBF: multiclass classification using dilute bandit feedback (Batra & Manwani 2021).
+
+    S ~ Z(. | Y^, gamma),   f = 1[y in S],   W_r += x (e^_r - 1[r in Y^] / m)
+
+e^ is an unbiased estimate of the indicator of y from the one bit f (see sets.py): "ordered" is the
+paper's, f 1[r in S] / (Z tau1) - tau2. With m = 1 this is Banditron.
+
+With ``gate``, the step is an unbiased subgradient of the hinge loss L_avg with a margin M, which
+the paper's own step is not (it drops the hinge):
+
+    W += sum_r e^_r 1[M - s_r + mean_{Y^} s > 0] (e_r - 1_{Y^} / m) x
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from superarm.learners.base import Learner
+from superarm.learners.loop import compile_loop, draw_set
+from superarm.numerics import add_outer, centre, contains, kernel, weights
+from superarm.sets import RHO_GRID, Design, design, rho_index
+
+ESTIMATES = ("ordered", "set", "minimum-variance")
+CENTRE_EVERY = 65536
+
+
+class State(NamedTuple):
+    W: np.ndarray[Any, Any]
+    bias: float
+    ordered: bool
+    gate: bool
+    margin: float
+    learn_rho: bool
+    rho: np.ndarray[Any, Any]  # hit rate over rounds that showed the top set itself, their number
+    updates: np.ndarray[Any, Any]
+    touched: np.ndarray[Any, Any]  # scratch
+    c: np.ndarray[Any, Any]  # scratch
+
+
+@kernel
+def choose(
+    state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
+) -> None:
+    draw_set(state, design, s, eligible, seed, round_, drawn, top, odds)
+    odds[2] = rho_index(state.rho[0]) if design.estimates.shape[0] > 1 else 0
+
+
+@kernel
+def learn(
+    state: Any,
+    design: Any,
+    x: Any,
+    s: Any,
+    eligible: Any,
+    drawn: Any,
+    top: Any,
+    odds: Any,
+    hit: bool,
+    label: int,
+) -> bool:
+    m = top.shape[0]
+    if label < 0 and design.n == m:  # everything was shown: the bit says nothing
+        return True
+    shared = 0  # |S n Y^|
+    for i in range(m):
+        shared += contains(top, drawn[i])
+    # e^ on S n Y^, S - Y^, Y^ - S, and the rest
+    both, only_drawn, only_top, rest = 0.0, 0.0, 0.0, 0.0
+    if label < 0:
+        e = design.estimates[int(odds[2]), shared, int(hit)]
+        both, only_drawn, only_top, rest = e[0], e[1], e[2], e[3]
+        if state.ordered and hit:
+            weight = np.exp(-odds[0] - design.log_tau1)
+            both += weight
+            only_drawn += weight
+    touched, c = state.touched, state.c
+    if not state.gate and design.n == c.shape[0]:
+        # a vector added to every row changes no ranking: "rest" is subtracted everywhere
+        n = 0
+        for i in range(m):
+            touched[n] = top[i]
+            c[n] = (both if contains(drawn, top[i]) else only_top) - rest - 1.0 / m
+            n += 1
+        for i in range(m):
+            if not contains(top, drawn[i]):
+                touched[n] = drawn[i]
+                c[n] = only_drawn - rest
+                n += 1
+        if label >= 0:
+            touched[n] = label
+            c[n] = 1.0
+            n += 1
+    else:
+        n = eligible.shape[0]
+        mean_top = 0.0
+        for i in range(m):
+            mean_top += s[0, top[i]] / m
+        for i in range(n):
+            touched[i] = eligible[i]
+            c[i] = rest
+        for i in range(m):
+            c[_find(eligible, top[i])] = both if contains(drawn, top[i]) else only_top
+            if not contains(top, drawn[i]):
+                c[_find(eligible, drawn[i])] = only_drawn
+        if label >= 0:
+            c[_find(eligible, label)] = 1.0
+        total = 1.0
+        if state.gate:
+            total = 0.0
+            for i in range(n):
+                if state.margin - s[0, touched[i]] + mean_top > 0.0:
+                    total += c[i]
+                else:
+                    c[i] = 0.0
+        for i in range(m):
+            c[_find(eligible, top[i])] -= total / m
+    if not add_outer(state.W, touched, c, n, x, state.bias):
+        return False
+    state.updates[0] += 1
+    if rest != 0.0 and state.updates[0] % CENTRE_EVERY == 0:
+        centre(state.W, x)
+    if state.learn_rho and label < 0 and shared == m:
+        state.rho[1] += 1.0
+        state.rho[0] += (int(hit) - state.rho[0]) * max(1.0 / state.rho[1], 0.001)
+    return True
+
+
+@kernel
+def _find(values: Any, value: int) -> int:
+    """The place of ``value`` in increasing ``values``."""
+    low, high = 0, values.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+class MCDBF(Learner):
+    """MC-DBF, the paper's algorithm for one bit about a set.
+
+    Args:
+        gamma: the share of exploration, in (0, 1].
+        estimate: ``"ordered"`` (the paper), ``"set"`` or ``"minimum-variance"``.
+        gate: update only where the hinge loss with ``margin`` is positive.
+        margin: the margin M of the gate.
+        rho: P(y in top set) for the minimum-variance estimate; ``None`` learns it from the stream.
+
+    >>> import superarm as sa
+    >>> learner = sa.MCDBF(n_labels=5, n_features=3, set_size=2, gamma=0.2, seed=1)
+    >>> decision = learner.decide([1.0, 0.0, 0.5])
+    >>> decision.labels, round(decision.propensity, 4)
+    ([0, 1], 0.7129)
+    >>> learner.update(decision, hit=True)
+    """
+
+    name = "mc-dbf"
+    loop = compile_loop(name, learn, choose=choose)
+    feedback = ("hit", "label")
+
+    def __init__(
+        self,
+        *,
+        gamma: float = 0.1,
+        estimate: str = "ordered",
+        gate: bool = False,
+        margin: float = 1.0,
+        rho: float | None = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
+        self.estimate = self._choice("estimate", estimate, ESTIMATES)
+        self.gate = bool(gate)
+        self.margin = self._number("margin", margin, 0.0)
+        if rho is not None and not RHO_GRID[0] <= rho <= RHO_GRID[-1]:
+            raise self._invalid("rho", f"None or in [{RHO_GRID[0]:.3f}, {RHO_GRID[-1]:.3f}]", rho)
+        self.rho = rho
+
+    def _new_design(self, n: int, m: int) -> Design:
+        return design(n, m, self.gamma, self.estimate)
+
+    def _rho(self) -> float | None:
+        if self.estimate != "minimum-variance":
+            return None
+        return float(RHO_GRID[rho_index(self.state.rho[0])])
+
+    def _start(self, shape: tuple[int, int]) -> State:
+        return State(
+            W=weights(shape),
+            bias=self.bias,
+            ordered=self.estimate == "ordered",
+            gate=self.gate,
+            margin=self.margin,
+            learn_rho=self.rho is None,
+            rho=np.array([0.9 if self.rho is None else self.rho, 0.0]),
+            updates=np.zeros(1, np.int64),
+            touched=np.zeros(self.n_labels + 2 * self.set_size, np.int64),
+            c=np.zeros(self.n_labels, np.float64),
+        )

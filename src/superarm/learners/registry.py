@@ -1,0 +1,103 @@
+"""Learners by the names that the command line and spec files use."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from superarm.errors import InvalidInput, must
+from superarm.learners import (
+    EPABF,
+    MCDBF,
+    MCSLP,
+    PA,
+    SOBA,
+    Banditron,
+    Learner,
+    Newtron,
+    Perceptron,
+    SetLogit,
+    Softmax,
+)
+
+__all__ = ["NAMES", "make", "parse"]
+
+NAMES: dict[str, tuple[type[Learner], dict[str, Any]]] = {
+    "perceptron": (Perceptron, {}),
+    "softmax": (Softmax, {}),
+    "pa": (PA, {}),
+    "mc-slp": (MCSLP, {}),
+    "banditron": (Banditron, {}),
+    "soba": (SOBA, {"matrix": "full"}),
+    "soba-diag": (SOBA, {"matrix": "diagonal"}),
+    "newtron": (Newtron, {}),
+    "epabf": (EPABF, {}),
+    "mc-dbf": (MCDBF, {}),
+    "set-logit": (SetLogit, {}),
+}
+
+
+def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
+    """The class and parameters behind ``name:key=value,key=value`` or ``file.py:Class:key=value``.
+
+    >>> parse("mc-dbf:estimate=set,gamma=0.2")
+    (<class 'superarm.learners.mcdbf.MCDBF'>, {'estimate': 'set', 'gamma': 0.2})
+    """
+    name, _, rest = spec.partition(":")
+    if name.endswith(".py"):
+        class_name, _, rest = rest.partition(":")
+        cls, fixed = _from_file(Path(name), class_name), dict[str, Any]()
+    elif name in NAMES:
+        cls, fixed = NAMES[name]
+    else:
+        known = ", ".join(NAMES)
+        raise InvalidInput(must("learner", "superarm", f"one of {known}, or file.py:Class", name))
+    params = dict(fixed)
+    for part in rest.split(",") if rest else []:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InvalidInput(must("learner", "superarm", "name:key=value,key=value", spec))
+        params[key.strip()] = _value(value.strip())
+    return cls, params
+
+
+def make(spec: str, **common: Any) -> Learner:
+    """A learner from its spec; parameters in the spec win over ``common``."""
+    cls, params = parse(spec)
+    try:
+        return cls(**{**common, **params})
+    except TypeError as error:
+        unknown = str(error).rpartition("argument ")[2].strip("'") if "unexpected" in str(error) else ""
+        if not unknown:
+            raise
+        raise InvalidInput(f"{unknown} of {cls.__name__} is not one of its parameters") from error
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _from_file(path: Path, class_name: str) -> type[Learner]:
+    """A learner class in a user's own file."""
+    if not path.is_file():
+        raise InvalidInput(must("learner", "superarm", "an existing file.py:Class", str(path)))
+    module_name = f"superarm_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    cls = getattr(module, class_name, None)
+    if not (isinstance(cls, type) and issubclass(cls, Learner)):
+        raise InvalidInput(must("learner", str(path), "the name of a Learner class in it", class_name))
+    return cls

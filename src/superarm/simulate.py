@@ -1,0 +1,139 @@
+"""One run: learner x stream x oracle -> Trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superarm.errors import InvalidInput, must
+
+if TYPE_CHECKING:
+    import polars
+
+    from superarm.learners import Learner
+    from superarm.streams import Stream
+
+__all__ = ["Trace", "checkpoints", "simulate"]
+
+RATES = ("error_rate", "miss_rate", "shown_miss_rate")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What came of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm."""
+
+    learner: str
+    data: str
+    set_size: int
+    seed: int
+    rounds: np.ndarray[Any, Any]  # the checkpoints
+    counts: np.ndarray[Any, Any]  # errors, misses, shown misses up to each checkpoint
+    seconds: float
+
+    def _rate(self, which: int) -> float:
+        return float(self.counts[-1, which] / self.rounds[-1])
+
+    @property
+    def error_rate(self) -> float:
+        """The share of rounds whose top label was wrong."""
+        return self._rate(0)
+
+    @property
+    def miss_rate(self) -> float:
+        """The share of rounds whose top set missed the label."""
+        return self._rate(1)
+
+    @property
+    def shown_miss_rate(self) -> float:
+        """The share of rounds whose shown set missed the label."""
+        return self._rate(2)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        return {name: self._rate(i) for i, name in enumerate(RATES)}
+
+    @property
+    def rounds_per_second(self) -> float:
+        """Speed of the compiled loop, without compilation and without making the data."""
+        return float(self.rounds[-1] / self.seconds) if self.seconds else 0.0
+
+    @property
+    def curve(self) -> polars.DataFrame:
+        """A row per checkpoint: the round, and each rate up to it."""
+        import polars
+
+        rates = self.counts / self.rounds[:, None]
+        return polars.DataFrame({"round": self.rounds} | {n: rates[:, i] for i, n in enumerate(RATES)})
+
+    def window(self, start: float, stop: float) -> dict[str, float]:
+        """The rates between two shares of the run, as ``window(0.1, 0.2)``, to the nearest checkpoints."""
+        last = self.rounds[-1]
+        a, b = (int(np.argmin(np.abs(self.rounds - share * last))) for share in (start, stop))
+        before = self.counts[a] if start > 0 else np.zeros(3)
+        n = self.rounds[b] - (self.rounds[a] if start > 0 else 0)
+        return {name: float((self.counts[b] - before)[i] / n) for i, name in enumerate(RATES)}
+
+
+def checkpoints(rounds: int) -> np.ndarray[Any, Any]:
+    """About 200 round numbers up to ``rounds``, evenly spaced in logarithm, and each tenth of them.
+
+    >>> checkpoints(10).tolist()
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    >>> len(checkpoints(1_000_000))
+    193
+    """
+    logarithmic = np.geomspace(1, rounds, 200)
+    tenths = np.arange(1, 11) * rounds / 10
+    return np.unique(np.round(np.concatenate([logarithmic, tenths])).clip(1).astype(np.int64))
+
+
+def simulate(
+    learner: Learner,
+    stream: Stream,
+    rounds: int,
+    *,
+    seed: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Trace:
+    """Run a learner for ``rounds`` rounds on a stream whose labels answer it.
+
+    Args:
+        learner: it goes on from where it is.
+        stream: where rows and labels come from.
+        rounds: how many.
+        seed: for the order of the stream; the learner's own by default.
+        progress: called with the number of rounds done since the last call.
+    """
+    if rounds < 1:
+        raise InvalidInput(must("rounds", "simulate", "at least 1", rounds))
+    for size in ("n_features", "n_labels"):
+        if getattr(learner, size) != getattr(stream, size):
+            wanted = f"{getattr(stream, size)}, as {stream.name} has"
+            raise InvalidInput(must(size, learner._of, wanted, getattr(learner, size)))
+    seed = learner.seed if seed is None else seed
+    marks = checkpoints(rounds)
+    counts = np.zeros((len(marks), 3), np.int64)
+    total, seconds, done, at = np.zeros(3, np.int64), 0.0, 0, 0
+    for chunk in stream.chunks(seed):
+        if done == 0:
+            learner.run(chunk.rows, chunk.y, chunk.visit[:0])  # compile off the clock
+        start = 0
+        while start < len(chunk.visit) and at < len(marks):
+            stop = min(len(chunk.visit), start + int(marks[at]) - done)
+            began = perf_counter()
+            total = total + learner.run(chunk.rows, chunk.y, chunk.visit[start:stop])
+            seconds += perf_counter() - began
+            done += stop - start
+            if progress is not None:
+                progress(stop - start)
+            start = stop
+            if done == marks[at]:
+                counts[at] = total
+                at += 1
+        if at == len(marks):
+            break
+    return Trace(learner.name, stream.name, learner.set_size, seed, marks, counts, seconds)

@@ -1,0 +1,69 @@
+"""Model files: named arrays and a JSON header in one .npz; no pickle; replaced in one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superarm.errors import ModelFileError, must
+
+__all__ = ["read", "write", "write_atomically"]
+
+FORMAT = "superarm-model"
+VERSION = 1
+
+
+def write_atomically(path: str | PathLike[str], write: Any) -> None:
+    """Let ``write(file)`` fill a new file, make it durable, and only then put it in place."""
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write a model file; on any failure the file that was there stays as it was."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, **header})
+    blob = np.frombuffer(text.encode(), np.uint8)
+    write_atomically(path, lambda file: np.savez(file, header=blob, **arrays))
+
+
+def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and arrays of a model file."""
+    of = os.fspath(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        known = header["format"] == FORMAT
+        version = int(header["version"])
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _unreadable(of) from error
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        raise _unreadable(of) from error
+    if not known:
+        raise ModelFileError(must("format", of, repr(FORMAT), header["format"]))
+    if version > VERSION:
+        raise ModelFileError(
+            must("version", of, f"at most {VERSION} (install a newer superarm)", version)
+        )
+    return header, arrays
+
+
+def _unreadable(of: str) -> ModelFileError:
+    return ModelFileError(must("content", of, "a whole superarm model", "a foreign or truncated file"))

@@ -1,0 +1,34 @@
+"""What a stream is: an endless sequence of (row, label), the same for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from superarm.decision import Label
+from superarm.rows import Matrix
+
+__all__ = ["Chunk", "Stream"]
+
+
+class Chunk(NamedTuple):
+    """Some consecutive rounds: rows[i] with label y[i], for i in ``visit``."""
+
+    rows: Matrix
+    y: np.ndarray[Any, Any]
+    visit: np.ndarray[Any, Any]
+
+
+class Stream(Protocol):
+    """A source of rows (in kernel form, see rows.py) with label numbers 0..k-1."""
+
+    name: str
+    n_features: int
+    n_labels: int
+    labels: tuple[Label, ...] | None  # names, if it has them
+
+    def chunks(self, seed: int) -> Iterator[Chunk]:
+        """Chunks without end; a pure function of the seed."""
+        ...
