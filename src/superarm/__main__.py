@@ -1,0 +1,3 @@
+from superarm.cli import main
+
+main()
