@@ -159,13 +159,13 @@ class Decision:
                 x = np.array(x["indices"], np.int32), np.array(x["values"], np.float32)
             else:
                 x = np.array(x, np.float32)
-            odds = np.array([nan if value is None else value for value in data["odds"]])
+            odds = np.array([nan if value is None else value for value in data["odds"]], np.float64)
             sets = tuple(tuple(data[key]) for key in ("labels", "drawn", "top"))
             eligible = None if data["eligible"] is None else tuple(data["eligible"])
-            rest = [data[key] for key in ("gamma", "rho", "round", "learner")]
+            gamma, rho, round_, learner = (data[key] for key in ("gamma", "rho", "round", "learner"))
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(must("data", "Decision.from_dict", "what to_dict gave", data)) from error
-        return cls(x, sets, eligible, odds, *rest, ())
+        return cls(x, sets, eligible, odds, gamma, rho, round_, learner, ())
 
     def __repr__(self) -> str:
         return f"Decision(labels={self.labels}, propensity={self.propensity}, round={self.round})"

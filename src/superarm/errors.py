@@ -1,11 +1,11 @@
 """What can go wrong, and the one sentence that says so.
 
-    SuperarmError
-    ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
-    ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
-    ├── ModelFileError    (ValueError)       a model file that is truncated, foreign or of a newer version
-    ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
-    └── MissingExtra      (ImportError)      an optional part is not installed
+SuperarmError
+├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
+├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
+├── ModelFileError    (ValueError)       a model file that is truncated, foreign or of a newer version
+├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
+└── MissingExtra      (ImportError)      an optional part is not installed
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def overlap_probabilities(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
         log_comb(m, j) + log_comb(n - m, m - j) + table[j] if m - j <= n - m else -np.inf
         for j in range(m + 1)
     ]
-    return np.exp(np.array(logs))
+    return np.asarray(np.exp(np.array(logs)))
 
 
 class Inclusion(NamedTuple):
@@ -215,11 +215,12 @@ def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
 
     G = np.zeros((m + 1, m + 1))
     G[0, 0] = 1.0
-    for u, v in ((u, s - u) for s in range(1, m + 1) for u in range(s + 1)):
-        if v <= n - m:
-            G[u, v] = (u * G[u - 1, v] * rem(u - 1, v) / a if u else 0.0) + (
-                v * G[u, v - 1] * rem(u, v - 1) / b if v else 0.0
-            )
+    with np.errstate(over="ignore"):
+        for u, v in ((u, s - u) for s in range(1, m + 1) for u in range(s + 1)):
+            if v <= n - m:
+                from_inside = u * G[u - 1, v] * rem(u - 1, v) / a if u else 0.0
+                from_outside = v * G[u, v - 1] * rem(u, v - 1) / b if v else 0.0
+                G[u, v] = from_inside + from_outside
     return np.array([G[j, m - j] for j in range(m + 1)])
 
 
@@ -274,9 +275,7 @@ def minimum_variance(n: int, m: int, gamma: float, rho: float) -> np.ndarray[Any
     pair_in, pair_out, cross = moment(2, 0), moment(0, 2), moment(1, 1)
     gap_in, gap_out = moment(1, 0) - pair_in, moment(0, 1) - pair_out
     # summing the equations of each block leaves two unknowns: the sums over Y^ and its complement
-    block = np.array(
-        [[gap_in + m * pair_in, m * cross], [rest * cross, gap_out + rest * pair_out]]
-    )
+    block = np.array([[gap_in + m * pair_in, m * cross], [rest * cross, gap_out + rest * pair_out]])
     for j, s in zip(js, sigma, strict=True):
         for f, value in ((1, 1.0 / s), (0, 1.0 / (1.0 - s))):
             in_s, out_s = (value, 0.0) if f else (0.0, value)
@@ -304,5 +303,3 @@ def rho_index(rho: float) -> int:
     """The place of ``rho`` on `RHO_GRID` (evenly spaced in logits), the nearest one."""
     logit = np.log(max(rho, 1e-9) / max(1.0 - rho, 1e-9))
     return int(min(max(np.round((logit + 3.0) * 4.0), 0.0), 32.0))
-
-

@@ -59,9 +59,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     if not known:
         raise ModelFileError(must("format", of, repr(FORMAT), header["format"]))
     if version > VERSION:
-        raise ModelFileError(
-            must("version", of, f"at most {VERSION} (install a newer superarm)", version)
-        )
+        raise ModelFileError(must("version", of, f"at most {VERSION} (install a newer superarm)", version))
     return header, arrays
 
 

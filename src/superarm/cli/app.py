@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from superarm.cli import simulate as _simulate
+from superarm.cli.bench import bench
+from superarm.cli.demo import demo
+from superarm.cli.simulate import simulate
+from superarm.cli.theory import theory
 
 app = typer.Typer(
     name="superarm",
@@ -14,7 +17,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("simulate")(_simulate.simulate)
+for command in (demo, simulate, theory, bench):
+    app.command()(command)
 
 
 @app.callback()

@@ -9,21 +9,22 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-__all__ = ["console", "progress_bar", "table"]
+__all__ = ["note", "progress_bar", "table"]
 
 
-def console() -> Console:
-    return Console()
+def note(text: str) -> None:
+    """A remark on standard error, so that standard output holds results only."""
+    Console(stderr=True).print(text, style="dim", highlight=False)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table, numbers to the right."""
     view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for i, column in enumerate(columns):
-        view.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0)
+        view.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
         view.add_row(*row)
-    console().print(view)
+    Console().print(view)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Banditron (Kakade, Shalev-Shwartz & Tewari 2008): one label shown, one bit.
 
-    P = (1-gamma) e_y^ + gamma/k,   y~ ~ P,   W += (1[y~ = y] / P(y~) e_y~ - e_y^) x
+P = (1-gamma) e_y^ + gamma/k,   y~ ~ P,   W += (1[y~ = y] / P(y~) e_y~ - e_y^) x
 """
 
 from __future__ import annotations
@@ -62,6 +62,4 @@ class Banditron(Learner):
         self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
 
     def _start(self, shape: tuple[int, int]) -> State:
-        return State(
-            weights(shape), self.bias, np.zeros(2, np.int64), np.zeros(2)
-        )
+        return State(weights(shape), self.bias, np.zeros(2, np.int64), np.zeros(2))

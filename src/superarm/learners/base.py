@@ -15,7 +15,7 @@ from superarm.decision import Answered, Decision, Label
 from superarm.errors import FeedbackError, InvalidInput, ModelFileError, WeightsOverflow, must
 from superarm.learners.loop import Loop, resolve
 from superarm.numerics import weights
-from superarm.rows import Matrix, Row, as_matrix, as_row, densify, is_sparse, n_rows, sparsify
+from superarm.rows import Csr, Matrix, Row, as_matrix, as_row, densify, is_sparse, n_rows, sparsify
 from superarm.sets import Design, design
 
 __all__ = ["LabelLearner", "Learner", "load"]
@@ -43,6 +43,7 @@ class Learner:
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: hit, label, or both
     learns_from_given: ClassVar[bool] = False  # from sets that somebody else chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
+    moves_ineligible: bool = False  # an update may move labels that were not eligible
     n_scores: ClassVar[int] = 1  # rows of scores that the kernels use
 
     gamma: float | None = None  # the share of exploration, for learners that have one
@@ -69,15 +70,16 @@ class Learner:
         self.set_size = self._size(set_size)
         self.seed = self._whole("seed", seed, 0)
         self.intercept = intercept
+        if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
+            raise self._invalid("intercept", "True, False or a number from 0 to 10^6", intercept)
         self.bias = 0.1 if intercept is True else float(intercept)
-        if not 0.0 <= self.bias <= 1e6:
-            raise self._invalid("intercept", "True, False or a number of at least 0", intercept)
         self.sparse: bool | None = None
         self.state: Any = None
         self.round = 0
         self.answered = Answered()
         self.id = uuid.uuid4().hex[:16]
         self._place = {label: i for i, label in enumerate(self.labels or ())}
+        self._shape = (self.n_features,)
         self._all = np.arange(self.n_labels)
         self._s = np.zeros((self.n_scores, self.n_labels), np.float32)
         self._designs: dict[tuple[int, int], Design] = {}
@@ -109,25 +111,21 @@ class Learner:
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time.
         """
-        row = self._fit(as_row(x, self.n_features, self._of))
+        row = self._row(x)
         among = self._all if eligible is None else np.sort(self._indices("eligible", eligible))
-        plan = self._plan(len(among), self.set_size if set_size is None else self._size(set_size))
-        sets, odds = np.empty((3, plan.m), np.int64), np.zeros(3)
+        plan = self._plan(among, self.set_size if set_size is None else self._size(set_size))
+        sets, odds = np.empty((3, plan.m), np.int64), np.empty(3)
         arguments = (self.state, plan, row, self._s, among, self.seed, self.round, sets, odds)
         if self._decide is None:
             self._decide = resolve(self.loop.decide, arguments)
         if not self._decide(*arguments):
             raise self._not_finite(row)
         kept = None if eligible is None else among
-        decision = Decision(
-            row, sets, kept, odds, self.gamma, self._rho(), self.round, self.id, self.labels
-        )
+        decision = Decision(row, sets, kept, odds, self.gamma, self._rho(), self.round, self.id, self.labels)
         self.round += 1
         return decision
 
-    def update(
-        self, decision: Decision, *, hit: bool | None = None, label: Label | None = None
-    ) -> None:
+    def update(self, decision: Decision, *, hit: bool | None = None, label: Label | None = None) -> None:
         """Learn from the answer to a decision: now or days later, in any order, once.
 
         Args:
@@ -138,12 +136,11 @@ class Learner:
         self._check_answer(decision, hit, label)
         row, sets, among = decision.x, decision._sets, decision._eligible
         if decision._names == ():  # it was stored, or is somebody else's: labels, not numbers
-            row = as_row(row, self.n_features, self._of)
+            row = self._row(row)
             drawn = self._indices("decision", sets[1])
             top = self._indices("decision", sets[2]) if sets[2] else np.full_like(drawn, -1)
             sets = np.stack([drawn, drawn, top])
             among = None if among is None else self._indices("decision", among)
-        row = self._fit(row)
         if among is None:
             among = self._all
         code = -1
@@ -152,7 +149,7 @@ class Learner:
             if code not in among:
                 raise FeedbackError(must("label", self._of, "one of the eligible labels", label))
             hit = code in sets[1]
-        plan = self._plan(len(among), sets.shape[1])
+        plan = self._plan(among, sets.shape[1])
         arguments = (self.state, plan, row, self._s, among, sets, decision.odds, bool(hit), code)
         if self._update is None:
             self._update = resolve(self.loop.update, arguments)
@@ -174,16 +171,16 @@ class Learner:
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set.
         """
         rows = self._fit_matrix(X)
-        visit = np.arange(n_rows(rows)) if visit is None else visit
-        plan = self._plan(self.n_labels, self.set_size)
+        y, visit = self._checked_run(n_rows(rows), y, visit)
+        plan = self._plan(self._all, self.set_size)
         drawn, top, odds = np.empty(plan.m, np.int64), np.empty(plan.m, np.int64), np.zeros(3)
         counts = np.zeros(3, np.int64)
         done, status = self.loop.run(
             self.state,
             plan,
             rows,
-            np.ascontiguousarray(y, np.int64),
-            np.ascontiguousarray(visit, np.int64),
+            y,
+            visit,
             self._s,
             self._all,
             self.seed,
@@ -196,8 +193,8 @@ class Learner:
         self.answered.add_range(self.round, self.round + done)
         self.round += done
         if status:
-            x = rows[visit[done]] if not self.sparse else self._sparse_row(rows, visit[done])
-            raise self._failed(status, x, self.round)
+            at = visit[done]
+            raise self._failed(status, rows.row(at) if self.sparse else rows[at], self.round)
         return counts
 
     # ------------------------------------------------------------ predictions
@@ -207,12 +204,15 @@ class Learner:
         rows = self._fit_matrix(X)
         out = np.zeros((n_rows(rows), self.n_labels), np.float32)
         self.loop.score_rows(self.state, rows, len(out), self._s, out)
+        if not np.isfinite(out).all():
+            at = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
+            raise self._not_finite(rows.row(at) if self.sparse else rows[at])
         return out
 
     def rank(self, x: Any) -> list[Label]:
         """All labels for one row, best first."""
-        row = self._fit(as_row(x, self.n_features, self._of))
-        one = (row[1], row[0], np.array([0, len(row[0])])) if self.sparse else row[None]
+        row = self._row(x)
+        one = Csr(row[1], row[0], np.array([0, len(row[0])])) if self.sparse else row[None]
         order = np.argsort(-self.scores(one)[0], kind="stable")
         return order.tolist() if self.labels is None else [self.labels[i] for i in order]
 
@@ -235,7 +235,7 @@ class Learner:
             name
             for cls in type(self).__mro__
             if "__init__" in vars(cls) and cls is not object
-            for name, p in inspect.signature(cls.__init__).parameters.items()
+            for name, p in inspect.signature(vars(cls)["__init__"]).parameters.items()
             if p.kind is p.KEYWORD_ONLY
         ]
         values = {name: getattr(self, name) for name in dict.fromkeys(names)}
@@ -289,7 +289,7 @@ class Learner:
 
     def _names(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         names = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
-        if len(set(names)) != len(names) or not all(type(n) in (str, int) for n in names):
+        if not all(type(n) in (str, int) for n in names) or len(set(names)) != len(names):
             raise self._invalid("labels", "distinct strings or whole numbers", labels)
         return names
 
@@ -302,15 +302,14 @@ class Learner:
         return m
 
     def _indices(self, parameter: str, labels: Iterable[Label]) -> np.ndarray[Any, Any]:
-        given = list(labels)
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise self._invalid(parameter, "a list of labels", labels)
+        given = [label.item() if isinstance(label, np.generic) else label for label in labels]
         found: list[Any]
         if self.labels is None:
-            found = [
-                g if isinstance(g, int | np.integer) and not isinstance(g, bool) and 0 <= g < self.n_labels else None
-                for g in given
-            ]
+            found = [g if type(g) is int and 0 <= g < self.n_labels else None for g in given]
         else:
-            found = [self._place.get(g) if isinstance(g, str | int | np.integer) else None for g in given]
+            found = [self._place.get(g) if type(g) in (str, int) else None for g in given]
         if None in found:
             raise self._invalid(parameter, "known labels", given[found.index(None)])
         if len(set(found)) != len(found) or (parameter == "eligible" and not found):
@@ -320,11 +319,13 @@ class Learner:
     def _public(self, indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return indices if self.labels is None else np.array(self.labels)[indices]
 
-    def _plan(self, n: int, m: int) -> Design:
-        plan = self._designs.get((n, m))
-        if plan is None:
-            plan = self._designs[n, m] = self._new_design(n, m)
-        return plan
+    def _plan(self, among: np.ndarray[Any, Any], m: int) -> Design:
+        key = len(among), m
+        try:
+            return self._designs[key]
+        except KeyError:
+            plan = self._designs[key] = self._new_design(*key)
+            return plan
 
     def _begin(self, sparse: bool) -> None:
         """Make the state, in the layout for this kind of rows."""
@@ -332,8 +333,12 @@ class Learner:
         d, k = self.n_features + 1, self.n_labels
         self.state = self._start((d, k) if sparse else (k, -(-d // 16) * 16))
 
-    def _fit(self, row: Row) -> Row:
-        """The row in the layout of the weights."""
+    def _row(self, x: Any) -> Row:
+        """A checked copy of one row, in the layout of the weights."""
+        plain = self.sparse is False and type(x) is np.ndarray and x.dtype == np.float32
+        if plain and x.shape == self._shape:
+            return x.copy()  # the usual case, without detours
+        row = as_row(x, self.n_features, self._of)
         if self.state is None:
             self._begin(isinstance(row, tuple))
         if self.sparse is isinstance(row, tuple):
@@ -346,12 +351,20 @@ class Learner:
             self._begin(isinstance(rows, tuple))
         if self.sparse is not isinstance(rows, tuple):
             kinds = ("dense", "sparse")
-            raise self._invalid("X", f"{kinds[bool(self.sparse)]}, as its first row was", kinds[is_sparse(rows)])
+            raise self._invalid(
+                "X", f"{kinds[bool(self.sparse)]}, as its first row was", kinds[is_sparse(rows)]
+            )
         return rows
 
-    def _sparse_row(self, rows: Matrix, i: int) -> Row:
-        part = slice(rows[2][i], rows[2][i + 1])
-        return rows[1][part], rows[0][part]
+    def _checked_run(self, n: int, y: Any, visit: Any) -> tuple[Any, Any]:
+        """Label numbers and places that compiled code can trust."""
+        y = np.ascontiguousarray(y, np.int64)
+        visit = np.arange(n) if visit is None else np.ascontiguousarray(visit, np.int64)
+        if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < self.n_labels):
+            raise self._invalid("y", f"{n} label numbers below n_labels = {self.n_labels}", y)
+        if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
+            raise self._invalid("visit", f"row numbers below {n}", visit)
+        return y, visit
 
     def _check_answer(self, decision: Decision, hit: Any, label: Any) -> None:
         if not isinstance(decision, Decision):
@@ -361,7 +374,7 @@ class Learner:
             wanted = " or ".join(f"{name}=..." for name in self.feedback)
             got = f"hit={hit!r}, label={label!r}"
             raise FeedbackError(f"feedback of {self._of} must be {wanted}, got {got}")
-        if label is None and not isinstance(hit, bool | np.bool_):
+        if label is None and hit is not True and hit is not False and not isinstance(hit, np.bool_):
             raise FeedbackError(must("hit", self._of, "True or False", hit))
         if decision.round is None:
             if not self.learns_from_given:

@@ -68,7 +68,7 @@ def multipliers(losses: Any, at: int, a: float, high: float, delta: float) -> No
         new = theta - gap / (1.0 - a * a * slope - cross * slope_v)
         if not low_theta < new < high_theta:
             new = 0.5 * (low_theta + high_theta)
-        if new == theta or new == low_theta or new == high_theta:
+        if new in (theta, low_theta, high_theta):
             break
         theta = new
     for i in range(n):

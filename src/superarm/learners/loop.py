@@ -31,6 +31,7 @@ from superarm.sets import draw
 
 __all__ = ["Loop", "compile_loop", "draw_set", "linear_score", "resolve", "show_top"]
 
+LARGEST = np.finfo(np.float32).max
 DONE, SCORE_FAILED, UPDATE_REFUSED = 0, 1, 2
 
 
@@ -112,10 +113,10 @@ def show_top(
 
 @kernel
 def all_finite(values: Any) -> bool:
-    total = np.float32(0.0)  # x - x is 0 for a number, NaN for NaN and inf
+    bad = 0
     for i in range(values.shape[0]):
-        total += values[i] - values[i]
-    return bool(total == 0.0)
+        bad += not abs(values[i]) <= LARGEST  # also for NaN
+    return bad == 0
 
 
 @kernel
@@ -142,6 +143,7 @@ def _decide(
     score(state, x, s)
     if not all_finite(s[0]):
         return False
+    odds[2] = 0.0
     choose(state, design, s, eligible, seed, round_, sets[1], sets[2], odds)
     _best_first(s[0], sets[1], sets[0])
     return True

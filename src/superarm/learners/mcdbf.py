@@ -65,7 +65,7 @@ def learn(
         return True
     shared = 0  # |S n Y^|
     for i in range(m):
-        shared += contains(top, drawn[i])
+        shared += contains(drawn, top[i])
     # e^ on S n Y^, S - Y^, Y^ - S, and the rest
     both, only_drawn, only_top, rest = 0.0, 0.0, 0.0, 0.0
     if label < 0:
@@ -78,16 +78,16 @@ def learn(
     touched, c = state.touched, state.c
     if not state.gate and design.n == c.shape[0]:
         # a vector added to every row changes no ranking: "rest" is subtracted everywhere
-        n = 0
         for i in range(m):
-            touched[n] = top[i]
-            c[n] = (both if contains(drawn, top[i]) else only_top) - rest - 1.0 / m
-            n += 1
-        for i in range(m):
-            if not contains(top, drawn[i]):
-                touched[n] = drawn[i]
-                c[n] = only_drawn - rest
-                n += 1
+            touched[i] = top[i]
+            c[i] = (both if shared == m or contains(drawn, top[i]) else only_top) - rest - 1.0 / m
+        n = m
+        if shared < m and only_drawn != rest:
+            for i in range(m):
+                if not contains(top, drawn[i]):
+                    touched[n] = drawn[i]
+                    c[n] = only_drawn - rest
+                    n += 1
         if label >= 0:
             touched[n] = label
             c[n] = 1.0
@@ -177,9 +177,7 @@ class MCDBF(Learner):
         self.estimate = self._choice("estimate", estimate, ESTIMATES)
         self.gate = bool(gate)
         self.margin = self._number("margin", margin, 0.0)
-        if rho is not None and not RHO_GRID[0] <= rho <= RHO_GRID[-1]:
-            raise self._invalid("rho", f"None or in [{RHO_GRID[0]:.3f}, {RHO_GRID[-1]:.3f}]", rho)
-        self.rho = rho
+        self.rho = None if rho is None else self._number("rho", rho, 0.0, 1.0)
 
     def _new_design(self, n: int, m: int) -> Design:
         return design(n, m, self.gamma, self.estimate)
@@ -199,6 +197,6 @@ class MCDBF(Learner):
             learn_rho=self.rho is None,
             rho=np.array([0.9 if self.rho is None else self.rho, 0.0]),
             updates=np.zeros(1, np.int64),
-            touched=np.zeros(self.n_labels + 2 * self.set_size, np.int64),
+            touched=np.zeros(self.n_labels, np.int64),
             c=np.zeros(self.n_labels, np.float64),
         )

@@ -25,6 +25,7 @@ from superarm.numerics import (
     length,
     scores,
     softmax,
+    squared_norm,
     top_positions,
     uniform,
     weights,
@@ -100,6 +101,8 @@ def learn(
             p = state.p[i]
     # g = factor (e_y~ - 1/k 1) x
     factor, kappa = (-(1.0 - p) / P, P) if hit else (p / P, 1.0)
+    if not factor * factor * squared_norm(x, state.bias) <= 1e30:
+        return False
     gW = factor * (np.float64(s[0, drawn[0]]) - mean)
     weight = kappa * state.beta
     change = 0.0

@@ -1,6 +1,6 @@
 """Perceptron (Crammer & Singer 2003), full information.
 
-    if y^ != y:  W_y += x,  W_y^ -= x
+if y^ != y:  W_y += x,  W_y^ -= x
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ def _from_file(path: Path, class_name: str) -> type[Learner]:
         raise InvalidInput(must("learner", "superarm", "an existing file.py:Class", str(path)))
     module_name = f"superarm_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     spec.loader.exec_module(module)

@@ -66,6 +66,7 @@ class SetLogit(Learner):
     loop = compile_loop(name, learn)
     feedback = ("hit", "label")
     learns_from_given = True
+    moves_ineligible = True  # its softmax runs over all labels
 
     def __init__(self, *, gamma: float = 0.1, step: float = 3.0, **common: Any) -> None:
         super().__init__(**common)

@@ -21,7 +21,7 @@ import numpy as np
 
 from superarm.learners.base import Learner
 from superarm.learners.loop import compile_loop
-from superarm.numerics import coordinate, entry, intercept, kernel, length, weights
+from superarm.numerics import coordinate, entry, intercept, kernel, length, squared_norm, weights
 
 MATRICES = ("diagonal", "full")
 
@@ -37,7 +37,7 @@ class State(NamedTuple):
 
 
 @kernel
-def _quadratic(state: Any, x: Any, r: int) -> float:
+def _quadratic(state: Any, x: Any, r: int) -> Any:
     """x' A_r^-1 x for the diagonal block of label r."""
     A, total = state.A, 0.0
     for i in range(length(x)):
@@ -62,7 +62,7 @@ def _diagonal_step(state: Any, x: Any, r: int, scale: float, P: float) -> None:
 
 
 @kernel
-def _place(W: Any, at: Any) -> int:
+def _place(W: Any, at: Any) -> Any:
     return at[0] * W.shape[1] + at[1]
 
 
@@ -121,7 +121,7 @@ def learn(
     mu = (Wz * Wz + 2.0 * Wg) / (1.0 + zAz)
     if not mu + state.mu[0] >= 0.0:
         return True
-    if not zAz * P < 1e30:
+    if not squared_norm(x, state.bias) / P <= 1e30:
         return False
     state.mu[0] += mu
     if state.diagonal:
@@ -158,6 +158,7 @@ class SOBA(Learner):
         self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
         self.matrix = self._choice("matrix", matrix, MATRICES)
         self.a = self._number("a", a, 0.0)
+        self.moves_ineligible = self.matrix == "full"  # A^-1 couples all labels
         size = self.n_labels * (self.n_features + 16)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if matrix == "full" and size * size * 8 > memory / 2:

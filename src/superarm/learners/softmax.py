@@ -1,6 +1,6 @@
 """Softmax regression, full information: the ceiling for learners of bits.
 
-    p = softmax(W x),   W += step (e_y - p) x
+p = softmax(W x),   W += step (e_y - p) x
 """
 
 from __future__ import annotations

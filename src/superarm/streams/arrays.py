@@ -9,7 +9,7 @@ import numpy as np
 
 from superarm.decision import Label
 from superarm.errors import InvalidInput, must
-from superarm.rows import as_matrix, n_rows
+from superarm.rows import Csr, as_matrix, n_rows
 from superarm.streams.base import Chunk
 
 __all__ = ["Arrays"]
@@ -73,7 +73,8 @@ def _unit(rows: Any) -> Any:
     values, indices, starts = rows
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     norms = np.sqrt(np.bincount(owner, values.astype(np.float64) ** 2, len(starts) - 1))
-    return (values / norms[owner]).astype(np.float32) if len(values) else values, indices, starts
+    norms[norms == 0.0] = 1.0
+    return Csr((values / norms[owner]).astype(np.float32), indices, starts)
 
 
 def _codes(y: np.ndarray[Any, Any], labels: Any) -> tuple[Any, tuple[Label, ...] | None, int]:

@@ -1,0 +1,37 @@
+# Two commands: `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/demo
+	$(BIN)/superarm demo
+
+test: .venv/test
+	$(BIN)/python -m ruff check src tests benchmarks examples
+	$(BIN)/python -m ruff format --check src tests benchmarks examples
+	$(BIN)/python -m mypy
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+bench: .venv/test
+	$(BIN)/python benchmarks/speed.py
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "superarm needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/demo: .venv/bin/python pyproject.toml constraints.txt
+	@echo "installing superarm into .venv …"
+	$(PIP) -e .
+	@touch $@
+
+.venv/test: .venv/bin/python pyproject.toml constraints.txt
+	@echo "installing superarm and its test tools into .venv …"
+	$(PIP) -e ".[serve,dask,dev]"
+	@touch $@ .venv/demo
+
+clean:
+	rm -rf .venv build dist superarm-demo .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

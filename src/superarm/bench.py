@@ -1,0 +1,156 @@
+"""This machine's speed, next to plain NumPy and SciPy, in one run and without compilation time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import perm
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Measurement", "growth", "measure", "naive_dense", "naive_sparse", "reference_rows"]
+
+K, M, GAMMA = 10, 3, 0.1
+
+
+class Measurement(NamedTuple):
+    """Time per round, and how many times faster than the naive loop of the same work."""
+
+    what: str
+    microseconds: float
+    ratio: float
+
+
+def _naive_round(scores: np.ndarray[Any, Any], y: int, random: np.random.Generator) -> np.ndarray[Any, Any]:
+    """MC-DBF (ordered) as the paper writes it: the coefficient of x for each label's row."""
+    k = len(scores)
+    top = np.argsort(-scores)[:M]
+    P = np.full(k, GAMMA / k)
+    P[top] += (1.0 - GAMMA) / M
+    drawn = random.choice(k, M, replace=False, p=P)
+    Z, left = 1.0, 1.0
+    for label in drawn:
+        Z *= P[label] / left
+        left -= P[label]
+    c = np.full(k, -(M - 1) / (k - M))
+    if y in drawn:
+        c[drawn] += 1.0 / (Z * M * perm(k - 2, M - 1))
+    c[top] -= 1.0 / M
+    return c
+
+
+def naive_dense(X: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+    """A plain NumPy loop."""
+    random = np.random.default_rng(0)
+    W = np.zeros((K, X.shape[1]))
+    for x, label in zip(X, y, strict=True):
+        W += np.outer(_naive_round(W @ x, label, random), x)
+
+
+def naive_sparse(X: Any, y: np.ndarray[Any, Any]) -> None:
+    """A plain loop over the rows of a SciPy matrix."""
+    random = np.random.default_rng(0)
+    W = np.zeros((X.shape[1], K))
+    for i, label in enumerate(y):
+        x = X[i]
+        W[x.indices] += np.outer(x.data, _naive_round((x @ W).ravel(), label, random))
+
+
+def reference_rows(n: int, d: int = 512) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The reference work: random rows of length 1 and the labels of a random linear rule."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((n, d), dtype=np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, (X @ random.standard_normal((d, K), dtype=np.float32)).argmax(axis=1)
+
+
+def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Random sparse rows with random labels."""
+    from scipy.sparse import csr_matrix
+
+    random = np.random.default_rng(0)
+    indices = np.sort(random.integers(0, d, (n, nonzeros)), axis=1)
+    values = random.standard_normal(n * nonzeros).astype(np.float32)
+    X = csr_matrix((values, indices.ravel(), np.arange(n + 1) * nonzeros), shape=(n, d))
+    X.sum_duplicates()
+    return X, random.integers(0, k, n)
+
+
+def _per_round(work: Callable[[], object], rounds: int, repeats: int = 5) -> float:
+    """Microseconds a round, the best of some repeats."""
+    times = []
+    for _ in range(repeats):
+        began = perf_counter()
+        work()
+        times.append(perf_counter() - began)
+    return min(times) / rounds * 1e6
+
+
+def measure() -> list[Measurement]:
+    """The reference work: k = 10, d = 512, m = 3, MC-DBF (ordered), one thread; and its sparse twin."""
+    from superarm import MCDBF, SetLogit
+    from superarm.rows import as_matrix
+
+    n, few = 20_000, 1_000
+    X, y = reference_rows(n)
+    common: dict[str, Any] = {"n_labels": K, "set_size": M}
+
+    def fused(cls: Any, rows: Any, labels: Any, d: int) -> Callable[[], object]:
+        cls(n_features=d, **common).run(rows, labels, np.arange(1))
+        return lambda: cls(n_features=d, **common).run(rows, labels)
+
+    def single() -> None:
+        learner = MCDBF(n_features=512, **common)
+        for i in range(few):
+            decision = learner.decide(X[i])
+            learner.update(decision, hit=hits[i])
+
+    hits = [bool(value) for value in np.arange(few) % 2]
+    single()
+    naive = _per_round(lambda: naive_dense(X[:few], y[:few]), few, 3)
+    loop = _per_round(fused(MCDBF, X, y, 512), n)
+    calls = _per_round(single, few)
+    logit = _per_round(fused(SetLogit, X, y, 512), n)
+
+    S, z = sparse_rows(n)
+    rows = as_matrix(S, None, "bench")
+    naive_rows = _per_round(lambda: naive_sparse(S[:few], z[:few]), few, 3)
+    learner = MCDBF(n_features=2**18, **common)  # made once: its weights take longer than the rounds
+    learner.run(rows, z)
+    sparse = _per_round(lambda: learner.run(rows, z), n)
+    return [
+        Measurement("dense, k=10, d=512: naive NumPy loop", naive, 1.0),
+        Measurement("dense: decide + update from Python", calls, naive / calls),
+        Measurement("dense: fused loop, MC-DBF", loop, naive / loop),
+        Measurement("dense: fused loop, SetLogit", logit, naive / logit),
+        Measurement("sparse, k=10, d=2^18, 30 non-zeros: SciPy row loop", naive_rows, 1.0),
+        Measurement("sparse: fused loop, MC-DBF", sparse, naive_rows / sparse),
+    ]
+
+
+def growth(sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[tuple[int, float, float]]:
+    """How a round grows with k (sparse, 2^14 features, 30 non-zeros, m = 3): (k, a round, its scores)."""
+    from superarm import MCDBF
+    from superarm.rows import as_matrix
+
+    rows = []
+    for k in sizes:
+        n = max(200, 2_000_000 // k // 10)
+        S, y = sparse_rows(n, d=2**14, k=k)
+        matrix = as_matrix(S, None, "bench")
+        learner = MCDBF(n_labels=k, n_features=2**14, set_size=M)
+        learner.run(matrix, y, np.arange(10))
+        out = np.zeros((1, k), np.float32)
+        # the scores alone, each row into the same place
+        kernel = learner.loop.score_rows
+        one = [(matrix[0], matrix[1], matrix[2][i : i + 2]) for i in range(n)]
+        kernel(learner.state, one[0], 1, learner._s, out)
+        whole = _per_round(lambda l=learner, m=matrix, t=y: l.run(m, t), n, 3)  # type: ignore[misc]
+        part = _per_round(
+            lambda l=learner, q=kernel, o=out, r=one: [q(l.state, x, 1, l._s, o) for x in r],  # type: ignore[misc]
+            n,
+            3,
+        )
+        rows.append((k, whole, part))
+    return rows

@@ -1,0 +1,509 @@
+"""check_learner: what every learner promises, tried on one: ours, or your own.
+
+    from superarm.checks import check_learner
+
+    check_learner(MyLearner, gamma=0.2)                            # a class and its parameters
+    check_learner(lambda **common: MyLearner(rate=3, **common))    # or anything that makes one
+
+The suite makes small learners (``n_labels``, ``n_features``, ``set_size``, ``seed``, sometimes
+``labels``) and raises an AssertionError that names the promise that was broken. `CHECKS` has them
+by name, for one test each:
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_learner(check):
+        run_check(check, MyLearner, gamma=0.2)
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from math import exp, isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superarm.decision import Decision
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.learners.base import Learner, load
+from superarm.rows import sparsify
+
+__all__ = ["CHECKS", "check_learner", "run_check"]
+
+Make = Callable[..., Learner]
+Check = Callable[[Make], None]
+
+K, D, ROUNDS = 5, 7, 120
+NAMES = ["ant", "bee", "cat", "dog", "eel"]
+
+CHECKS: dict[str, Check] = {}
+
+
+def check_learner(learner: Make, /, *, skip: Iterable[str] = (), **params: Any) -> None:
+    """Run every check (but those in ``skip``) on ``learner(**params)``."""
+    skipped = set(skip)
+    for name in skipped - CHECKS.keys():
+        raise InvalidInput(f"skip of check_learner must be names of checks, got {name!r}")
+    for name in CHECKS:
+        if name not in skipped:
+            run_check(name, learner, **params)
+
+
+def run_check(name: str, learner: Make, /, **params: Any) -> None:
+    """Run one check of `CHECKS` on ``learner(**params)``."""
+
+    def make(**common: Any) -> Learner:
+        size = {} if getattr(learner, "single_label", False) else {"set_size": 2}
+        labels = {} if "labels" in common else {"n_labels": K}
+        return learner(**{"n_features": D, **labels, **size, **params, **common})
+
+    try:
+        CHECKS[name](make)
+    except AssertionError as error:
+        raise AssertionError(f"{name}: {error}") from error
+    except Exception as error:
+        raise AssertionError(f"{name}: it raised {type(error).__name__}: {error}") from error
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def _check(function: Check) -> Check:
+    CHECKS[function.__name__] = function
+    return function
+
+
+def _ensure(condition: object, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
+
+
+def _data(seed: int = 7, rounds: int = ROUNDS) -> tuple[Any, Any]:
+    """Rows, half of whose entries are 0, with a label that they tell."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rounds, D)) * (random.random((rounds, D)) < 0.5)
+    X[:, 0] += 0.25
+    y = (X @ random.normal(size=(D, K))).argmax(axis=1)
+    return X.astype(np.float32), y
+
+
+def _answer(learner: Learner, decision: Decision, y: int) -> None:
+    """What the world says if y is right."""
+    label = int(y) if learner.labels is None else learner.labels[y]
+    if "hit" in learner.feedback:
+        learner.update(decision, hit=label in decision.drawn)
+    else:
+        learner.update(decision, label=label)
+
+
+def _play(learner: Learner, X: Any, y: Any, sparse: bool = False) -> list[list[Any]]:
+    """Decide and answer round by round; what was drawn."""
+    drawn = []
+    for x, label in zip(X, y, strict=True):
+        decision = learner.decide(sparsify(x) if sparse else x)
+        drawn.append(decision.drawn)
+        _answer(learner, decision, label)
+    return drawn
+
+
+def _csr(X: Any) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(X)
+
+
+def _arrays(learner: Learner) -> dict[str, bytes]:
+    """Every bit of the state."""
+    return {k: v.tobytes() for k, v in learner.state._asdict().items() if isinstance(v, np.ndarray)}
+
+
+def _bits(learner: Learner) -> tuple[Any, ...]:
+    """The weights and counters: what a refused call must leave as it was."""
+    return learner.state.W.tobytes(), learner.round, learner.answered.low, bytes(learner.answered.later)
+
+
+def _refused(error: type[Exception], call: Callable[[], object], what: str) -> None:
+    try:
+        call()
+    except error as raised:
+        _ensure(" of " in str(raised) and "must" in str(raised), f"{what}: unclear message {raised}")
+    except Exception as other:
+        raise AssertionError(f"{what} raised {other!r}, not {error.__name__}") from other
+    else:
+        raise AssertionError(f"{what} was not refused with {error.__name__}")
+
+
+def _saved(learner: Learner) -> Learner:
+    """The learner after a trip through a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        learner.save(path)
+        return load(path)
+
+
+def _trained(make: Make, **common: Any) -> Learner:
+    learner = make(**common)
+    _play(learner, *_data(3, 30))
+    return learner
+
+
+# ---------------------------------------------------------------- bits and randomness
+
+
+@_check
+def fused_equals_stepwise(make: Make) -> None:
+    """`run` and round-by-round calls give the same bits, dense and sparse."""
+    X, y = _data()
+    for sparse in (False, True):
+        fused, stepwise = make(seed=3), make(seed=3)
+        rows = _csr(X) if sparse else X
+        counts = fused.run(rows, y)
+        drawn = _play(stepwise, X, y, sparse)
+        kind = "sparse" if sparse else "dense"
+        _ensure(_arrays(fused) == _arrays(stepwise), f"{kind} run and decide/update differ in bits")
+        _ensure(fused.round == stepwise.round == ROUNDS, "run counts other rounds than decide")
+        _ensure(fused.answered.low == stepwise.answered.low == ROUNDS, "run leaves rounds unanswered")
+        missed = sum(label not in shown for label, shown in zip(y, drawn, strict=True))
+        _ensure(counts[2] == missed, "run counts other shown misses than decide")
+
+
+@_check
+def dense_equals_sparse(make: Make) -> None:
+    """Both layouts compute the same weights, up to float32."""
+    X, y = _data(rounds=60)
+    dense, sparse = make(seed=1), make(seed=1)
+    same = _play(dense, X, y) == _play(sparse, X, y, sparse=True)
+    _ensure(same, "dense and sparse rows lead to different sets")
+    a, b = dense.scores(X), sparse.scores(_csr(X))
+    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+    scale = max(1.0, float(np.abs(a).max()))
+    _ensure(np.abs(a - b).max() <= 1e-4 * scale, "dense and sparse scores differ")
+
+
+@_check
+def randomness_is_the_seed(make: Make) -> None:
+    """The same seed gives the same bits; another seed other draws, if the learner draws at all."""
+    X, y = _data(rounds=300)
+    one, two, other = make(seed=5), make(seed=5), make(seed=6)
+    explores = False
+    for x, label in zip(X, y, strict=True):
+        decision = one.decide(x)
+        explores = explores or (decision.propensity or 0.0) < 1.0
+        _answer(one, decision, label)
+    _play(two, X, y)
+    _ensure(_arrays(one) == _arrays(two), "the same seed gave different bits")
+    if explores:
+        again = make(seed=5)
+        _ensure(_play(again, X, y) != _play(other, X, y), "another seed gave the same draws")
+
+
+@_check
+def saved_goes_on(make: Make) -> None:
+    """save, load, go on: the same bits as never having stopped, open decisions included."""
+    X, y = _data()
+    for sparse in (False, True):
+        learner = make(seed=2)
+        _play(learner, X[:50], y[:50], sparse)
+        rows = [sparsify(x) if sparse else x for x in X]
+        open_ = [learner.decide(x) for x in rows[50:55]]
+        _answer(learner, open_[3], y[53])
+        loaded = _saved(learner)
+        _ensure(type(loaded) is type(learner), "another class came back")
+        _ensure(loaded.params == learner.params, "other parameters came back")
+        for it in (learner, loaded):
+            _answer(it, open_[1], y[51])
+            _play(it, X[55:], y[55:], sparse)
+            _answer(it, open_[4], y[54])
+        _ensure(_arrays(loaded) == _arrays(learner), "the loaded learner went on to other bits")
+        _ensure(_bits(loaded) == _bits(learner), "the loaded learner counts other rounds or answers")
+
+
+@_check
+def fresh_learner_is_saved(make: Make) -> None:
+    """A learner that has seen nothing can be saved, and starts like the original."""
+    X, y = _data(rounds=20)
+    learner = make(seed=4)
+    loaded = _saved(learner)
+    _play(learner, X, y)
+    _play(loaded, X, y)
+    _ensure(_arrays(loaded) == _arrays(learner), "the loaded learner started otherwise")
+
+
+@_check
+def decision_survives_json(make: Make) -> None:
+    """to_dict, JSON, from_dict: the update computes the same bits."""
+    X, y = _data(rounds=40)
+    for sparse in (False, True):
+        direct, stored = make(seed=8), make(seed=8)
+        for i, label in enumerate(y):
+            x = sparsify(X[i]) if sparse else X[i]
+            among = [0, 2, 3, 4] if i % 3 == 0 else None
+            label = 2 if among and label == 1 else label
+            _answer(direct, direct.decide(x, eligible=among), label)
+            decision = stored.decide(x, eligible=among)
+            text = json.dumps(decision.to_dict(), allow_nan=False)
+            back = Decision.from_dict(json.loads(text))
+            _ensure(back.to_dict() == decision.to_dict(), "from_dict gave another Decision back")
+            _answer(stored, back, label)
+        _ensure(_arrays(direct) == _arrays(stored), "a stored Decision was learnt from differently")
+
+
+# ---------------------------------------------------------------- answers
+
+
+@_check
+def feedback_comes_when_it_comes(make: Make) -> None:
+    """Late, in any order, or never."""
+    X, y = _data(rounds=40)
+    learner = make()
+    decisions = [learner.decide(x) for x in X]
+    order = np.random.default_rng(0).permutation(40)
+    for i in order[:30]:
+        _answer(learner, decisions[i], y[i])
+    for i in range(40):
+        _ensure((i in learner.answered) == (i in order[:30]), f"round {i} is booked wrongly")
+    _ensure(np.isfinite(learner.scores(X)).all(), "scores are not finite after late feedback")
+
+
+@_check
+def second_answer_is_refused(make: Make) -> None:
+    """One Decision, one answer; also after save and load, and after the Decision was stored."""
+    X, y = _data(rounds=6)
+    learner = make()
+    decisions = [learner.decide(x) for x in X]
+    for i in (4, 1, 0):
+        _answer(learner, decisions[i], y[i])
+    for it in (learner, _saved(learner)):
+        before = _bits(it)
+        for i in (4, 1, 0):
+            again = Decision.from_dict(decisions[i].to_dict())
+            for decision in (decisions[i], again):
+                _refused(FeedbackError, lambda d=decision, l=it: _answer(l, d, 0), "a second answer")  # type: ignore[misc]
+        _ensure(_bits(it) == before, "a refused answer changed the learner")
+        _answer(it, decisions[2], y[2])
+
+
+@_check
+def foreign_decision_is_refused(make: Make) -> None:
+    """A Decision of another learner, even of one made alike, or of the future."""
+    X, _ = _data(rounds=3)
+    learner, other = _trained(make), _trained(make)
+    before = _bits(learner)
+    _refused(FeedbackError, lambda: _answer(learner, other.decide(X[0]), 0), "another learner's decision")
+    mine = learner.decide(X[0]).to_dict()
+    future = Decision.from_dict({**mine, "round": learner.round + 5})
+    _refused(FeedbackError, lambda: _answer(learner, future, 0), "a decision it has not made")
+    nothing: Any = None
+    _refused(FeedbackError, lambda: _answer_nothing(learner, nothing), "no decision at all")
+    _ensure(_bits(learner)[0] == before[0], "a refused answer changed the weights")
+
+
+def _answer_nothing(learner: Learner, decision: Any) -> None:
+    learner.update(decision, **({"hit": True} if "hit" in learner.feedback else {"label": 0}))  # type: ignore[arg-type]
+
+
+@_check
+def wrong_kind_of_feedback_is_refused(make: Make) -> None:
+    """Neither answer, both, one it does not take, or something that is no answer."""
+    X, _ = _data(rounds=1)
+    learner = _trained(make)
+    decision = learner.decide(X[0])
+    before = _bits(learner)
+    hit = True if "hit" in learner.feedback else None
+    label = 0 if "label" in learner.feedback else None
+    wrong: list[dict[str, Any]] = [{}, {"hit": True, "label": 0}]
+    wrong += [{"label": 0}] if label is None else [{"label": K}, {"label": -1}, {"label": "no such"}]
+    wrong += [{"hit": True}] if hit is None else [{"hit": 1}, {"hit": "yes"}]
+    for answer in wrong:
+        _refused(ValueError, lambda a=answer: learner.update(decision, **a), f"the answer {answer}")  # type: ignore[misc]
+    _ensure(_bits(learner) == before, "a refused answer changed the learner")
+    _answer(learner, decision, 0)
+
+
+@_check
+def given_sets_are_learnt_or_refused(make: Make) -> None:
+    """A set that somebody else chose: learnt from once, or refused."""
+    X, _ = _data(rounds=1)
+    learner = _trained(make)
+    before = _bits(learner)
+    given = Decision.given(X[0], labels=[3] if learner.single_label else [3, 1])
+    if not learner.learns_from_given:
+        _refused(FeedbackError, lambda: _answer(learner, given, 3), "a given set")
+        _ensure(_bits(learner) == before, "a refused set changed the learner")
+        return
+    _answer(learner, given, 3)
+    _ensure(_bits(learner)[0] != before[0], "a given set taught nothing")
+    _refused(FeedbackError, lambda: _answer(learner, given, 3), "a given set, twice")
+
+
+# ---------------------------------------------------------------- decisions and predictions
+
+
+@_check
+def decision_is_consistent(make: Make) -> None:
+    """labels is a permutation of drawn, best first; propensities are probabilities."""
+    X, y = _data()
+    learner = make()
+    for x, label in zip(X, y, strict=True):
+        scores = learner.scores(x[None])[0]
+        decision = learner.decide(x)
+        labels, p, z = decision.labels, decision.propensity, decision.ordered_propensity
+        _ensure(sorted(labels) == sorted(decision.drawn), "labels and drawn are different sets")
+        _ensure(len(set(labels)) == len(labels) == learner.set_size, "not set_size different labels")
+        _ensure(len(set(decision.top)) == learner.set_size, "the top set has another size")
+        _ensure(
+            all(a >= b for a, b in zip(scores[labels], scores[labels[1:]], strict=False)), "not best first"
+        )
+        _ensure(p is not None and 0.0 < p <= 1.0, f"propensity {p} is not in (0, 1]")
+        _ensure(
+            p is not None and isclose(p, exp(decision.log_propensity)), "propensity is not exp of its log"
+        )
+        if z is not None and p is not None:
+            _ensure(0.0 < z <= p * (1 + 1e-9), f"ordered propensity {z} exceeds that of the set, {p}")
+        _answer(learner, decision, label)
+
+
+@_check
+def eligible_and_set_size_are_respected(make: Make) -> None:
+    """A decision shows what it may, as much as it may; or says why not."""
+    X, _ = _data(rounds=50)
+    learner = _trained(make)
+    for i, x in enumerate(X):
+        among = [[1, 3, 4], [0, 2], [4], [2, 4, 0, 1]][i % 4]
+        decision = learner.decide(x, eligible=among)
+        _ensure(set(decision.labels) <= set(among), f"{decision.labels} shown, {among} eligible")
+        _ensure(set(decision.top) <= set(among), f"top set {decision.top}, {among} eligible")
+        _ensure(decision.set_size == min(learner.set_size, len(among)), "another set size")
+        _ensure(decision.eligible == sorted(among), "the Decision forgot the eligible labels")
+        if len(among) <= learner.set_size:
+            _ensure(decision.propensity == 1.0, "all eligible labels shown, yet not with probability 1")
+        _answer(learner, decision, among[0])
+        for size in (1, 3):
+            if learner.single_label and size > 1:
+                _refused(InvalidInput, lambda s=size, r=x: learner.decide(r, set_size=s), "a larger set")  # type: ignore[misc]
+            else:
+                decision = learner.decide(x, set_size=size)
+                _ensure(decision.set_size == size, f"set_size={size} was not respected")
+                _answer(learner, decision, 1)
+    for wrong in ([], [0, 0], [0, K], [-1], ["no such"], [0.5]):
+        _refused(InvalidInput, lambda w=wrong: learner.decide(X[0], eligible=w), f"eligible={wrong}")  # type: ignore[misc]
+    for size in (0, -1, K, 1.5, "2"):
+        _refused(InvalidInput, lambda s=size: learner.decide(X[0], set_size=s), f"set_size={size!r}")  # type: ignore[misc]
+
+
+@_check
+def ineligible_rows_stay(make: Make) -> None:
+    """Weights of labels that could not be shown do not move (unless the class says it moves them)."""
+    X, _ = _data()
+    for sparse in (False, True):
+        learner = make()
+        if getattr(type(learner), "moves_ineligible", False):
+            return
+        _play(learner, X[:30], np.arange(30) % K, sparse)
+        axis = 1 if sparse else 0
+        before = learner.state.W.take([0, 3], axis).tobytes()
+        for i, x in enumerate(X[30:]):
+            row = sparsify(x) if sparse else x
+            _answer(learner, learner.decide(row, eligible=[4, 1, 2]), [1, 2, 4][i % 3])
+        _ensure(learner.state.W.take([0, 3], axis).tobytes() == before, "rows of ineligible labels moved")
+
+
+@_check
+def rank_and_predict_agree(make: Make) -> None:
+    """rank orders all labels; predict and predict_set are its beginning."""
+    X, _ = _data(rounds=20)
+    learner = _trained(make)
+    best, sets = learner.predict(X), learner.predict_set(X)
+    for i, x in enumerate(X):
+        order = learner.rank(x)
+        _ensure(sorted(order) == list(range(K)), "rank is no permutation of the labels")
+        _ensure(order == learner.rank(sparsify(x)), "rank differs between a dense and a sparse row")
+        _ensure(best[i] == order[0], "predict is not the first of rank")
+        _ensure(list(sets[i]) == order[: learner.set_size], "predict_set is not the beginning of rank")
+    before = _arrays(learner)
+    learner.predict(X)
+    _ensure(_arrays(learner) == before, "predict changed the learner")
+
+
+@_check
+def names_are_kept(make: Make) -> None:
+    """Label names go in and come out, everywhere, also from a file."""
+    X, y = _data(rounds=40)
+    named, plain = make(labels=NAMES, seed=1), make(seed=1)
+    for x, label in zip(X, y, strict=True):
+        decision, other = named.decide(x), plain.decide(x)
+        _ensure(decision.drawn == [NAMES[i] for i in other.drawn], "names and numbers drew differently")
+        _answer(named, decision, label)
+        _answer(plain, other, label)
+    loaded = _saved(named)
+    for it in (named, loaded):
+        _ensure(it.labels == tuple(NAMES), "the names were lost")
+        _ensure(it.rank(X[0]) == [NAMES[i] for i in plain.rank(X[0])], "rank has other names")
+        _ensure(it.predict(X).tolist() == [NAMES[i] for i in plain.predict(X)], "predict has other names")
+        limited = it.decide(X[0], eligible=["bee", "dog", "eel"])
+        _ensure(set(limited.labels) <= {"bee", "dog", "eel"}, "eligible names were not respected")
+        _refused(InvalidInput, lambda l=it: l.decide(X[0], eligible=[1, 3]), "a number for a name")  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@_check
+def bad_rows_are_refused(make: Make) -> None:
+    """NaN, inf, wrong lengths and broken sparse rows: refused, and nothing changes."""
+    good = np.ones(D, np.float32)
+    bad: list[Any] = [np.ones(D - 1), np.ones(D + 1), np.ones((2, D)), "row", [None] * D, []]
+    bad += [np.full(D, "x"), np.full(D, 1e39)]
+    bad += [np.where(np.arange(D) == 2, value, good) for value in (np.nan, np.inf, -np.inf)]
+    bad += [([0, D], [1.0, 1.0]), ([-1, 2], [1.0, 1.0]), ([3, 1], [1.0, 1.0]), ([1, 1], [1.0, 1.0])]
+    bad += [([0, 1], [1.0]), ([0, 1], [1.0, np.nan]), ([0, 1], [np.inf, 1.0])]
+    for sparse in (False, True):
+        learner = make()
+        _play(learner, *_data(3, 30), sparse)
+        before = _arrays(learner), _bits(learner)
+        for x in bad:
+            _refused(InvalidInput, lambda r=x, l=learner: l.decide(r), f"the row {x!r}")  # type: ignore[misc]
+            _refused(InvalidInput, lambda r=x, l=learner: l.rank(r), f"rank of the row {x!r}")  # type: ignore[misc]
+        _ensure((_arrays(learner), _bits(learner)) == before, "a refused row changed the learner")
+    fresh = make()
+    _refused(InvalidInput, lambda: fresh.decide(np.full(D, np.nan)), "NaN as the first row")
+    _ensure(fresh.round == 0, "a refused first row was counted")
+
+
+@_check
+def bad_row_stops_a_run(make: Make) -> None:
+    """A run stops before a bad row, with all rounds before it learnt."""
+    X, y = _data()
+    broken = X.copy()
+    broken[70, 1] = np.nan
+    learner, short = make(), make()
+    _refused(InvalidInput, lambda: learner.run(broken, y), "NaN in a run")
+    short.run(X[:70], y[:70])
+    _ensure(_bits(learner) == _bits(short), "the run did not stop before the bad row")
+
+
+@_check
+def overflow_leaves_the_last_good_state(make: Make) -> None:
+    """However large the rows: an update is refused, or leaves all weights finite."""
+    X, y = _data(rounds=40)
+    for power in (5, 10, 15, 19, 25, 30, 37, 38):
+        for sparse in (False, True):
+            learner = make()
+            _play(learner, X[:10], y[:10], sparse)
+            for x, label in zip(X, y, strict=True):
+                row = np.clip(x, -3, 3) * np.float32(10.0**power)
+                before = _bits(learner)
+                try:
+                    decision = learner.decide(sparsify(row) if sparse else row)
+                    before = _bits(learner)
+                    _answer(learner, decision, label)
+                except WeightsOverflow as error:
+                    _ensure("round" in str(error), f"the message names no round: {error}")
+                    _ensure(_bits(learner) == before, "a refused update changed the learner")
+                    break
+            finite = all(
+                np.isfinite(v).all() for v in learner.state._asdict().values() if isinstance(v, np.ndarray)
+            )
+            _ensure(finite, f"rows of size 1e{power} left weights that are not finite")

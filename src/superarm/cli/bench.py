@@ -1,0 +1,46 @@
+"""superarm bench: this machine's speed."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def bench(
+    growth: Annotated[
+        bool,
+        typer.Option("--growth", help="Also show how a round grows with k, up to 100,000 labels (6 GB)."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Measure this machine, next to plain NumPy and SciPy loops; compilation is off the clock.
+
+    Example: **superarm bench**
+    """
+    from superarm import bench as measurements
+    from superarm.cli.show import note, table
+
+    if not as_json:
+        note("measuring, about 10 seconds …")
+    results = measurements.measure()
+    grown = measurements.growth() if growth else []
+    if as_json:
+        print(json.dumps({"speed": [r._asdict() for r in results], "growth": grown}))
+        return
+    table(
+        "One thread; best of several repeats",
+        ["work", "µs a round", "rounds/s", "× naive"],
+        [
+            [r.what, f"{r.microseconds:.2f}", f"{1e6 / r.microseconds:,.0f}", f"{r.ratio:.1f}"]
+            for r in results
+        ],
+    )
+    if grown:
+        print()
+        table(
+            "Growth with the number of labels: MC-DBF, sparse, 2^14 features, 30 non-zeros, m = 3",
+            ["k", "µs a round", "of which scores"],
+            [[f"{k:,}", f"{whole:.2f}", f"{part:.2f}"] for k, whole, part in grown],
+        )

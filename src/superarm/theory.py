@@ -1,0 +1,170 @@
+"""What can be said before any data: bounds, exact second moments, the best gamma (docs/errata.md).
+
+Symbols: k labels, sets of m, exploration gamma, T rounds, D = 2 |W*|^2, R_T the cumulative loss of W*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, lgamma, log, sqrt
+from typing import Any
+
+import numpy as np
+
+from superarm.errors import InvalidInput, must
+from superarm.sets import (
+    RHO_GRID,
+    estimate_table,
+    inclusion,
+    log_comb,
+    log_tau1,
+    order_counts,
+    overlap_probabilities,
+    tau2,
+)
+
+__all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]
+
+
+def _check(k: int, m: int, gamma: float) -> None:
+    if not 1 <= m < k:
+        raise InvalidInput(must("set_size", "theory", f"at least 1 and below labels = {k}", m))
+    if not 0.0 < gamma <= 1.0:
+        raise InvalidInput(must("gamma", "theory", "in (0, 1]", gamma))
+
+
+def _exp(logarithm: float) -> float:
+    return exp(logarithm) if logarithm < 709.0 else inf
+
+
+def _log_permutations(k: int, m: int) -> float:
+    return lgamma(k + 1) - lgamma(k - m + 1)
+
+
+def _lambdas(k: int, m: int, gamma: float) -> tuple[float, float]:
+    """lambda_1 and lambda_2 of Theorem 6."""
+    _check(k, m, gamma)
+    tau1 = _exp(log_tau1(k, m))
+    t2 = tau2(k, m)
+    first = log(m) + m * log(k / gamma) + _log_permutations(k, m) - 2.0 * log_tau1(k, m)
+    rest = -2.0 * m * t2 / tau1 - 2.0 / tau1 + k * (t2 * t2 + 1.0 / (k * m) + 2.0 * t2 / k)
+    return 2.0 / tau1, _exp(first) + rest
+
+
+def lemma5_bound(k: int, m: int, gamma: float, *, in_top: bool) -> float:
+    """The paper's bound on E|U~|^2 for |x| = 1, with y inside or outside the top set."""
+    lambda1, lambda2 = _lambdas(k, m, gamma)
+    return lambda2 + (0.0 if in_top else lambda1)
+
+
+def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in_top: bool) -> float:
+    """E|U~|^2 itself, for |x| = 1: what Lemma 5 bounds; infinite where a float cannot hold it.
+
+    >>> round(second_moment(10, 4, 0.1, in_top=True), 1), round(lemma5_bound(10, 4, 0.1, in_top=True))
+    (3184.2, 1116075)
+    >>> round(second_moment(10, 4, 0.1, "minimum-variance", in_top=True), 2)
+    20.36
+    """
+    _check(k, m, gamma)
+    p = overlap_probabilities(k, m, gamma)
+    table = estimate_table(k, m, gamma, estimate)
+    values = table[np.argmin(np.abs(RHO_GRID - 0.9))] if len(table) > 1 else table[0]
+    orders = order_counts(k, m, gamma) if estimate == "ordered" else None
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = _second_moment(k, m, p, values, orders, in_top)
+    return float(total) if np.isfinite(total) else inf
+
+
+def _second_moment(k: int, m: int, p: Any, values: Any, orders: Any, in_top: bool) -> Any:
+    total = 0.0
+    for j in range(max(0, 2 * m - k), m + 1):
+        hit = j / m if in_top else (m - j) / (k - m)  # P(y in S | j)
+        for f, chance in ((1, hit), (0, 1.0 - hit)):
+            sizes = np.array([j, m - j, m - j, k - 2 * m + j])
+            base = values[j, f] - np.array([1.0 / m, 0.0, 1.0 / m, 0.0])
+            total += p[j] * chance * float(sizes @ base**2)
+            if orders is not None and f:
+                # the part 1/(Z tau1) differs from order to order: sum over orders of Z w^2 and Z w
+                sets = np.exp(log_comb(m, j) + log_comb(k - m, m - j)) * chance
+                linear = j * base[0] + (m - j) * base[1]
+                total += sets * m * orders[j] * _exp(-2.0 * log_tau1(k, m))
+                total += sets * 2.0 * linear * exp(lgamma(m + 1) - log_tau1(k, m))
+    return total
+
+
+def theorem6_bound(
+    k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0, loss: float = 0.0
+) -> float:
+    """The paper's bound on the expected number of misses of the top set.
+
+    Args:
+        k, m, gamma, rounds: the problem.
+        complexity: D = 2 |W*|^2 of the comparison W*.
+        loss: R_T, the cumulative loss of W*.
+    """
+    lambda1, lambda2 = _lambdas(k, m, gamma)
+    half = lambda1 * complexity / 2.0
+    spread = sqrt((lambda2 + 1.0) * complexity * rounds / 2.0)
+    return loss + sqrt(half * loss) + 3.0 * max(half, spread) + gamma * rounds
+
+
+def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float:
+    """The gamma that makes Theorem 6's bound least (Corollary 8, with tau1 squared), at most 1."""
+    _check(k, m, 1.0)
+    logarithm = (
+        log(9.0 / 8.0)
+        + 3.0 * log(m)
+        + m * log(k)
+        + _log_permutations(k, m)
+        + log(complexity)
+        - 2.0 * log_tau1(k, m)
+        - log(rounds)
+    )
+    return min(1.0, exp(logarithm / (m + 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the command ``superarm theory`` shows."""
+
+    labels: int
+    set_size: int
+    gamma: float
+    rounds: int
+    complexity: float
+    shown_inside: float  # P(a label of the top set is shown)
+    shown_outside: float
+    other_set: float  # P(the shown set is not the top set)
+    mean_outside: float  # how many labels from outside the top set are shown
+    second_moments: dict[str, tuple[float, float]]  # by estimate: y in the top set, y outside
+    lemma5: tuple[float, float]
+    bound: float
+    best_gamma: float
+
+
+def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> Summary:
+    """All of it for one problem."""
+    _check(k, m, gamma)
+    p, shown = overlap_probabilities(k, m, gamma), inclusion(k, m, gamma)
+    estimates = ("ordered", "set", "minimum-variance")
+    return Summary(
+        labels=k,
+        set_size=m,
+        gamma=gamma,
+        rounds=rounds,
+        complexity=complexity,
+        shown_inside=shown.inside,
+        shown_outside=shown.outside,
+        other_set=1.0 - float(p[m]),
+        mean_outside=m - float(p @ np.arange(m + 1)),
+        second_moments={
+            name: (
+                second_moment(k, m, gamma, name, in_top=True),
+                second_moment(k, m, gamma, name, in_top=False),
+            )
+            for name in estimates
+        },
+        lemma5=(lemma5_bound(k, m, gamma, in_top=True), lemma5_bound(k, m, gamma, in_top=False)),
+        bound=theorem6_bound(k, m, gamma, rounds, complexity=complexity),
+        best_gamma=best_gamma(k, m, rounds, complexity=complexity),
+    )
