@@ -67,7 +67,8 @@ def _source_stamp() -> str:
     """
     here = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in [here / "numerics.py", here / "sets.py", *sorted((here / "learners").glob("*.py"))]:
+    shared = ("numerics.py", "sets.py", "scaling.py", "averaging.py")
+    for path in [*(here / name for name in shared), *sorted((here / "learners").glob("*.py"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

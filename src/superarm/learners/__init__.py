@@ -8,7 +8,7 @@ from superarm.learners.mcslp import MCSLP
 from superarm.learners.newtron import Newtron
 from superarm.learners.pa import PA
 from superarm.learners.perceptron import Perceptron
-from superarm.learners.setlogit import SetLogit
+from superarm.learners.setlogit import AveragedSoftmax, SetLogit
 from superarm.learners.soba import SOBA
 from superarm.learners.softmax import Softmax
 
@@ -18,6 +18,7 @@ __all__ = [
     "MCSLP",
     "PA",
     "SOBA",
+    "AveragedSoftmax",
     "Banditron",
     "Learner",
     "Newtron",

@@ -282,6 +282,11 @@ class Learner:
             raise self._invalid(parameter, limits, value)
         return float(value)
 
+    def _share(self, parameter: str, value: Any, most: float) -> float:
+        if not isinstance(value, int | float | np.number) or not 0.0 <= value <= most:
+            raise self._invalid(parameter, f"in [0, {most:g}]", value)
+        return float(value)
+
     def _choice(self, parameter: str, value: Any, choices: tuple[str, ...]) -> str:
         if value not in choices:
             raise self._invalid(parameter, " or ".join(map(repr, choices)), value)
@@ -419,6 +424,12 @@ class LabelLearner(Learner):
 
     def _start(self, shape: tuple[int, int]) -> Any:
         return LabelState(weights(shape), self.bias, np.zeros(2, np.int64), np.zeros(2))
+
+
+def probabilities(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The softmax of each row of scores."""
+    p = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def load(path: str | PathLike[str]) -> Learner:

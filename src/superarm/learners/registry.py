@@ -14,6 +14,7 @@ from superarm.learners import (
     MCSLP,
     PA,
     SOBA,
+    AveragedSoftmax,
     Banditron,
     Learner,
     Newtron,
@@ -27,6 +28,7 @@ __all__ = ["NAMES", "make", "parse"]
 NAMES: dict[str, tuple[type[Learner], dict[str, Any]]] = {
     "perceptron": (Perceptron, {}),
     "softmax": (Softmax, {}),
+    "softmax-averaged": (AveragedSoftmax, {}),
     "pa": (PA, {}),
     "mc-slp": (MCSLP, {}),
     "banditron": (Banditron, {}),

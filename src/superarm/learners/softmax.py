@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.learners.base import LabelLearner
+from superarm.learners.base import LabelLearner, probabilities
 from superarm.learners.loop import compile_loop
 from superarm.numerics import add_outer, kernel, softmax, weights
 
@@ -57,3 +57,7 @@ class Softmax(LabelLearner):
 
     def _start(self, shape: tuple[int, int]) -> State:
         return State(weights(shape), self.bias, self.step, np.zeros(self.n_labels))
+
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
+        """The probability of every label for every row of X."""
+        return probabilities(self.scores(X))

@@ -1,0 +1,93 @@
+"""Weights W that keep moving, and their running average, for dense and sparse rows.
+
+After update t the average moves by rho_t (W - average), rho_t = max(3 / (t + 3), forget).
+
+    dense    A is the average; it takes W in every 8 updates (every update at first), with the rho of
+             all of them at once
+    sparse   average = W - omega A, exactly: an update adds (c x) / omega to A and omega shrinks by
+             1 - rho, so only the non-zeros of x are touched
+
+``omega`` (float64, 2) holds: dense, the product of 1 - rho since W was last taken in; sparse, omega;
+and the number of updates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from superarm.numerics import by_layout, kernel, scores
+
+__all__ = ["averaged_scores", "averaged_step", "averaging_rate"]
+
+AVERAGE = 3.0
+EVERY = 8
+
+
+@kernel
+def averaging_rate(updates: float, forget: float) -> float:
+    """rho of the update that follows ``updates`` earlier ones."""
+    return max(AVERAGE / (updates + 1.0 + AVERAGE), forget)
+
+
+def _dense_scores(W, A, omega, x, bias, average, last):  # type: ignore[no-untyped-def]
+    scores(W, x, bias, last)
+    scores(A, x, bias, average)
+
+
+def _sparse_scores(W, A, omega, x, bias, average, last):  # type: ignore[no-untyped-def]
+    scores(W, x, bias, last)
+    scores(A, x, bias, average)
+    w = np.float32(omega[0])
+    for r in range(last.shape[0]):
+        average[r] = last[r] - w * average[r]
+
+
+def _dense_step(W, A, omega, c, x, bias, forget):  # type: ignore[no-untyped-def]
+    k, d = W.shape[0], x.shape[0]
+    omega[0] *= 1.0 - averaging_rate(omega[1], forget)
+    omega[1] += 1.0
+    take = omega[1] < 64.0 or omega[1] % EVERY == 0.0
+    rate = np.float32(1.0 - omega[0])
+    for r in range(k):
+        g = np.float32(c[r])
+        w, a = W[r], A[r]
+        w[d] += g * np.float32(bias)
+        if take:
+            for j in range(d):
+                v = w[j] + g * x[j]
+                w[j] = v
+                a[j] += rate * (v - a[j])
+            a[d] += rate * (w[d] - a[d])
+        else:
+            for j in range(d):
+                w[j] += g * x[j]
+    if take:
+        omega[0] = 1.0
+
+
+def _sparse_step(W, A, omega, c, x, bias, forget):  # type: ignore[no-untyped-def]
+    indices, values = x
+    k, last = W.shape[1], W.shape[0] - 1
+    inverse = np.float32(1.0 / omega[0])
+    for i in range(indices.shape[0] + 1):
+        at, v = last, np.float32(bias)
+        if i < indices.shape[0]:
+            at, v = np.int64(indices[i]), values[i]
+        w, a = W[at], A[at]
+        for r in range(k):
+            g = np.float32(c[r]) * v
+            w[r] += g
+            a[r] += inverse * g
+    omega[0] *= 1.0 - averaging_rate(omega[1], forget)
+    omega[1] += 1.0
+    if omega[0] < 1e-12:  # rare: start omega anew before 1 / omega outgrows float32
+        for i in range(A.shape[0]):
+            for r in range(k):
+                A[i, r] *= np.float32(omega[0])
+        omega[0] = 1.0
+
+
+# Scores of the average and of the last iterate.
+averaged_scores = by_layout(3, _dense_scores, _sparse_scores)
+# w_r += c_r x for every label r, and the average follows.
+averaged_step = by_layout(4, _dense_step, _sparse_step)
