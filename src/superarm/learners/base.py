@@ -76,6 +76,7 @@ class Learner:
         self.sparse: bool | None = None
         self.state: Any = None
         self.round = 0
+        self.growth: list[tuple[int, int]] = []  # (round, labels before) for each `add_labels`
         self.answered = Answered()
         self.id = uuid.uuid4().hex[:16]
         self._place = {label: i for i, label in enumerate(self.labels or ())}
@@ -142,7 +143,7 @@ class Learner:
             sets = np.stack([drawn, drawn, top])
             among = None if among is None else self._indices("decision", among)
         if among is None:
-            among = self._all
+            among = self._all if not self.growth else self._labels_at(decision.round)
         code = -1
         if label is not None:
             code = int(self._indices("label", [label])[0])
@@ -197,6 +198,33 @@ class Learner:
             raise self._failed(status, rows.row(at) if self.sparse else rows[at], self.round)
         return counts
 
+    def add_labels(self, labels: int | Sequence[Label]) -> None:
+        """Add labels to a running learner: their names, or how many if it has no names.
+
+        They start with weights of 0; what has been learnt stays. Decisions made before can still be
+        answered, as decisions among the labels of that time.
+        """
+        if self.labels is None:
+            count = self._whole("labels", labels, 1)
+            names = None
+        else:
+            names = self._names([*self.labels, *labels])  # type: ignore[misc]
+            count = len(names) - self.n_labels
+        old, before = self.state, self.n_labels
+        if old is not None and self.moves_ineligible and not hasattr(old, "credit"):
+            raise self._invalid("labels", "left as they are: its matrix couples all labels", labels)
+        self.growth.append((self.round, before))
+        self.labels, self.n_labels = names, before + count
+        self._place = {label: i for i, label in enumerate(names or ())}
+        self._all = np.arange(self.n_labels)
+        self._s = np.zeros((self.n_scores, self.n_labels), np.float32)
+        self._designs.clear()
+        if old is not None:
+            self._begin(bool(self.sparse))
+            for was, now in zip(old, self.state, strict=True):
+                if isinstance(was, np.ndarray):
+                    now[tuple(slice(size) for size in was.shape)] = was
+
     # ------------------------------------------------------------ predictions
 
     def scores(self, X: Any) -> np.ndarray[Any, Any]:
@@ -250,6 +278,7 @@ class Learner:
             "params": self.params,
             "sparse": self.sparse,
             "round": self.round,
+            "growth": self.growth,
             "id": self.id,
             "answered": [self.answered.low, self.answered.later.hex()],
         }
@@ -331,6 +360,11 @@ class Learner:
         except KeyError:
             plan = self._designs[key] = self._new_design(*key)
             return plan
+
+    def _labels_at(self, round_: int | None) -> np.ndarray[Any, Any]:
+        """The labels that there were at a round."""
+        earlier = [k for start, k in self.growth if round_ is not None and round_ < start]
+        return self._all[: earlier[0]] if earlier else self._all
 
     def _begin(self, sparse: bool) -> None:
         """Make the state, in the layout for this kind of rows."""
@@ -440,6 +474,7 @@ def load(path: str | PathLike[str]) -> Learner:
         cls = known[header["class"]]
         learner = cls(**header["params"])
         learner.round, learner.id = int(header["round"]), str(header["id"])
+        learner.growth = [(int(start), int(k)) for start, k in header["growth"]]
         low, later = header["answered"]
         learner.answered = Answered(low, bytes.fromhex(later))
         if header["sparse"] is not None:

@@ -148,11 +148,11 @@ def probability_left_out(first: int, second: int, sums: Any, count: int, most: i
     total = sums[count]
     twice = max(0.0, total - 1.0) if most > 1 else 0.0  # below this u, two are left out
     if first < 0:
-        return max(0.0, 1.0 - total)
+        return float(max(0.0, 1.0 - total))
     if second < 0:
-        return max(0.0, min(1.0, sums[first + 1]) - max(twice, sums[first]))
+        return float(max(0.0, min(1.0, sums[first + 1]) - max(twice, sums[first])))
     high = min(min(sums[first + 1], sums[second + 1] - 1.0), twice)
-    return max(0.0, high - max(sums[first], sums[second] - 1.0))
+    return float(max(0.0, high - max(sums[first], sums[second] - 1.0)))
 
 
 @kernel
@@ -370,7 +370,8 @@ class SetLogit(Learner):
         self.explore = explore
         if isinstance(explore, str) and explore not in WORDS:
             raise self._invalid("explore", "'show', 'balanced', 'rank' or a number in [0, 1]", explore)
-        self._explore = self._share("explore", WORDS.get(explore, explore), 1.0)  # type: ignore[call-overload]
+        number = WORDS[explore] if isinstance(explore, str) else explore
+        self._explore = self._share("explore", number, 1.0)
         self.forget = self._share("forget", forget, 0.5)
         self.false_no = self._share("false_no", false_no, 0.99)
         self.false_yes = self._share("false_yes", false_yes, 0.99)

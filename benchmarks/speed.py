@@ -1,0 +1,106 @@
+"""Speed as ratios within one run, compilation off the clock:  python benchmarks/speed.py [--growth]
+
+The reference work is k = 10, d = 512, m = 3, MC-DBF (ordered), one thread. Next to the fused loop
+stand a naive NumPy loop (superarm/bench.py) and a plain C++ loop (plain.cpp, needs g++).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from superarm import MCDBF, SetLogit, bench
+
+ROUNDS, REPEATS = 20_000, 9
+
+
+def compile_plain(folder: str) -> ctypes.CDLL | None:
+    """The C++ loop as a shared library; None without a compiler."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        return None
+    source, library = Path(__file__).parent / "plain.cpp", Path(folder) / "plain.so"
+    flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True)
+    loaded = ctypes.CDLL(str(library))
+    loaded.mcdbf.restype = ctypes.c_long
+    return loaded
+
+
+def against_plain() -> None:
+    """Fused loop and C++ loop in turns, so that both see the same noise."""
+    X, y = bench.reference_rows(ROUNDS)
+    common = {"n_labels": 10, "n_features": 512, "set_size": 3, "intercept": False}
+    with tempfile.TemporaryDirectory() as folder:
+        library = compile_plain(folder)
+        if library is None:
+            print("plain C++ loop: skipped, there is no g++")
+            return
+
+        def plain() -> int:
+            W = np.zeros((10, 512), np.float32)
+            pointers = [ctypes.c_void_p(a.ctypes.data) for a in (W, X, y)]
+            sizes = [ctypes.c_long(ROUNDS), 10, 512, 3, ctypes.c_double(0.1)]
+            return int(library.mcdbf(*pointers, *sizes))
+
+        def ours() -> int:
+            return int(MCDBF(**common).run(X, y)[0])
+
+        assert plain() == ours(), "the two loops must make the same mistakes"
+        ratios, times = [], []
+        for _ in range(REPEATS):
+            a = perf_counter()
+            plain()
+            b = perf_counter()
+            ours()
+            c = perf_counter()
+            ratios.append((b - a) / (c - b))
+            times.append((c - b) / ROUNDS * 1e9)
+        print(
+            f"fused loop against plain C++ (same mistakes): {np.median(ratios):.2f} x its speed "
+            f"(median of {REPEATS}; {np.median(times):.0f} ns a round)"
+        )
+
+
+def set_logit_against_mcdbf() -> None:
+    """SetLogit's share of MC-DBF's speed, for several lengths of a row."""
+    for d in (64, 256, 512, 1024, 2048):
+        X, y = bench.reference_rows(ROUNDS // 2, d)
+        common = {"n_labels": 10, "n_features": d, "set_size": 3}
+        times = {}
+        for cls in (MCDBF, SetLogit):
+            learner = cls(**common)
+            learner.run(X, y)
+            spent = []
+            for _ in range(REPEATS):
+                began = perf_counter()
+                learner.run(X, y)
+                spent.append(perf_counter() - began)
+            times[cls] = min(spent)
+        share = times[MCDBF] / times[SetLogit]
+        rounds = len(y) / times[SetLogit]
+        print(f"SetLogit, k = 10, d = {d}: {share:.2f} x the speed of MC-DBF ({rounds:,.0f} rounds/s)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--growth", action="store_true", help="also the growth with k, up to 100,000 (6 GB)")
+    arguments = parser.parse_args()
+    for result in bench.measure():
+        print(f"{result.what:55s} {result.microseconds:9.2f} µs a round {result.ratio:9.1f} x")
+    against_plain()
+    set_logit_against_mcdbf()
+    if arguments.growth:
+        for k, whole, scores in bench.growth():
+            print(f"k = {k:7,d}: {whole:9.2f} µs a round, of which scores {scores:9.2f}")
+
+
+if __name__ == "__main__":
+    main()
