@@ -163,6 +163,9 @@ class Decision:
             sets = tuple(tuple(data[key]) for key in ("labels", "drawn", "top"))
             eligible = None if data["eligible"] is None else tuple(data["eligible"])
             gamma, rho, round_, learner = (data[key] for key in ("gamma", "rho", "round", "learner"))
+            shown, drawn, top = sets
+            if odds.shape != (3,) or set(shown) != set(drawn) or len(top) not in (0, len(drawn)):
+                raise ValueError("sets or odds")
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(must("data", "Decision.from_dict", "what to_dict gave", data)) from error
         return cls(x, sets, eligible, odds, gamma, rho, round_, learner, ())

@@ -69,7 +69,8 @@ def learn(
     # e^ on S n Y^, S - Y^, Y^ - S, and the rest
     both, only_drawn, only_top, rest = 0.0, 0.0, 0.0, 0.0
     if label < 0:
-        e = design.estimates[int(odds[2]), shared, int(hit)]
+        at = min(max(int(odds[2]), 0), design.estimates.shape[0] - 1)
+        e = design.estimates[at, shared, int(hit)]
         both, only_drawn, only_top, rest = e[0], e[1], e[2], e[3]
         if state.ordered and hit:
             weight = np.exp(-odds[0] - design.log_tau1)
