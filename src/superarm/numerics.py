@@ -328,15 +328,17 @@ def contains(labels: Any, label: int) -> bool:
 @kernel
 def softmax(s: Any, labels: Any, sharpness: float, p: Any) -> None:
     """p_i = softmax(sharpness s) over the given labels, in their order."""
-    high = -np.inf
-    for i in range(labels.shape[0]):
+    n, a = labels.shape[0], np.float32(sharpness)
+    high = s[labels[0]]
+    for i in range(1, n):
         high = max(high, s[labels[i]])
     total = 0.0
-    for i in range(labels.shape[0]):
-        p[i] = np.exp(sharpness * (s[labels[i]] - high))
+    for i in range(n):
+        p[i] = np.exp(a * (s[labels[i]] - high))
         total += p[i]
-    for i in range(labels.shape[0]):
-        p[i] /= total
+    scale = 1.0 / total
+    for i in range(n):
+        p[i] *= scale
 
 
 # ---------------------------------------------------------------- randomness

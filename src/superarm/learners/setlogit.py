@@ -115,14 +115,16 @@ def plan(state: Any, p: Any, order: Any, n: int, m: int) -> int:
         for i in range(n):
             b = 0.0
             if i != order[0]:
-                b = p[i] * (p[i] / best) ** sharp
+                b = p[i] * np.exp(sharp * np.log(p[i] / best)) if p[i] > 0.0 else 0.0
                 cost += b * (best - p[i])
             sums[i + 1] = sums[i] + q * b
     else:
         rest, fill = max(1e-9, 1.0 - best), p[order[m]]
         for i in range(m - 1):
             own = p[order[i + 1]]
-            b = min(1.0, 2.0 * own / rest) * (own / best) ** sharp
+            b = min(1.0, 2.0 * own / rest)
+            if sharp > 0.0:
+                b *= np.exp(sharp * np.log(max(own, 1e-30) / best))
             cost += b * (own - fill)
             sums[i + 1] = sums[i] + q * b
     clock[0] += 1.0
