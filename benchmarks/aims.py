@@ -1,4 +1,4 @@
-"""SetLogit against its ceilings, aim by aim:  python benchmarks/aims.py DATA [DATA …] [--rounds N] [--seeds N]
+"""SetLogit against its ceilings, aim by aim:  python benchmarks/aims.py DATA … [--rounds N] [--seeds N]
 
 DATA are names (digits, synsep, synnonsep) or .npz files. For every data set and m = 2, 4, 7:
 
@@ -23,7 +23,7 @@ from statistics import mean, median
 from joblib import Parallel, delayed
 
 import superarm as sa
-from superarm.simulate import Trace
+from superarm.simulation import Trace
 
 STEPS = (1, 2, 4, 8, 16, 32)
 GAMMAS = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -43,7 +43,7 @@ def runs(
 ) -> dict[tuple[str, int], list[Trace]]:
     """All traces of some (spec, m), over seeds."""
     tasks = [(spec, m, seed) for spec, m in jobs for seed in range(seeds)]
-    done = Parallel(n_jobs=-1, batch_size=1)(
+    done = Parallel(n_jobs=2, prefer="threads")(  # the compiled loops hold no lock
         delayed(one)(data, spec, m, rounds, seed) for spec, m, seed in tasks
     )
     found: dict[tuple[str, int], list[Trace]] = {}
@@ -72,10 +72,9 @@ def report(data: str, rounds: int, seeds: int) -> None:
     banditron = min(average(found[job], "error_rate") for job in bandit)
     print(f"\n### {open_data(data).name}: k = {k}, {rounds:,} rounds, {seeds} seeds\n")
     print(f"Perceptron {perceptron:.4f}, Banditron at its best γ {banditron:.4f} (error).\n")
-    print(
-        "| m | ceiling: error · miss | rank: error | show: shown | balanced: error | balanced: shown | early | worst |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    heads = ["m", "ceiling: error · miss", "rank: error", "show: shown", "balanced: error", "balanced: shown"]
+    print("| " + " | ".join([*heads, "early", "worst"]) + " |")
+    print("|---" * 8 + "|")
     notes = []
     for m in sizes:
         best = min(STEPS, key=lambda step: average(found[f"softmax-averaged:step={step}", m], "error_rate"))

@@ -14,7 +14,7 @@ from statistics import mean, stdev
 from joblib import Parallel, delayed
 
 import superarm as sa
-from superarm.simulate import Trace
+from superarm.simulation import Trace
 
 # spec -> (what it is told, whether it shows one label only)
 LEARNERS = {

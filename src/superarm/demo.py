@@ -79,7 +79,7 @@ def run(
 
 def _one(data: str, spec: str, seed: int, rounds: int) -> Any:
     from superarm.learners.registry import make
-    from superarm.simulate import simulate
+    from superarm.simulation import simulate
     from superarm.streams import open_data
 
     stream = open_data(data)
