@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from math import exp, isclose
 from pathlib import Path
 from typing import Any
@@ -124,11 +125,13 @@ def _bits(learner: Learner) -> tuple[Any, ...]:
     return learner.state.W.tobytes(), learner.round, learner.answered.low, bytes(learner.answered.later)
 
 
-def _refused(error: type[Exception], call: Callable[[], object], what: str) -> None:
+@contextmanager
+def _refused(error: type[Exception], what: str) -> Iterator[None]:
+    """What happens inside must be refused, with a message in the template's words."""
     try:
-        call()
+        yield
     except error as raised:
-        _ensure(" of " in str(raised) and "must" in str(raised), f"{what}: unclear message {raised}")
+        _ensure(" of " in str(raised) and " must " in str(raised), f"{what}: unclear message {raised}")
     except Exception as other:
         raise AssertionError(f"{what} raised {other!r}, not {error.__name__}") from other
     else:

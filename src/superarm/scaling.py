@@ -21,18 +21,22 @@ from superarm.numerics import by_layout
 __all__ = ["absorb", "prepare", "prepared"]
 
 CLIP = 5.0
+LARGEST = np.finfo(np.float32).max
 
 
 def _dense_prepare(state, x):  # type: ignore[no-untyped-def]
     mean, inverse, z = state.mean, state.inverse, state.z
     d = x.shape[0]
     high, low = np.float32(CLIP), np.float32(-CLIP)
-    total = np.float32(0.0)
+    total, bad = np.float32(0.0), 0
     for j in range(d):
+        bad += not abs(x[j]) <= LARGEST
         v = min(high, max(low, (x[j] - mean[j]) * inverse[j]))
         z[j] = v
         total += v * v
-    if total > 0.0:
+    if bad:  # clipping would hide NaN and inf: let the scores show them
+        z[0] = np.nan
+    elif total > 0.0:
         typical = state.seen[1] if state.seen[1] > 0.0 else np.float64(total)
         scale = np.float32(np.sqrt((1.0 - state.bias * state.bias) / np.sqrt(total * typical)))
         for j in range(d):

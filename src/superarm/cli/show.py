@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -21,10 +22,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     """Print a table, numbers to the right."""
     view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for i, column in enumerate(columns):
-        view.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
+        view.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
     for row in rows:
         view.add_row(*row)
-    Console().print(view)
+    # a file or a pipe has no width of its own, and a table that is cut off helps nobody
+    Console(width=None if sys.stdout.isatty() else 120).print(view)
 
 
 @contextmanager

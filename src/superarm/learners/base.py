@@ -44,6 +44,7 @@ class Learner:
     learns_from_given: ClassVar[bool] = False  # from sets that somebody else chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     moves_ineligible: bool = False  # an update may move labels that were not eligible
+    layout_matters: ClassVar[bool] = False  # dense and sparse rows are scaled differently
     n_scores: ClassVar[int] = 1  # rows of scores that the kernels use
 
     gamma: float | None = None  # the share of exploration, for learners that have one

@@ -355,6 +355,7 @@ class SetLogit(Learner):
     feedback = ("hit", "label")
     learns_from_given = True
     moves_ineligible = True  # its softmax runs over all labels: the right one need not be eligible
+    layout_matters = True
     n_scores = 2
 
     def __init__(
@@ -408,6 +409,7 @@ class AveragedSoftmax(LabelLearner):
     name = "softmax-averaged"
     loop = compile_loop(name, learn, score=score, sees_label=True)
     moves_ineligible = True
+    layout_matters = True
     n_scores = 2
 
     def __init__(self, *, step: float | None = None, **common: Any) -> None:
