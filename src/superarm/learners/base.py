@@ -43,6 +43,7 @@ class Learner:
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: hit, label, or both
     learns_from_given: ClassVar[bool] = False  # from sets that somebody else chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
+    _own_only: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
     n_scores: ClassVar[int] = 1  # rows of scores that the kernels use
 
     gamma: float | None = None  # the share of exploration, for learners that have one
@@ -77,6 +78,7 @@ class Learner:
         self.round = 0
         self.answered = Answered()
         self.id = uuid.uuid4().hex[:16]
+        self.notes: dict[str, Any] = {}  # JSON-ready facts that travel with the model file
         self._place = {label: i for i, label in enumerate(self.labels or ())}
         self._all = np.arange(self.n_labels)
         self._s = np.zeros((self.n_scores, self.n_labels), np.float32)
@@ -92,6 +94,14 @@ class Learner:
 
     def _new_design(self, n: int, m: int) -> Design:
         return design(n, m, self.gamma or 0.0)
+
+    def _learns_from(self, decision: Decision) -> bool:
+        """Whether a set that somebody else chose teaches this learner anything."""
+        return self.learns_from_given
+
+    def _given_plan(self, decision: Decision, sets: Any, n: int) -> tuple[Design, Any]:
+        """The design and odds by which to learn from such a set."""
+        return self._plan(n, sets.shape[1]), decision.odds
 
     def _rho(self) -> float | None:
         """The belief P(y in top set) that the next update will use, if the learner has one."""
@@ -142,7 +152,7 @@ class Learner:
             drawn = self._indices("decision", sets[1])
             top = self._indices("decision", sets[2]) if sets[2] else np.full_like(drawn, -1)
             sets = np.stack([drawn, drawn, top])
-            among = None if among is None else self._indices("decision", among)
+            among = None if among is None else np.sort(self._indices("decision", among))
         row = self._fit(row)
         if among is None:
             among = self._all
@@ -152,8 +162,11 @@ class Learner:
             if code not in among:
                 raise FeedbackError(must("label", self._of, "one of the eligible labels", label))
             hit = code in sets[1]
-        plan = self._plan(len(among), sets.shape[1])
-        arguments = (self.state, plan, row, self._s, among, sets, decision.odds, bool(hit), code)
+        if decision.round is None:
+            plan, odds = self._given_plan(decision, sets, len(among))
+        else:
+            plan, odds = self._plan(len(among), sets.shape[1]), decision.odds
+        arguments = (self.state, plan, row, self._s, among, sets, odds, bool(hit), code)
         if self._update is None:
             self._update = resolve(self.loop.update, arguments)
         status = self._update(*arguments)
@@ -252,6 +265,7 @@ class Learner:
             "round": self.round,
             "id": self.id,
             "answered": [self.answered.low, self.answered.later.hex()],
+            "notes": self.notes,
         }
         storage.write(path, header, arrays)
 
@@ -364,8 +378,8 @@ class Learner:
         if label is None and not isinstance(hit, bool | np.bool_):
             raise FeedbackError(must("hit", self._of, "True or False", hit))
         if decision.round is None:
-            if not self.learns_from_given:
-                raise FeedbackError(must("decision", self._of, "its own, not a given set", decision))
+            if not self._learns_from(decision):
+                raise FeedbackError(must("decision", self._of, self._own_only, decision))
             again = self.id in decision.taught
         else:
             if decision.learner != self.id or decision.round >= self.round:
@@ -416,6 +430,7 @@ def load(path: str | PathLike[str]) -> Learner:
         cls = known[header["class"]]
         learner = cls(**header["params"])
         learner.round, learner.id = int(header["round"]), str(header["id"])
+        learner.notes = dict(header.get("notes", {}))
         low, later = header["answered"]
         learner.answered = Answered(low, bytes.fromhex(later))
         if header["sparse"] is not None:
