@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from superarm.cli import evaluate as _evaluate
 from superarm.cli import simulate as _simulate
+from superarm.cli import train as _train
 
 app = typer.Typer(
     name="superarm",
@@ -15,6 +17,8 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("simulate")(_simulate.simulate)
+app.command("train")(_train.train)
+app.command("evaluate")(_evaluate.evaluate)
 
 
 @app.callback()

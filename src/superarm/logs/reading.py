@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -109,7 +109,7 @@ class Log:
 
     # ------------------------------------------------------------ raw rows, each with where it is
 
-    def _rows(self) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    def _rows(self) -> Generator[tuple[str, dict[str, Any] | str], None, None]:
         """(line, row); instead of a row that cannot be read, what it must be."""
         if self.kind == "parquet":
             yield from self._parquet_rows()
