@@ -99,9 +99,9 @@ class Learner:
         """Whether a set that somebody else chose teaches this learner anything."""
         return self.learns_from_given
 
-    def _given_plan(self, decision: Decision, sets: Any, n: int) -> tuple[Design, Any]:
+    def _given_plan(self, decision: Decision, sets: Any, among: Any) -> tuple[Design, Any]:
         """The design and odds by which to learn from such a set."""
-        return self._plan(n, sets.shape[1]), decision.odds
+        return self._plan(len(among), sets.shape[1]), decision.odds
 
     def _rho(self) -> float | None:
         """The belief P(y in top set) that the next update will use, if the learner has one."""
@@ -163,7 +163,7 @@ class Learner:
                 raise FeedbackError(must("label", self._of, "one of the eligible labels", label))
             hit = code in sets[1]
         if decision.round is None:
-            plan, odds = self._given_plan(decision, sets, len(among))
+            plan, odds = self._given_plan(decision, sets, among)
         else:
             plan, odds = self._plan(len(among), sets.shape[1]), decision.odds
         arguments = (self.state, plan, row, self._s, among, sets, odds, bool(hit), code)

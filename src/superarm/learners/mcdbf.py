@@ -199,8 +199,8 @@ class MCDBF(Learner):
     def _learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None
 
-    def _given_plan(self, decision: Decision, sets: Any, n: int) -> tuple[Design, Any]:
-        m, gamma = sets.shape[1], decision.gamma
+    def _given_plan(self, decision: Decision, sets: Any, among: Any) -> tuple[Design, Any]:
+        n, m, gamma = len(among), sets.shape[1], decision.gamma
         assert gamma is not None  # _learns_from
         key = (n, m, gamma)
         if key not in self._logged:
