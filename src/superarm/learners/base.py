@@ -269,6 +269,18 @@ class Learner:
         }
         storage.write(path, header, arrays)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and worker processes (model files are `save`'s): all but compiled code and tables."""
+        return {**vars(self), "_decide": None, "_update": None, "_designs": {}}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        def own(value: Any) -> Any:  # joblib hands out arrays that cannot be written
+            return np.array(value) if isinstance(value, np.ndarray) else value
+
+        vars(self).update({name: own(value) for name, value in values.items()})
+        if self.state is not None:
+            self.state = type(self.state)(*map(own, self.state))
+
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Learner:
         """The model that `save` wrote."""

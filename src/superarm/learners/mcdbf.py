@@ -196,6 +196,9 @@ class MCDBF(Learner):
     def _new_design(self, n: int, m: int) -> Design:
         return design(n, m, self.gamma, self.estimate)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_logged": {}}
+
     def _learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None
 
