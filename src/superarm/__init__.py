@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         load,
     )
     from superarm.learners.registry import make
-    from superarm.simulate import Trace, simulate
+    from superarm.simulation import Trace, simulate
 
 __version__ = "0.1.0"
 
@@ -51,7 +51,7 @@ _HOMES = {
         "load",
     ),
     "superarm.learners.registry": ("make",),
-    "superarm.simulate": ("Trace", "simulate"),
+    "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = ("checks", "errors", "streams", "theory")

@@ -39,7 +39,7 @@ def simulate(
     Example: **superarm simulate --data digits --learner set-logit --set-size 4 --rounds 50000 --seeds 3**
     """
     from superarm.learners.registry import make, parse
-    from superarm.simulate import simulate as run
+    from superarm.simulation import simulate as run
     from superarm.streams import open_data
 
     stream = open_data(data, scale=scale)

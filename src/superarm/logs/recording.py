@@ -10,7 +10,7 @@ import numpy as np
 from superarm.errors import InvalidInput, must
 from superarm.learners import Learner
 from superarm.logs.writing import Writer
-from superarm.simulate import Trace, checkpoints
+from superarm.simulation import Trace, checkpoints
 from superarm.streams import Stream
 
 __all__ = ["record"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log as ln
 from math import nan, sqrt
 from time import perf_counter
 from typing import Any
@@ -32,8 +33,8 @@ class Progress:
         turn: the pass, from 1.
         rows: rows learnt from so far, over all passes.
         log_loss: of the bit, for learners with probabilities; else NaN. Less is better.
-        hit_rate, error: of its top set, with a standard error, where the log says how sets were
-            drawn; else NaN.
+        hit_rate, error: of its top set, with a standard error, where the log says how probable its
+            sets were; else NaN.
     """
 
     turn: int
@@ -120,9 +121,11 @@ def train(
             else:
                 decision = words.decision(entry)
                 if learner._learns_from(decision):
-                    learner.update(decision, hit=entry.hit) if entry.label is None else learner.update(
-                        decision, label=words.labels[words.codes([entry.label], "label", entry.place)[0]]
-                    )
+                    if entry.label is None:
+                        learner.update(decision, hit=entry.hit)
+                    else:
+                        named = words.codes([entry.label], "label", entry.place)[0]
+                        learner.update(decision, label=words.labels[named])
                     rows += 1
                     answered += 1
                     hits += entry.hit
@@ -143,46 +146,40 @@ def train(
         "rows": answered,
         "features": list(log.feature_columns),
     }
-    rate = min(max(hits / answered, 1e-9), 1 - 1e-9)
+    rate = hits / answered
+    entropy = -sum(part * ln(part) for part in (rate, 1 - rate) if part > 0)
     return Training(
         rows=answered,
         held_out=aside,
         unanswered=unanswered,
         useless=useless,
         bad=log.bad,
-        base_loss=_loss(np.full(2, rate), np.array([1.0, 0.0]), np.array([rate, 1 - rate])),
+        base_loss=entropy,
         seconds=perf_counter() - began,
         progress=tuple(history),
     )
 
 
-def _loss(p: Any, f: Any, weight: Any) -> float:
-    q = np.clip(np.where(f > 0.5, p, 1.0 - p), 1e-12, 1.0)
-    return float(-(weight * np.log(q)).sum() / weight.sum())
+def _loss(p: Any, f: Any) -> float:
+    return float(-np.log(np.clip(np.where(f > 0.5, p, 1.0 - p), 1e-12, 1.0)).mean())
 
 
 def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int) -> Progress:
     """Where the learner stands on the rows kept out."""
-    losses, terms = list[Any](), list[Any]()
+    bits, terms = list[Any](), list[Any]()
     likely = hasattr(learner, "predict_proba") or learner.learns_from_given
     for batch in checks:
         X = batch.matrix(learner)
-        if likely:
-            p = (probabilities(learner, X) * batch.shown).sum(axis=1)
-            losses.append((p, batch.hit))
-        odds = logged_odds(batch)
-        if not np.isnan(odds.by_design).any():
-            s = np.where(batch.eligible, learner.scores(X), -np.inf)
-            top = np.zeros(s.shape, bool)
-            order = np.argsort(-s, axis=1, kind="stable")[:, : learner.set_size]
-            np.put_along_axis(top, order, True, axis=1)
-            terms.append(linear_weights(batch, odds, Choice(top & batch.eligible)).w * batch.hit)
-    loss = nan
-    if losses:
-        p, f = (np.concatenate(part) for part in zip(*losses, strict=True))
-        loss = _loss(p, f, np.ones(len(f)))
-    value = error = nan
-    if len(terms) == len(checks):
-        t = np.concatenate(terms)
-        value, error = float(t.mean()), float(t.std(ddof=1) / sqrt(len(t))) if len(t) > 1 else nan
-    return Progress(turn, rows, loss, value, error)
+        p = probabilities(learner, X) if likely else np.zeros(batch.shown.shape)
+        logged = (p * batch.shown).sum(axis=1)
+        bits.append((logged, batch.hit))
+        s = np.where(batch.eligible, learner.scores(X), -np.inf)
+        top = np.zeros(s.shape, bool)
+        np.put_along_axis(top, np.argsort(-s, axis=1, kind="stable")[:, : learner.set_size], True, axis=1)
+        choice = Choice(top & batch.eligible)
+        w = linear_weights(batch, logged_odds(batch), choice).w
+        terms.append(choice.expected(p, batch.eligible) + w * (batch.hit - logged))
+    loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
+    t = np.concatenate(terms)  # NaN if a row does not say how its set was drawn
+    error = float(t.std(ddof=1) / sqrt(len(t))) if len(t) > 1 else nan
+    return Progress(turn, rows, loss, float(t.mean()), error)
