@@ -71,20 +71,48 @@ class Decision:
         self.taught: frozenset[str] = frozenset()  # learners that have learnt from a given set
 
     @classmethod
-    def given(cls, x: Any, labels: Iterable[Label], propensity: float | None = None) -> Decision:
+    def given(
+        cls,
+        x: Any,
+        labels: Iterable[Label],
+        propensity: float | None = None,
+        *,
+        top: Iterable[Label] | None = None,
+        gamma: float | None = None,
+        eligible: Iterable[Label] | None = None,
+    ) -> Decision:
         """A set that somebody else chose, with the probability of that set if it is known.
+
+        Args:
+            x: the row.
+            labels: the shown labels; in the order of the draw, where there was one.
+            propensity: the probability of the set.
+            top, gamma: how it was drawn, if as in the paper's eq. 5: the top set it was drawn
+                around, and the share of exploration. The unbiased learners need both.
+            eligible: the only labels that could have been shown.
 
         >>> Decision.given([0.5, 1.0], labels=[3, 7]).labels
         [3, 7]
         """
+        of = "Decision.given"
         shown = tuple(labels)
         if not shown or len(set(shown)) != len(shown):
-            raise InvalidInput(must("labels", "Decision.given", "distinct and at least one", shown))
+            raise InvalidInput(must("labels", of, "distinct and at least one", shown))
         if propensity is not None and not 0.0 < propensity <= 1.0:
-            raise InvalidInput(must("propensity", "Decision.given", "in (0, 1]", propensity))
+            raise InvalidInput(must("propensity", of, "in (0, 1]", propensity))
+        best = () if top is None else tuple(top)
+        if (top is None) != (gamma is None):
+            raise InvalidInput(must("top and gamma", of, "given both or neither", (top, gamma)))
+        if top is not None and (len(set(best)) != len(best) or len(best) != len(shown)):
+            raise InvalidInput(must("top", of, f"{len(shown)} distinct labels, as many as shown", best))
+        if gamma is not None and not 0.0 < gamma <= 1.0:
+            raise InvalidInput(must("gamma", of, "in (0, 1]", gamma))
+        among = None if eligible is None else tuple(eligible)
+        if among is not None and not {*shown, *best} <= set(among):
+            raise InvalidInput(must("eligible", of, "a list that holds labels and top", among))
         row = x if is_sparse(x) else np.array(x, np.float32)
         odds = np.array([nan, nan if propensity is None else log(propensity), 0.0])
-        return cls(row, (shown, shown, ()), None, odds, None, None, None, None, ())
+        return cls(row, (shown, shown, best), among, odds, gamma, None, None, None, ())
 
     def _public(self, indices: Any) -> list[Label]:
         if self._names is None:

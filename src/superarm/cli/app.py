@@ -6,8 +6,10 @@ import typer
 
 from superarm.cli.bench import bench
 from superarm.cli.demo import demo
+from superarm.cli.evaluate import evaluate
 from superarm.cli.simulate import simulate
 from superarm.cli.theory import theory
+from superarm.cli.train import train
 
 app = typer.Typer(
     name="superarm",
@@ -17,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (demo, simulate, theory, bench):
+for command in (demo, simulate, train, evaluate, theory, bench):
     app.command()(command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Annotated, Any
 
@@ -25,6 +26,9 @@ def simulate(
     seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
     gamma: Annotated[float | None, typer.Option(help="The share of exploration, in (0, 1].")] = None,
     scale: Annotated[str, typer.Option(help="'unit': rows of length 1; 'none': as they are.")] = "unit",
+    log: Annotated[
+        Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Run learners on a data set and count their mistakes.
@@ -42,6 +46,8 @@ def simulate(
     specs = learner or ["set-logit"]
     if as_json and len(specs) > 1:
         raise InvalidInput(must("--learner", "simulate --json", "given once", specs))
+    if log is not None and (len(specs) > 1 or seeds > 1):
+        raise InvalidInput(must("--log", "simulate", "used with one learner and one seed", str(log)))
 
     def one(spec: str, number: int, tick: Any) -> dict[str, Any]:
         common: dict[str, Any] = {"n_features": stream.n_features, "seed": number}
@@ -52,7 +58,13 @@ def simulate(
             if not hasattr(parse(spec)[0], "gamma") or "gamma" not in _parameters(parse(spec)[0]):
                 raise InvalidInput(must("--gamma", spec, "left out: it has no gamma", gamma))
             common["gamma"] = gamma
-        trace = run(make(spec, **common), stream, rounds, progress=tick)
+        if log is not None:
+            from superarm.logs import Writer, record
+
+            with Writer(log) as writer:
+                trace = record(make(spec, **common), stream, rounds, writer, progress=tick)
+        else:
+            trace = run(make(spec, **common), stream, rounds, progress=tick)
         return {"seed": number, **trace.rates, "rounds_per_second": trace.rounds_per_second}
 
     from superarm.cli.show import progress_bar, table

@@ -45,6 +45,7 @@ class Learner:
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     moves_ineligible: bool = False  # an update may move labels that were not eligible
     layout_matters: ClassVar[bool] = False  # dense and sparse rows are scaled differently
+    _own_only: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
     n_scores: ClassVar[int] = 1  # rows of scores that the kernels use
 
     gamma: float | None = None  # the share of exploration, for learners that have one
@@ -80,6 +81,7 @@ class Learner:
         self.growth: list[tuple[int, int]] = []  # (round, labels before) for each `add_labels`
         self.answered = Answered()
         self.id = uuid.uuid4().hex[:16]
+        self.notes: dict[str, Any] = {}  # JSON-ready facts that travel with the model file
         self._place = {label: i for i, label in enumerate(self.labels or ())}
         self._shape = (self.n_features,)
         self._all = np.arange(self.n_labels)
@@ -96,6 +98,14 @@ class Learner:
 
     def _new_design(self, n: int, m: int) -> Design:
         return design(n, m, self.gamma or 0.0)
+
+    def _learns_from(self, decision: Decision) -> bool:
+        """Whether a set that somebody else chose teaches this learner anything."""
+        return self.learns_from_given
+
+    def _given_plan(self, decision: Decision, sets: Any, among: Any) -> tuple[Design, Any]:
+        """The design and odds by which to learn from such a set."""
+        return self._plan(among, sets.shape[1]), decision.odds
 
     def _rho(self) -> float | None:
         """The belief P(y in top set) that the next update will use, if the learner has one."""
@@ -142,7 +152,7 @@ class Learner:
             drawn = self._indices("decision", sets[1])
             top = self._indices("decision", sets[2]) if sets[2] else np.full_like(drawn, -1)
             sets = np.stack([drawn, drawn, top])
-            among = None if among is None else self._indices("decision", among)
+            among = None if among is None else np.sort(self._indices("decision", among))
         if among is None:
             among = self._all if not self.growth else self._labels_at(decision.round)
         code = -1
@@ -151,8 +161,11 @@ class Learner:
             if code not in among:
                 raise FeedbackError(must("label", self._of, "one of the eligible labels", label))
             hit = code in sets[1]
-        plan = self._plan(among, sets.shape[1])
-        arguments = (self.state, plan, row, self._s, among, sets, decision.odds, bool(hit), code)
+        if decision.round is None:
+            plan, odds = self._given_plan(decision, sets, among)
+        else:
+            plan, odds = self._plan(among, sets.shape[1]), decision.odds
+        arguments = (self.state, plan, row, self._s, among, sets, odds, bool(hit), code)
         if self._update is None:
             self._update = resolve(self.loop.update, arguments)
         status = self._update(*arguments)
@@ -282,8 +295,21 @@ class Learner:
             "growth": self.growth,
             "id": self.id,
             "answered": [self.answered.low, self.answered.later.hex()],
+            "notes": self.notes,
         }
         storage.write(path, header, arrays)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and worker processes (model files are `save`'s): all but compiled code and tables."""
+        return {**vars(self), "_decide": None, "_update": None, "_designs": {}}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        def own(value: Any) -> Any:  # joblib hands out arrays that cannot be written
+            return np.array(value) if isinstance(value, np.ndarray) else value
+
+        vars(self).update({name: own(value) for name, value in values.items()})
+        if self.state is not None:
+            self.state = type(self.state)(*map(own, self.state))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Learner:
@@ -417,8 +443,8 @@ class Learner:
         if label is None and hit is not True and hit is not False and not isinstance(hit, np.bool_):
             raise FeedbackError(must("hit", self._of, "True or False", hit))
         if decision.round is None:
-            if not self.learns_from_given:
-                raise FeedbackError(must("decision", self._of, "its own, not a given set", decision))
+            if not self._learns_from(decision):
+                raise FeedbackError(must("decision", self._of, self._own_only, decision))
             again = self.id in decision.taught
         else:
             if decision.learner != self.id or decision.round >= self.round:
@@ -476,6 +502,7 @@ def load(path: str | PathLike[str]) -> Learner:
         learner = cls(**header["params"])
         learner.round, learner.id = int(header["round"]), str(header["id"])
         learner.growth = [(int(start), int(k)) for start, k in header["growth"]]
+        learner.notes = dict(header.get("notes", {}))
         low, later = header["answered"]
         learner.answered = Answered(low, bytes.fromhex(later))
         if header["sparse"] is not None:

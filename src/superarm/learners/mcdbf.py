@@ -9,6 +9,9 @@ With ``gate``, the step is an unbiased subgradient of the hinge loss L_avg with 
 the paper's own step is not (it drops the hinge):
 
     W += sum_r e^_r 1[M - s_r + mean_{Y^} s > 0] (e_r - 1_{Y^} / m) x
+
+From a log: e^ needs only how the logged set was drawn (its own top set and gamma), so it stays
+unbiased; the other part, 1_{Y^} / m, is taken at the learner's own current top set.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm.decision import Decision
 from superarm.learners.base import Learner
 from superarm.learners.loop import compile_loop, draw_set
-from superarm.numerics import add_outer, centre, contains, kernel, weights
-from superarm.sets import RHO_GRID, Design, design, rho_index
+from superarm.numerics import add_outer, centre, contains, kernel, top_positions, weights
+from superarm.sets import RHO_GRID, Design, design, log_ordered_probability, rho_index
 
 ESTIMATES = ("ordered", "set", "minimum-variance")
 CENTRE_EVERY = 65536
@@ -37,6 +41,7 @@ class State(NamedTuple):
     updates: np.ndarray[Any, Any]
     touched: np.ndarray[Any, Any]  # scratch
     c: np.ndarray[Any, Any]  # scratch
+    own: np.ndarray[Any, Any]  # scratch
 
 
 @kernel
@@ -68,16 +73,18 @@ def learn(
         shared += contains(drawn, top[i])
     # e^ on S n Y^, S - Y^, Y^ - S, and the rest
     both, only_drawn, only_top, rest = 0.0, 0.0, 0.0, 0.0
+    # of somebody else's set, e^ follows their top set, the rest the learner's own
+    foreign = odds[2] < 0.0
     if label < 0:
-        at = min(max(int(odds[2]), 0), design.estimates.shape[0] - 1)
-        e = design.estimates[at, shared, int(hit)]
+        place = int(-1.0 - odds[2] if foreign else odds[2])
+        e = design.estimates[min(max(place, 0), design.estimates.shape[0] - 1), shared, int(hit)]
         both, only_drawn, only_top, rest = e[0], e[1], e[2], e[3]
         if state.ordered and hit:
             weight = np.exp(-odds[0] - design.log_tau1)
             both += weight
             only_drawn += weight
     touched, c = state.touched, state.c
-    if not state.gate and design.n == c.shape[0]:
+    if not state.gate and not foreign and design.n == c.shape[0]:
         # a vector added to every row changes no ranking: "rest" is subtracted everywhere
         for i in range(m):
             touched[i] = top[i]
@@ -94,10 +101,13 @@ def learn(
             c[n] = 1.0
             n += 1
     else:
-        n = eligible.shape[0]
+        n, own = eligible.shape[0], state.own[:m]
+        if foreign:
+            top_positions(s[0], eligible, own)
         mean_top = 0.0
         for i in range(m):
-            mean_top += s[0, top[i]] / m
+            own[i] = eligible[own[i]] if foreign else top[i]
+            mean_top += s[0, own[i]] / m
         for i in range(n):
             touched[i] = eligible[i]
             c[i] = rest
@@ -116,7 +126,7 @@ def learn(
                 else:
                     c[i] = 0.0
         for i in range(m):
-            c[_find(eligible, top[i])] -= total / m
+            c[_find(eligible, own[i])] -= total / m
     if not add_outer(state.W, touched, c, n, x, state.bias):
         return False
     state.updates[0] += 1
@@ -162,6 +172,7 @@ class MCDBF(Learner):
     name = "mc-dbf"
     loop = compile_loop(name, learn, choose=choose)
     feedback = ("hit", "label")
+    _own_only = "its own, or given with top= and gamma="
 
     def __init__(
         self,
@@ -179,9 +190,30 @@ class MCDBF(Learner):
         self.gate = bool(gate)
         self.margin = self._number("margin", margin, 0.0)
         self.rho = None if rho is None else self._number("rho", rho, 0.0, 1.0)
+        self._logged: dict[tuple[int, int, float], Design] = {}  # how sets in logs were drawn
 
     def _new_design(self, n: int, m: int) -> Design:
         return design(n, m, self.gamma, self.estimate)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_logged": {}}
+
+    def _learns_from(self, decision: Decision) -> bool:
+        return decision.gamma is not None
+
+    def _given_plan(self, decision: Decision, sets: Any, among: Any) -> tuple[Design, Any]:
+        n, m, gamma = len(among), sets.shape[1], decision.gamma
+        assert gamma is not None  # _learns_from
+        key = (n, m, gamma)
+        if key not in self._logged:
+            if len(self._logged) >= 1024:  # a gamma that decays is another number on every row
+                self._logged.clear()
+            self._logged[key] = design(n, m, gamma, self.estimate)
+        plan, odds = self._logged[key], decision.odds.copy()
+        if self.estimate == "ordered" and m < n:
+            odds[0] = log_ordered_probability(n, m, gamma, np.isin(sets[1], sets[2]).tolist())
+        odds[2] = -1.0 - (rho_index(self.state.rho[0]) if len(plan.estimates) > 1 else 0)
+        return plan, odds
 
     def _rho(self) -> float | None:
         if self.estimate != "minimum-variance":
@@ -200,4 +232,5 @@ class MCDBF(Learner):
             updates=np.zeros(1, np.int64),
             touched=np.zeros(self.n_labels, np.int64),
             c=np.zeros(self.n_labels, np.float64),
+            own=np.zeros(self.n_labels, np.int64),
         )

@@ -1,0 +1,261 @@
+"""superarm evaluate: what would another policy have done?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from superarm.cli import log_options as opt
+from superarm.cli.train import _plain
+from superarm.errors import InvalidInput, must
+
+if TYPE_CHECKING:
+    from superarm.learners import Learner
+    from superarm.logs import Evaluation, Log, Policy, Survey, Verdict
+
+
+def evaluate(
+    log: opt.LogFile,
+    model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(help="Train this learner first, on the other rows; several to compare."),
+    ] = None,
+    fixed: Annotated[
+        list[str] | None, typer.Option(help="Always show these labels: a,b,c; several to compare.")
+    ] = None,
+    set_size: Annotated[str | None, typer.Option(help="How many labels to show; 2,3,4 with --grid.")] = None,
+    gamma: Annotated[
+        str | None,
+        typer.Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid."),
+    ] = None,
+    draw: Annotated[bool, typer.Option("--draw", help="Show what the learner itself would draw.")] = False,
+    grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
+    figure: Annotated[Path | None, typer.Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
+    passes: Annotated[int, typer.Option(help="For --learner: how often to go through the log.", min=1)] = 1,
+    holdout: Annotated[float, typer.Option(help="The share of rows to judge by.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Decides which rows.", min=0)] = 0,
+    labels: opt.Labels = None,
+    features: opt.Features = None,
+    labels_column: opt.LabelsColumn = "labels",
+    hit_column: opt.HitColumn = "hit",
+    label_column: opt.LabelColumn = "label",
+    propensity_column: opt.PropensityColumn = "propensity",
+    eligible_column: opt.EligibleColumn = "eligible",
+    features_columns: opt.FeaturesColumns = None,
+    uniform: opt.Uniform = False,
+    skip_bad: opt.SkipBad = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Ask a log how often other policies would have hit, on rows they have not learnt from.
+
+    First comes what the log can tell at all: how many rows speak of a policy's sets, what they are
+    worth, the largest weight. The log must say how probable its sets were (propensity, or top and gamma).
+
+    ips, snips, dr weight whole sets; pi, pi-dr use that a set's hit rate is the sum over its labels.
+
+    Example: **superarm evaluate log.parquet --learner set-logit --set-size 2,3,4 --grid**
+    """
+    from superarm.cli.show import progress_bar
+    from superarm.learners import load
+    from superarm.logs import evaluate as judge
+    from superarm.logs import survey
+
+    reading = opt.Reading(
+        labels_column,
+        hit_column,
+        label_column,
+        propensity_column,
+        eligible_column,
+        features_columns,
+        features,
+        uniform,
+        skip_bad,
+    )
+    loaded = {str(path): load(path) for path in model or []}
+    remembered = [m.notes.get("training", {}).get("features") for m in loaded.values()]
+    source = reading.log(log, remembered[0] if remembered else None)
+    split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
+    known = next(iter(loaded.values()), None)
+    width = None if known is None else known.n_features
+    facts = survey(source, labels=_labels(labels, known), n_features=width)
+    sizes = _values("--set-size", set_size, int, grid)
+    gammas = _values("--gamma", gamma, float, grid)
+    with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
+        learners = loaded | {
+            spec: _trained(source, spec, facts, passes, split or (holdout, seed), sizes[-1], tick)
+            for spec in learner or []
+        }
+        policies = _policies(learners, fixed or [], sizes, gammas, draw)
+        answer = judge(
+            source,
+            policies,
+            facts,
+            holdout=None if split is None else split[0],
+            seed=0 if split is None else split[1],
+            progress=tick,
+        )
+    if figure is not None:
+        from superarm.logs.figure import save
+
+        save(answer, figure)
+    if as_json:
+        print(json.dumps(_plain({"log": str(log), **asdict(answer)})))
+        return
+    _show(answer, source, grid)
+    if figure is not None:
+        print(f"figure: {figure}")
+
+
+def _labels(given: str | None, model: Learner | None) -> Any:
+    """A model knows all labels, also those that the log never shows."""
+    if given is None and model is not None:
+        return model.n_labels if model.labels is None else model.labels
+    return opt.read_labels(given)
+
+
+def _split(
+    source: Log, models: dict[str, Learner], trains: bool, holdout: float, seed: int, *, quiet: bool
+) -> tuple[float, int] | None:
+    """(share, seed) of the rows to judge by; None for all rows."""
+    if not 0.0 < holdout < 1.0:
+        raise InvalidInput(must("--holdout", "evaluate", "in (0, 1)", holdout))
+    here = source.fingerprint()
+    notes = {name: model.notes.get("training", {}) for name, model in models.items()}
+    same = {(n["holdout"], n["seed"]) for n in notes.values() if n.get("sha256") == here}
+    for name, note in notes.items():
+        if note.get("sha256") == here and note["holdout"] == 0.0:
+            raise InvalidInput(
+                must(name, str(source.path), "trained with rows kept out", "all rows were learnt")
+            )
+        if note.get("sha256") != here and not quiet:
+            print(
+                f"{name} was not trained on this file by superarm train: make sure that it never saw its rows"
+            )
+    if len(same) > 1 or (trains and same - {(holdout, seed)}):
+        raise InvalidInput(
+            must("models", "evaluate", "trained with the same --holdout and --seed", sorted(same))
+        )
+    if same:
+        return same.pop()
+    return (holdout, seed) if trains else None
+
+
+def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
+    if text is None:
+        return [None]
+    try:
+        values = [kind(part) for part in opt.names(text)]
+    except ValueError:
+        raise InvalidInput(must(option, "evaluate", "numbers with commas between", text)) from None
+    if not values or (len(values) > 1 and not grid):
+        raise InvalidInput(must(option, "evaluate", "one number (several with --grid)", text))
+    return values
+
+
+def _trained(
+    source: Log, spec: str, facts: Survey, passes: int, split: tuple[float, int], size: Any, tick: Any
+) -> Learner:
+    from superarm.learners.registry import make
+    from superarm.logs import train
+
+    common = facts.common | {"seed": split[1]} | ({} if size is None else {"set_size": size})
+    made = make(spec, **common)
+    train(source, made, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
+    return made
+
+
+def _policies(
+    learners: dict[str, Learner], fixed: list[str], sizes: list[Any], gammas: list[Any], draw: bool
+) -> list[Policy]:
+    from superarm.logs import Policy
+
+    policies = [
+        Policy(name, learner=made, set_size=size, gamma=share, draws=draw)
+        for name, made in learners.items()
+        for size in sizes
+        for share in gammas
+    ]
+    policies += [Policy(text, fixed=opt.names(text), gamma=share) for text in fixed for share in gammas]
+    if not policies:
+        raise InvalidInput(must("policy", "evaluate", "given by --model, --learner or --fixed", "none"))
+    return policies
+
+
+def _show(answer: Evaluation, source: Log, grid: bool) -> None:
+    from superarm.cli.show import table
+
+    print(
+        f"{source.path}: judged by {answer.rows:,} rows; what was shown hit "
+        f"{answer.hit_rate:.3f} [{answer.low:.3f}, {answer.high:.3f}]"
+    )
+    for count, what in ((answer.unanswered, "rows have no outcome"), (answer.bad, "rows skipped as bad")):
+        if count:
+            print(f"{count:,} {what}" + (f", the first: {source.first_bad}" if "bad" in what else ""))
+    for warning in answer.warnings:
+        print(f"WARNING: {warning}")
+    if grid:
+        rows = [_line(verdict) for verdict in answer.verdicts]
+        columns = ["policy", "m", "gamma", "worth rows", "by", "hit rate", "95 % interval"]
+        table("The sharpest sound estimate for each policy", columns, rows)
+        for verdict in answer.verdicts:
+            if verdict.best is None:
+                print(f"{_name(verdict)}: the log cannot answer: {_why(verdict)}")
+        return
+    for verdict in answer.verdicts:
+        print()
+        table(
+            f"{_name(verdict)}: what the log can tell",
+            [
+                "estimate",
+                "rows that speak of it",
+                "worth",
+                "largest weight",
+                "mean weight",
+                "hit rate",
+                "95 % interval",
+            ],
+            [
+                [
+                    e.name,
+                    f"{e.overlap * e.rows:,.0f} of {e.rows:,}",
+                    f"{e.effective:,.0f}",
+                    f"{e.largest:,.1f}",
+                    "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",
+                    "cannot say" if e.problem else f"{e.value:.3f}",
+                    "" if e.problem else f"[{e.low:.3f}, {e.high:.3f}]",
+                ]
+                for e in verdict.estimates
+            ],
+        )
+        for problem in dict.fromkeys(e.problem for e in verdict.estimates if e.problem):
+            who = ", ".join(e.name for e in verdict.estimates if e.problem == problem)
+            print(f"{who}: {problem}")
+        best = verdict.best
+        if best is None:
+            print("WARNING: this log cannot answer for this policy.")
+        else:
+            print(f"read: {best.name}, {best.value:.3f} [{best.low:.3f}, {best.high:.3f}]")
+
+
+def _name(verdict: Verdict) -> str:
+    explores = "" if verdict.gamma is None else f", gamma = {verdict.gamma:g}"
+    return f"{verdict.policy}, m = {verdict.set_size}{explores}"
+
+
+def _why(verdict: Verdict) -> str:
+    return verdict.estimates[-1].problem
+
+
+def _line(verdict: Verdict) -> list[str]:
+    best, share = verdict.best, "" if verdict.gamma is None else f"{verdict.gamma:g}"
+    head = [verdict.policy, str(verdict.set_size), share]
+    if best is None:
+        return [*head, f"{verdict.estimates[-1].effective:,.0f}", "", "cannot say", ""]
+    worth = f"{best.effective:,.0f}"
+    return [*head, worth, best.name, f"{best.value:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]

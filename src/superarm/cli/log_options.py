@@ -1,0 +1,120 @@
+"""The options that say how to read a log, shared by train and evaluate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from superarm.errors import InvalidInput, must
+
+if TYPE_CHECKING:
+    from superarm.logs import Columns, Log
+
+__all__ = [
+    "EligibleColumn",
+    "Features",
+    "FeaturesColumns",
+    "HitColumn",
+    "LabelColumn",
+    "Labels",
+    "LabelsColumn",
+    "LogFile",
+    "PropensityColumn",
+    "Reading",
+    "SkipBad",
+    "Uniform",
+    "names",
+    "read_labels",
+]
+
+COLUMNS = "Columns of the file"
+LogFile = Annotated[Path, typer.Argument(help="A decision log: .parquet, .jsonl or .csv.", metavar="LOG")]
+Labels = Annotated[
+    str | None, typer.Option(help="All labels: a file with one a line, or how many. Else those in the log.")
+]
+Features = Annotated[
+    Path | None, typer.Option(help="A file of features (.npy, .npz), row i for row i of the log.")
+]
+LabelsColumn = Annotated[
+    str,
+    typer.Option(
+        help="The set (a;b;c or JSON), or one column a place: first,second", rich_help_panel=COLUMNS
+    ),
+]
+HitColumn = Annotated[
+    str, typer.Option(help="Whether the set held the right label.", rich_help_panel=COLUMNS)
+]
+LabelColumn = Annotated[str, typer.Option(help="The right label, where known.", rich_help_panel=COLUMNS)]
+PropensityColumn = Annotated[str, typer.Option(help="The probability of the set.", rich_help_panel=COLUMNS)]
+EligibleColumn = Annotated[
+    str, typer.Option(help="The only labels that could be shown.", rich_help_panel=COLUMNS)
+]
+FeaturesColumns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of numbers: age,income. Else x, or every other column of numbers.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Uniform = Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the options say."""
+
+    labels: str
+    hit: str
+    label: str
+    propensity: str
+    eligible: str
+    features_columns: str | None
+    features: Path | None
+    uniform: bool
+    skip_bad: bool
+
+    def columns(self, remembered: list[str] | None = None) -> Columns:
+        from superarm.logs import Columns
+
+        features = names(self.features_columns) if self.features_columns else tuple(remembered or ())
+        return Columns(
+            labels=names(self.labels),
+            hit=self.hit,
+            label=self.label,
+            propensity=self.propensity,
+            eligible=self.eligible,
+            features=features or None,
+        )
+
+    def log(self, path: Path, remembered: list[str] | None = None) -> Log:
+        """The log; ``remembered`` are the columns of features that a model was trained with."""
+        from superarm.logs import Log
+
+        return Log(
+            path,
+            columns=self.columns(remembered),
+            features=self.features,
+            uniform=self.uniform,
+            skip_bad=self.skip_bad,
+        )
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Words between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def read_labels(source: str | None) -> list[str] | int | None:
+    """All labels from a file, or their number."""
+    if source is None:
+        return None
+    if source.isdecimal():
+        return int(source)
+    path = Path(source)
+    if not path.is_file():
+        raise InvalidInput(must("--labels", "superarm", "a file with one label a line, or a number", source))
+    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]

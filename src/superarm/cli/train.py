@@ -1,0 +1,109 @@
+"""superarm train: a model from a decision log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from math import isnan
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from superarm.cli import log_options as opt
+
+
+def train(
+    log: opt.LogFile,
+    output: Annotated[Path, typer.Option(help="The model file.")] = Path("model.npz"),
+    learner: Annotated[
+        str, typer.Option(help="NAME or NAME:key=value: set-logit; mc-dbf if the log has top and gamma.")
+    ] = "set-logit",
+    set_size: Annotated[int | None, typer.Option(help="How many labels the model is to show.")] = None,
+    passes: Annotated[int, typer.Option(help="How often to go through the log.", min=1)] = 1,
+    holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Decides which rows, and the model's draws.", min=0)] = 0,
+    labels: opt.Labels = None,
+    features: opt.Features = None,
+    labels_column: opt.LabelsColumn = "labels",
+    hit_column: opt.HitColumn = "hit",
+    label_column: opt.LabelColumn = "label",
+    propensity_column: opt.PropensityColumn = "propensity",
+    eligible_column: opt.EligibleColumn = "eligible",
+    features_columns: opt.FeaturesColumns = None,
+    uniform: opt.Uniform = False,
+    skip_bad: opt.SkipBad = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Train a model on sets that were shown before, whoever chose them.
+
+    A share of the rows is kept out; the model remembers which, so that **superarm evaluate** judges it
+    by rows that it has not seen. **superarm serve** and superarm.load take the file as it is.
+
+    Example: **superarm train slates.csv --labels-column first,second,third --hit-column clicked**
+    """
+    from superarm.cli.show import progress_bar, table
+    from superarm.learners.registry import make
+    from superarm.logs import survey
+    from superarm.logs import train as teach
+
+    reading = opt.Reading(
+        labels_column,
+        hit_column,
+        label_column,
+        propensity_column,
+        eligible_column,
+        features_columns,
+        features,
+        uniform,
+        skip_bad,
+    )
+    source = reading.log(log)
+    facts = survey(source, labels=opt.read_labels(labels))
+    common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
+    model = make(learner, **common)
+    with progress_bar(facts.rows * passes, quiet=as_json) as tick:
+        result = teach(source, model, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
+    model.save(output)
+    if as_json:
+        told = {"log": str(log), "model": str(output), "learner": learner, **asdict(result)}
+        told["features"] = list(source.feature_columns)
+        told["labels"] = facts.n_labels
+        print(json.dumps(_plain(told)))
+        return
+    print(f"{log}: {facts.rows:,} rows, {facts.n_labels} labels, {facts.n_features} features")
+    if source.feature_columns:
+        print(f"features: {', '.join(source.feature_columns)}")
+    for count, what in (
+        (result.bad, f"rows skipped, the first: {source.first_bad}"),
+        (result.unanswered, "rows without an outcome: not used"),
+        (result.useless, f"rows that {model.name} cannot learn from: they lack top and gamma"),
+    ):
+        if count:
+            print(f"{count:,} {what}")
+    if result.progress:
+        table(
+            f"{model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} that were kept out",
+            ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"],
+            [
+                [
+                    str(p.turn),
+                    f"{p.rows:,}",
+                    "" if isnan(p.log_loss) else f"{p.log_loss:.4f}",
+                    "" if isnan(p.hit_rate) else f"{p.hit_rate:.3f} ± {2 * p.error:.3f}",
+                ]
+                for p in result.progress
+            ],
+        )
+        if not isnan(result.progress[-1].log_loss):
+            print(f"without features the log loss is {result.base_loss:.4f}")
+    print(f"model: {output}")
+
+
+def _plain(value: object) -> object:
+    """NaN is no JSON."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and isnan(value) else value

@@ -1,0 +1,160 @@
+"""Writing decision logs: Parquet, JSON lines or CSV, by the file's ending, a batch at a time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from superarm.decision import Decision, Label
+from superarm.errors import InvalidInput, must
+from superarm.logs.entry import FIELDS, Entry
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["ENDINGS", "Writer", "kind_of"]
+
+ENDINGS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+BATCH = 8192
+
+
+def kind_of(path: str | PathLike[str]) -> str:
+    """The format that a file's ending names."""
+    kind = ENDINGS.get(Path(path).suffix.lower())
+    if kind is None:
+        raise InvalidInput(must("ending", os.fspath(path), f"one of {', '.join(ENDINGS)}", Path(path).suffix))
+    return kind
+
+
+class Writer:
+    """A decision log being written; it appears under its name when it is whole.
+
+    >>> import tempfile, superarm as sa
+    >>> file = tempfile.mkdtemp() + "/log.jsonl"
+    >>> learner = sa.MCDBF(n_labels=5, n_features=2, set_size=2, gamma=0.2)
+    >>> with Writer(file) as log:
+    ...     log.add(learner.decide([1.0, 0.5]), hit=True)
+    >>> from superarm.logs import Log
+    >>> [(entry.labels, entry.hit) for entry in Log(file)]
+    [((0, 1), True)]
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path, self.kind = Path(path), kind_of(path)
+        if not self.path.parent.is_dir():
+            raise InvalidInput(must("path", "Writer", "in an existing folder", os.fspath(path)))
+        self.rows = 0
+        self._pending: list[dict[str, Any]] = []
+        self._parts: list[Path] = []
+
+    def add(
+        self,
+        decision: Decision | Entry,
+        *,
+        hit: bool | None = None,
+        label: Label | None = None,
+        **facts: Any,
+    ) -> None:
+        """Append a decision with its answer (``facts``: id, time, context), or a whole `Entry`."""
+        if isinstance(decision, Decision):
+            decision = Entry.of(decision, hit=hit, label=label, **facts)
+        self._pending.append(decision.to_dict())
+        self.rows += 1
+        if len(self._pending) >= BATCH:
+            self._flush()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._flush()
+                self._finish()
+        finally:
+            for part in self._parts:
+                part.unlink(missing_ok=True)
+
+    def _part(self) -> Path:
+        part = self.path.with_name(f".{self.path.name}.{os.getpid()}.{len(self._parts)}.part")
+        self._parts.append(part)
+        return part
+
+    def _flush(self) -> None:
+        rows, self._pending = self._pending, []
+        if self.kind == "parquet":
+            # a Parquet file ends with its index, so batches are joined, streaming, at the end
+            _frame(rows).write_parquet(self._part())
+            return
+        first = not self._parts
+        part = self._part() if first else self._parts[0]
+        with part.open("a", encoding="utf-8", newline="") as file:
+            if self.kind == "jsonl":
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+                return
+            sheet = csv.writer(file)
+            if first:
+                sheet.writerow(FIELDS)
+            sheet.writerows([_cell(row[name]) for name in FIELDS] for row in rows)
+
+    def _finish(self) -> None:
+        if self.kind != "parquet":
+            self._parts[0].replace(self.path)
+            return
+        import polars as pl
+
+        batches = list(self._parts)
+        whole = self._part()
+        # of labels seen as numbers in one batch and as names in another, names hold both
+        frames = [pl.scan_parquet(part) for part in batches]
+        pl.concat(frames, how="vertical_relaxed").sink_parquet(whole, row_group_size=BATCH)
+        whole.replace(self.path)
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
+    import polars as pl
+
+    whole = all(
+        type(label) is int
+        for row in rows
+        for label in [*row["labels"], *([] if row["label"] is None else [row["label"]])]
+    )
+    label: Any = pl.Int64 if whole else pl.String
+    times = {type(row["time"]) for row in rows} - {type(None)}
+    time: Any = pl.String if str in times else pl.Float64
+    lists = {"labels", "drawn", "top", "eligible"}
+    types: dict[str, Any] = {
+        "time": time,
+        "x": pl.List(pl.Float32),
+        "x_indices": pl.List(pl.Int32),
+        "x_values": pl.List(pl.Float32),
+        "set_size": pl.Int32,
+        "gamma": pl.Float64,
+        "propensity": pl.Float64,
+        "ordered_propensity": pl.Float64,
+        "hit": pl.Boolean,
+        "label": label,
+    }
+    types |= dict.fromkeys(lists, pl.List(label))
+    if not whole:
+        for row in rows:
+            for name in lists:
+                row[name] = None if row[name] is None else [str(value) for value in row[name]]
+            row["label"] = None if row["label"] is None else str(row["label"])
+    schema = {name: types.get(name, pl.String) for name in FIELDS}
+    return pl.DataFrame(rows, schema=schema)

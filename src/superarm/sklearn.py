@@ -1,0 +1,229 @@
+"""superarm in scikit-learn: a classifier that learns from yes/no answers about sets.
+
+>>> from sklearn.datasets import load_digits
+>>> from superarm.sklearn import SetFeedbackClassifier
+>>> X, y = load_digits(return_X_y=True)
+>>> model = SetFeedbackClassifier(set_size=3, random_state=0).fit(X, y)
+>>> model.score(X, y) > 0.9
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from superarm.decision import Decision
+from superarm.errors import FeedbackError, InvalidInput, must
+from superarm.learners.registry import make, parse
+from superarm.logs.batches import probabilities
+
+if TYPE_CHECKING:
+    from superarm.learners import Learner
+
+__all__ = ["SetFeedbackClassifier"]
+
+
+class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that is told only whether the right label was in a set it chose.
+
+    In ``fit`` and ``partial_fit``, y answers that question and is used for nothing else (unless the
+    learner is one with full information, such as ``"softmax"``).
+
+    Args:
+        learner: a name as on the command line: ``"set-logit"``, ``"mc-dbf:gamma=0.2"``, …
+        set_size: how many labels to show; fewer if there are not more than that.
+        passes: how often `fit` goes through the rows, with new sets each time.
+        shuffle: visit them in a random order.
+        random_state: for the order and for the sets.
+
+    Attributes:
+        classes_: the labels.
+        learner_: the learner inside, with everything that superarm's learners can do.
+    """
+
+    def __init__(
+        self,
+        learner: str = "set-logit",
+        *,
+        set_size: int = 3,
+        passes: int = 20,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.set_size = set_size
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    # ------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any) -> SetFeedbackClassifier:
+        """Learn from scratch; y only answers whether it was in the set shown."""
+        X, y = self._validated(X, y, reset=True)
+        random = check_random_state(self.random_state)
+        self._begin(np.unique(y), X, random)
+        if self.passes < 1:
+            raise InvalidInput(must("passes", "SetFeedbackClassifier", "at least 1", self.passes))
+        codes = np.searchsorted(self.classes_, y)
+        for _ in range(self.passes):
+            self._run(X, codes, random.permutation(len(codes)) if self.shuffle else None)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> SetFeedbackClassifier:
+        """Go on learning from these rows, once, in their order; ``classes`` with the first call."""
+        X, y = self._validated(X, y, reset=self._first(classes))
+        if not hasattr(self, "classes_"):
+            self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
+            raise InvalidInput(
+                must("classes", "partial_fit", f"those of the first call, {self.classes_}", classes)
+            )
+        self._run(X, self._codes(y, "y"), None)
+        return self
+
+    def partial_fit_sets(
+        self,
+        X: Any,
+        shown: Iterable[Iterable[Any]],
+        hit: Iterable[Any],
+        *,
+        propensity: Iterable[float | None] | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> SetFeedbackClassifier:
+        """Go on learning from sets that somebody else showed.
+
+        Args:
+            X: a row for each set.
+            shown: the labels shown.
+            hit: whether the right one was among them.
+            propensity: the probability of each set, where it is known.
+            classes: all labels, with the first call.
+        """
+        first = self._first(classes)
+        X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=(np.float64, np.float32))
+        if first:
+            self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
+        learner = self._whole_learner()
+        if not learner.learns_from_given:
+            raise FeedbackError(
+                must("learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner)
+            )
+        sets, bits = [list(labels) for labels in shown], list(hit)
+        odds: list[float | None] = [None] * len(sets) if propensity is None else list(propensity)
+        if not len(sets) == len(bits) == len(odds) == X.shape[0]:
+            got = f"{X.shape[0]} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
+            raise InvalidInput(must("shown and hit", "partial_fit_sets", "one for each row of X", got))
+        for i, labels in enumerate(sets):
+            codes = self._codes(np.asarray(labels), "shown")
+            row = X[[i]] if hasattr(X, "tocsr") else X[i]
+            learner.update(Decision.given(row, codes.tolist(), odds[i]), hit=bool(bits[i]))
+        return self
+
+    # ------------------------------------------------------------ predictions
+
+    def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
+        """The scores of all labels; of two labels, the second's minus the first's."""
+        X = self._rows(X)
+        if self.learner_ is None:
+            return np.zeros(X.shape[0])
+        s = self.learner_.scores(X).astype(np.float64)
+        return np.asarray(s[:, 1] - s[:, 0] if len(self.classes_) == 2 else s)
+
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
+        """The probabilities of all labels: the learner's own, or the softmax of its scores."""
+        X = self._rows(X)
+        return np.ones((X.shape[0], 1)) if self.learner_ is None else probabilities(self.learner_, X)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """The best label for every row."""
+        X = self._rows(X)
+        if self.learner_ is None:
+            return np.full(X.shape[0], self.classes_[0])
+        return np.asarray(self.classes_[self.learner_.scores(X).argmax(axis=1)])
+
+    def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
+        """The best ``set_size`` labels for every row, best first."""
+        X = self._rows(X)
+        if self.learner_ is None:
+            return np.full((X.shape[0], 1), self.classes_[0])
+        size = min(self.set_size if set_size is None else set_size, len(self.classes_))
+        order = np.argsort(-self.learner_.scores(X), axis=1, kind="stable")
+        return np.asarray(self.classes_[order[:, :size]])
+
+    # ------------------------------------------------------------ inside
+
+    def _first(self, classes: Any) -> bool:
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise InvalidInput(must("classes", "SetFeedbackClassifier", "given with the first call", classes))
+        return first
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=False
+        )
+        check_classification_targets(y)
+        return X, column_or_1d(y)
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self, "classes_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        return self._as_learnt(X)
+
+    def _as_learnt(self, X: Any) -> Any:
+        """Dense or sparse, as the learner's weights are; and arrays that compiled code can take."""
+        learner: Learner | None = self.learner_
+        sparse = hasattr(X, "tocsr")
+        if not all(part.flags.writeable for part in ((X.data, X.indices, X.indptr) if sparse else (X,))):
+            X = X.copy()
+        if learner is None or learner.sparse in (None, sparse):
+            return X
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix(X) if learner.sparse else X.toarray()
+
+    def _begin(self, classes: Any, X: Any, random: Any) -> None:
+        if not isinstance(self.set_size, int | np.integer) or self.set_size < 1:
+            wanted = "a whole number of at least 1"
+            raise InvalidInput(must("set_size", "SetFeedbackClassifier", wanted, self.set_size))
+        self.classes_ = classes
+        self.learner_: Learner | None = None  # of one class nothing is to be learnt
+        if len(classes) > 1:
+            size = 1 if parse(self.learner)[0].single_label else min(self.set_size, len(classes) - 1)
+            self.learner_ = make(
+                self.learner,
+                n_labels=len(classes),
+                n_features=X.shape[1],
+                set_size=size,
+                seed=int(random.randint(2**31 - 1)),
+            )
+
+    def _whole_learner(self) -> Learner:
+        if self.learner_ is None:
+            raise InvalidInput(must("classes", "SetFeedbackClassifier", "at least two", self.classes_))
+        return self.learner_
+
+    def _codes(self, y: Any, parameter: str) -> Any:
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        known = self.classes_[codes] == y
+        if not np.all(known):
+            unknown = np.asarray(y)[~known][0]
+            raise InvalidInput(must(parameter, "SetFeedbackClassifier", "made of its classes", unknown))
+        return codes
+
+    def _run(self, X: Any, codes: Any, visit: Any) -> None:
+        if self.learner_ is not None:
+            self.learner_.run(self._as_learnt(X), codes, visit)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,279 @@
+"""Decision logs as files: ours come back as they were, other people's are understood, bad rows are named."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse import csr_matrix
+
+import superarm as sa
+from superarm.errors import InvalidInput
+from superarm.logs import BadRow, Columns, Entry, Log, Writer, record, survey
+
+NAMES = ["ant", "bee", "cat", "dog"]
+GOOD = "age,income,slot1,slot2,clicked\n30,1.5,red,blue,1\n41,0.25,green,red,0\n"
+
+
+def write(tmp_path, text, name="log.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("names", [None, NAMES])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_was_written_comes_back(tmp_path, ending, names, sparse):
+    common = {"labels": names} if names else {"n_labels": 4}
+    learner = sa.MCDBF(**common, n_features=3, set_size=2, gamma=0.4, seed=1)
+    every = names or list(range(4))
+    written = []
+    with Writer(tmp_path / f"log.{ending}") as log:
+        for i in range(30):
+            x = ([0, 2], [0.1 * i, 0.3]) if sparse else [0.1 * i, -1.0, 0.3]
+            eligible = every[1:] if i % 3 == 0 else None
+            decision = learner.decide(x, eligible=eligible)
+            hit = (None, True, False)[i % 3]
+            log.add(decision, hit=hit, id=f"id-{i}", time=float(i), context='{"page": 1}')
+            written.append(Entry.of(decision, hit=hit, id=f"id-{i}", time=float(i)))
+        log.add(learner.decide(x), label=every[3])
+    assert log.rows == 31
+    read = list(Log(tmp_path / f"log.{ending}"))
+    assert len(read) == 31
+    for place, (a, b) in enumerate(zip(written, read, strict=False)):
+        for field in ("labels", "drawn", "top", "eligible", "hit", "label", "gamma", "id", "learner"):
+            assert getattr(a, field) == getattr(b, field), field
+        assert b.propensity == pytest.approx(a.propensity)
+        assert b.ordered_propensity == pytest.approx(a.ordered_propensity)
+        assert float(b.time) == a.time
+        assert json.loads(b.context) == {"page": 1}
+        assert b.place == place
+        np.testing.assert_allclose(b.x[1] if sparse else b.x, a.x[1] if sparse else a.x, rtol=1e-6)
+    assert read[30].label == every[3]
+    assert read[30].hit is (every[3] in read[30].labels)
+
+
+def test_a_long_parquet_log_of_mixed_labels(tmp_path):
+    """Several batches; a batch of numbers and one of names become names."""
+    rows = [Entry(x=np.ones(2, np.float32), labels=(1, 2), hit=True)] * 9000
+    rows += [Entry(x=np.ones(2, np.float32), labels=("b", 2), hit=False, time="2026-01-01")] * 10
+    with Writer(tmp_path / "log.parquet") as log:
+        for row in rows:
+            log.add(row)
+    read = list(Log(tmp_path / "log.parquet"))
+    assert [len(read), read[0].labels, read[-1].labels] == [9010, (1, 2), ("b", 2)]
+    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+
+
+def test_a_failed_run_leaves_no_file(tmp_path):
+    with pytest.raises(ZeroDivisionError), Writer(tmp_path / "log.csv") as log:
+        for _ in range(9000):
+            log.add(Entry(x=np.ones(2, np.float32), labels=(1, 2), hit=True))
+        _ = 1 / 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_peoples_columns(tmp_path):
+    columns = Columns(labels=("slot1", "slot2"), hit="clicked")
+    log = Log(write(tmp_path, GOOD), columns=columns)
+    assert log.feature_columns == ("age", "income")
+    first, second = log
+    assert (first.labels, first.hit, first.x.tolist()) == (("red", "blue"), True, [30.0, 1.5])
+    assert (second.labels, second.hit) == (("green", "red"), False)
+    one = Columns(labels=("slot1", "slot2"), hit="clicked", features=("income",))
+    assert next(iter(Log(write(tmp_path, GOOD), columns=one))).x.tolist() == [1.5]
+
+
+def test_lists_in_cells(tmp_path):
+    text = 'x,labels,hit\n0.5;1,a; b,yes\n"[0.5, 1]","[""a"", ""c""]",no\n1;2,"[3, 4]",\n'
+    entries = list(Log(write(tmp_path, text)))
+    assert [e.labels for e in entries] == [("a", "b"), ("a", "c"), (3, 4)]
+    assert [e.hit for e in entries] == [True, False, None]
+    assert entries[0].x.tolist() == [0.5, 1.0]
+
+
+def test_a_frame_written_by_hand(tmp_path):
+    frame = pl.DataFrame(
+        {"a": [1.0, 2.0], "b": [3, 4], "labels": [["p", "q"], ["q", "r"]], "label": ["p", "p"], "note": ["u", "v"]}
+    )
+    frame.write_parquet(tmp_path / "log.parquet")
+    log = Log(tmp_path / "log.parquet")
+    assert log.feature_columns == ("a", "b")
+    assert [(e.labels, e.hit, e.label) for e in log] == [(("p", "q"), True, "p"), (("q", "r"), False, "p")]
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "csr"])
+def test_features_in_a_file_of_their_own(tmp_path, kind):
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]], np.float32)
+    path = tmp_path / ("x.npy" if kind == "npy" else "x.npz")
+    if kind == "npy":
+        np.save(path, X)
+    elif kind == "npz":
+        np.savez(path, X=X)
+    else:
+        S = csr_matrix(X)
+        np.savez(path, X_data=S.data, X_indices=S.indices, X_indptr=S.indptr, X_shape=S.shape)
+    log = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n")
+    entries = list(Log(log, features=path))
+    if kind == "csr":
+        assert entries[0].x[0].tolist() == [0, 2]
+        assert entries[1].x[1].tolist() == [3.0]
+    else:
+        assert [e.x.tolist() for e in entries] == X.tolist()
+    longer = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
+    with pytest.raises(BadRow, match=r"line 4 must be one of the 2 rows of the file of features"):
+        list(Log(longer, features=path))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"x": [1, 2], "labels": [1, 2], "hit": "maybe"}', r"hit of .*line 2 must be true or false"),
+        ('{"x": [1, 2], "labels": [1, 1], "hit": true}', r"labels of .*line 2 must be distinct labels"),
+        ('{"x": [1, 2], "labels": [], "hit": true}', r"labels of .*line 2 must be distinct labels"),
+        ('{"x": [1, 2], "labels": [1, 2.5], "hit": true}', r"labels of .*line 2 must be labels"),
+        ('{"x": [1, 2], "labels": "[1, 2", "hit": true}', r"labels of .*line 2 must be a list such as"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "label": 5}', r"hit of .*line 2 must be False, as label is 5"),
+        ('{"x": [1], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be 2 numbers"),
+        ('{"x": [1, "a"], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be numbers"),
+        ('{"x": [1, 1e999], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be finite numbers"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "propensity": 0}', r"propensity of .*line 2 must be in"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 1.5}', r"gamma of .*line 2 must be in"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "drawn": [1, 3]}', r"drawn of .*line 2 must be an order of"),
+        (
+            '{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 0.1, "top": [1]}',
+            r"top of .*line 2 must be 2 distinct labels",
+        ),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "eligible": [1, 3]}', r"eligible of .*line 2 must be a list"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "set_size": 3}', r"set_size of .*line 2 must be 2"),
+        (
+            '{"x_indices": [2, 1], "x_values": [1, 2], "labels": [1, 2], "hit": true}',
+            r"x_indices of .*line 2 must be increasing whole numbers",
+        ),
+        ('{"x": [1, 2], "labels"', r"row of .*line 2 must be a JSON object"),
+        ("[1, 2]", r"row of .*line 2 must be a JSON object"),
+    ],
+)
+def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
+    good = '{"x": [1, 2], "labels": [1, 2], "hit": true}'
+    path = write(tmp_path, f"{good}\n{line}\n\n{good}\n", "log.jsonl")
+    with pytest.raises(BadRow, match=message):
+        list(Log(path))
+    log = Log(path, skip_bad=True)
+    assert [e.place for e in log] == [0, 2]
+    assert log.bad == 1
+    assert "line 2" in log.first_bad
+
+
+def test_bad_rows_of_csv_and_parquet(tmp_path):
+    columns = Columns(labels=("slot1", "slot2"), hit="clicked", features=("age", "income"))
+    for text, message in [
+        (GOOD + "x,1,red,blue,1\n", "age of .*line 4 must be a number, got 'x'"),
+        (GOOD + ",1,red,blue,1\n", "age of .*line 4 must be a number, got None"),
+        (GOOD + "1,1,red\n", "row of .*line 4 must be 5 cells, as the header has, not 3"),
+    ]:
+        with pytest.raises(BadRow, match=message):
+            list(Log(write(tmp_path, text), columns=columns))
+    pl.DataFrame({"x": [[1.0], [2.0]], "labels": [[1], [1]], "hit": [True, False], "propensity": [0.5, 7.0]}).write_parquet(
+        tmp_path / "log.parquet"
+    )
+    with pytest.raises(BadRow, match=r"propensity of .*row 2 must be in \(0, 1\]"):
+        list(Log(tmp_path / "log.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        (GOOD, Columns(hit="clicked"), "labels column of .* must be one of age, income, slot1"),
+        (GOOD, Columns(labels=("slot1",)), "hit column of .* must be one of age"),
+        (GOOD, Columns(labels=("slot1",), hit="clicked", features=("size",)), "features columns of .* among"),
+        ("labels,hit\na;b,1\n", Columns(), "features of .* must be an x column, columns of numbers"),
+        ("labels,hit\n", Columns(), "content of .* must be a log with at least one row"),
+    ],
+)
+def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, message):
+    with pytest.raises(InvalidInput, match=message):
+        Log(write(tmp_path, text), columns=columns)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidInput, match=r"ending of .* must be one of .parquet, .jsonl"):
+        Log(write(tmp_path, GOOD, "log.txt"))
+    with pytest.raises(InvalidInput, match="log of superarm must be an existing file"):
+        Log(tmp_path / "none.csv")
+    with pytest.raises(InvalidInput, match="content of .* must be a Parquet file"):
+        Log(write(tmp_path, GOOD, "log.parquet"))
+    with pytest.raises(InvalidInput, match="features of .* must be an .npy"):
+        Log(write(tmp_path, "labels,hit\na;b,1\n"), features=write(tmp_path, "no", "x.npy"))
+    np.save(tmp_path / "flat.npy", np.ones(3))
+    with pytest.raises(InvalidInput, match="features of .* must be a matrix"):
+        Log(write(tmp_path, "labels,hit\na;b,1\n"), features=tmp_path / "flat.npy")
+    with pytest.raises(InvalidInput, match="path of Writer must be in an existing folder"):
+        Writer(tmp_path / "none" / "log.csv")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_reading_streams(tmp_path, ending):
+    """The memory it takes is a small part of the file."""
+    path = tmp_path / f"log.{ending}"
+    with Writer(path) as log:
+        for _ in range(4000):
+            log.add(Entry(x=np.ones(300, np.float32), labels=(1, 2), hit=True))
+    reader = Log(path)
+    tracemalloc.start()
+    rows = sum(1 for _ in reader)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows == 4000
+    assert peak < path.stat().st_size / 10
+
+
+def test_recording_is_simulating(tmp_path):
+    """The one-at-a-time loop counts what the fused one counts, and writes a row for each round."""
+    from superarm.streams import open_data
+
+    stream = open_data("digits")
+    for name, told in (("mc-dbf", False), ("softmax", True)):
+        a, b = (sa.make(name, n_labels=10, n_features=64, set_size=3, seed=2) for _ in range(2))
+        ticks = []
+        with Writer(tmp_path / "log.parquet") as writer:
+            trace = record(a, stream, 2500, writer, progress=ticks.append)
+        fused = sa.simulate(b, stream, 2500)
+        np.testing.assert_array_equal(trace.counts, fused.counts)
+        assert sum(ticks) == 2500
+        entries = list(Log(tmp_path / "log.parquet"))
+        assert len(entries) == 2500
+        assert all((entry.label is not None) == told for entry in entries)
+        assert 1 - np.mean([entry.hit for entry in entries]) == pytest.approx(trace.shown_miss_rate)
+    wrong = sa.make("mc-dbf", n_labels=9, n_features=64)
+    with pytest.raises(InvalidInput, match="n_labels of MCDBF must be 10"), Writer(tmp_path / "l.csv") as writer:
+        record(wrong, stream, 5, writer)
+
+
+def test_survey_finds_labels_features_and_what_is_known(tmp_path):
+    columns = Columns(labels=("slot1", "slot2"), hit="clicked")
+    facts = survey(Log(write(tmp_path, GOOD), columns=columns))
+    assert facts.labels == ("blue", "green", "red")
+    assert (facts.rows, facts.answered, facts.hits, facts.n_features, facts.set_size) == (2, 2, 1, 2, 2)
+    assert (facts.with_propensity, facts.with_design) == (0, 0)
+    more = survey(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green", "blue", "pink"])
+    assert more.n_labels == 4
+    with pytest.raises(InvalidInput, match="labels of .* must be among the given ones"):
+        survey(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green"])
+    with pytest.raises(InvalidInput, match="labels of .* must be whole numbers below 5"):
+        survey(Log(write(tmp_path, GOOD), columns=columns), labels=5)
+    numbers = write(tmp_path, "x,labels,hit,propensity\n1;2,0;3,1,0.5\n1;2,1;2,0,\n", "numbers.csv")
+    facts = survey(Log(numbers))
+    assert (facts.labels, facts.n_labels, facts.with_propensity) == (None, 4, 1)
+    assert survey(Log(numbers), labels=9).n_labels == 9
+    far = write(tmp_path, "x,labels,hit\n1;2,100;300,1\n", "far.csv")
+    assert survey(Log(far)).labels == (100, 300)
+    assert survey(Log(far, uniform=True)).with_design == 1
+    with pytest.raises(InvalidInput, match="at least two different ones"):
+        survey(Log(write(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
+    with pytest.raises(InvalidInput, match="a log with a row that can be read"):
+        survey(Log(write(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
