@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from superarm.cli import export as _export
+from superarm.cli import replay as _replay
 from superarm.cli import serve as _serve
 from superarm.cli import simulate as _simulate
+from superarm.cli import traffic as _traffic
 
 app = typer.Typer(
     name="superarm",
@@ -17,6 +20,9 @@ app = typer.Typer(
 )
 app.command("simulate")(_simulate.simulate)
 app.command("serve")(_serve.serve)
+app.command("replay")(_replay.replay)
+app.command("export")(_export.export)
+app.command("traffic")(_traffic.traffic)
 
 
 @app.callback()

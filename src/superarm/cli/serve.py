@@ -73,6 +73,7 @@ def serve(
         snapshot_every=snapshot_every,
         keep_snapshots=keep_snapshots,
     )
+    session.warm_up()
     run(
         lambda: session,
         host=host,

@@ -131,6 +131,8 @@ class Journal:
     def _connect(self, *, write: bool | None = None) -> sqlite3.Connection:
         write = not self.read_only if write is None else write
         uri = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
+        if not write and not os.access(self.path.resolve().parent, os.W_OK) and not self._log().exists():
+            uri += "&immutable=1"  # a read-only disk: SQLite could not make its index of the (empty) log
         try:
             # one thread at a time uses a connection: the loop, or the thread that commits for it
             connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
@@ -143,6 +145,9 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise self.down(error) from error
         return connection
+
+    def _log(self) -> Path:
+        return self.path.with_name(self.path.name + "-wal")
 
     def _check_format(self) -> None:
         try:
@@ -310,5 +315,5 @@ class Journal:
         """Bytes on the disk: the journal, its log, and the archives."""
         from superarm.service.archive import folder
 
-        parts = [self.path, self.path.with_name(self.path.name + "-wal"), *folder(self.path).glob("*.parquet")]
+        parts = [self.path, self._log(), *folder(self.path).glob("*.parquet")]
         return sum(part.stat().st_size for part in parts if part.exists())

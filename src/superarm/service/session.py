@@ -27,7 +27,7 @@ from superarm.rows import Row
 from superarm.service.events import DECISION, OUTCOME, TIMEOUT, decision_body, pack_row, to_decision
 from superarm.service.faults import Conflict, JournalDown, JournalForeign, Refused, UnknownDecision
 from superarm.service.journal import ANSWERED, EXPIRED, LATE, OPEN, STATES, Journal, Place
-from superarm.service.replay import Model, model_bytes
+from superarm.service.replay import Model, learner_from, model_bytes
 from superarm.service.stats import Stats
 
 __all__ = ["Ask", "Entry", "Reply", "Session"]
@@ -184,6 +184,13 @@ class Session:
         self.snapshot_seq = newest
         self.labels: tuple[str, ...] = self.stats.labels
         self.known = frozenset(self.labels)
+
+    def warm_up(self) -> None:
+        """Compile what the first request would have to wait for, on a copy that nobody sees."""
+        copy = learner_from(self.model_file())
+        row = np.zeros(copy.n_features, np.float32)
+        decision = copy.decide(row)
+        copy.update(decision, **({"hit": False} if "hit" in copy.feedback else {"label": self.labels[0]}))
 
     def model_file(self) -> bytes:
         """The model as `Learner.save` writes it."""
