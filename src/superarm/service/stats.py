@@ -18,7 +18,7 @@ DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
 class Stats:
     """Running totals.
 
-    The curves have at most 240 slots, first of a second each; when they run out, the width doubles
+    The curves have at most 240 slots, first of a quarter of a second each; when they run out, the width doubles
     and neighbours merge.
     """
 
@@ -35,7 +35,7 @@ class Stats:
         self.shown = [0] * len(self.labels)
         self.answered = [0] * len(self.labels)  # answered decisions that showed the label
         self.hit = [0] * len(self.labels)  # ... with a hit
-        self.start, self.width = 0.0, 1.0
+        self.start, self.width = 0.0, 0.25
         self.slots: list[list[int]] = []
 
     @property
