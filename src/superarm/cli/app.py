@@ -7,8 +7,12 @@ import typer
 from superarm.cli.bench import bench
 from superarm.cli.demo import demo
 from superarm.cli.evaluate import evaluate
+from superarm.cli.export import export
+from superarm.cli.replay import replay
+from superarm.cli.serve import serve
 from superarm.cli.simulate import simulate
 from superarm.cli.theory import theory
+from superarm.cli.traffic import traffic
 from superarm.cli.train import train
 
 app = typer.Typer(
@@ -19,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (demo, simulate, train, evaluate, theory, bench):
+for command in (demo, simulate, train, evaluate, serve, replay, export, traffic, theory, bench):
     app.command()(command)
 
 

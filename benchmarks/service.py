@@ -1,0 +1,214 @@
+"""How fast the service is, beside the same server answering a constant, and how fast it restarts.
+
+    python benchmarks/service.py [--seconds 10] [--clients 32] [--features 64] [--events 1000000]
+
+The load generator runs on the same machine: 32 connections, each sends a decision, waits, sends its
+outcome, waits. Everything is durable: each answer waits for its fsync.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+CONSTANT = """
+import uvicorn
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        while True:
+            message = await receive()
+            await send({"type": message["type"] + ".complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+    await receive()
+    body = b'{"id":"19b1c3a2f4e00112233445566","labels":["a","b","c"],"propensity":0.5,"model_version":1}'
+    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+import sys
+uvicorn.run(app, port=int(sys.argv[1]), log_level="critical", access_log=False, server_header=False)
+"""
+
+
+class Connection(asyncio.Protocol):
+    """One client: a decision, its outcome, the next decision."""
+
+    def __init__(self, asks: list[bytes], until: float, times: list[float]) -> None:
+        self.asks, self.until, self.times = asks, until, times
+        self.buffer, self.pairs, self.done = b"", 0, asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.ask()
+
+    def ask(self) -> None:
+        self.answering = False
+        self.send(b"/v1/decisions", random.choice(self.asks))
+
+    def send(self, path: bytes, body: bytes) -> None:
+        self.began = time.perf_counter()
+        head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        self.transport.write(head % (path, len(body)) + body)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, found, rest = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n", 1)[0])
+        if len(rest) < length:
+            return
+        self.times.append(time.perf_counter() - self.began)
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(f"refused: {head!r} {rest!r}")
+        self.buffer = b""
+        if not self.answering:
+            self.answering = True
+            name = rest.partition(b'"id":"')[2].partition(b'"')[0]
+            self.send(b"/v1/decisions/%b/outcome" % name, b'{"hit":true}' if random.random() < 0.5 else b'{"hit":false}')
+        else:
+            self.pairs += 1
+            if time.perf_counter() < self.until:
+                self.ask()
+            else:
+                self.transport.close()
+                self.done.set_result(None)
+
+
+def load(port: int, clients: int, features: int, seconds: float) -> dict[str, float]:
+    """Pairs a second and latencies."""
+
+    async def main() -> dict[str, float]:
+        asks = [
+            json.dumps({"features": [round(random.gauss(0, 1), 6) for _ in range(features)]}).encode()
+            for _ in range(500)
+        ]
+        loop = asyncio.get_running_loop()
+        began, times = time.perf_counter(), list[float]()
+        made = [
+            await loop.create_connection(lambda: Connection(asks, began + seconds, times), "127.0.0.1", port)
+            for _ in range(clients)
+        ]
+        await asyncio.gather(*(protocol.done for _, protocol in made))
+        took = time.perf_counter() - began
+        times.sort()
+        return {
+            "pairs_per_second": sum(protocol.pairs for _, protocol in made) / took,
+            "p50_ms": 1e3 * times[len(times) // 2],
+            "p99_ms": 1e3 * times[int(len(times) * 0.99)],
+        }
+
+    import uvloop
+
+    return uvloop.run(main())
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(command: list[str], port: int) -> tuple[subprocess.Popen[bytes], float]:
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=1).read()
+            return process, time.perf_counter() - began
+        except OSError:
+            if process.poll() is not None:
+                raise SystemExit(f"{command} ended with {process.returncode}") from None
+            time.sleep(0.02)
+
+
+def fsync_ms(folder: Path) -> float:
+    """What one small durable write costs here."""
+    path = folder / "probe"
+    with path.open("wb") as file:
+        began = time.perf_counter()
+        for _ in range(100):
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fdatasync(file.fileno())
+        return (time.perf_counter() - began) * 10
+
+
+def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
+    """A journal with that many events, as a service would have written them."""
+    import numpy as np
+
+    from superarm.service.archive import Compaction
+    from superarm.service.session import Ask, Reply, Session
+
+    session = Session.open(journal, labels=labels, n_features=features, set_size=3)
+    rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
+    while session.journal.seq < events:
+        shown = session.decide(Ask(rows[session.journal.seq % 1000]))
+        session.outcome(Reply(shown.place.id, hit=shown.body["labels"][0] == labels[0]))
+        if session.journal.seq % 1000 == 0:
+            if session.snapshot_due() and session.journal.seq < events - 45_000:  # leave a long tail to replay
+                session.snapshot()
+            session.commit()
+            work = Compaction(session.journal, session.keep_snapshots)
+            if work:
+                work.write()
+                while work.step():
+                    session.commit()
+                session.commit()
+    session.commit()
+    session.journal.close()  # no snapshot: as if it had been killed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--features", type=int, default=64)
+    parser.add_argument("--events", type=int, default=0, help="also measure a restart with so many events")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as name:
+        folder = Path(name)
+        labels = [f"label-{i}" for i in range(10)]
+        (folder / "labels.txt").write_text("\n".join(labels))
+        (folder / "constant.py").write_text(CONSTANT)
+        told: dict[str, object] = {"cores": os.cpu_count(), "fsync_ms": round(fsync_ms(folder), 2)}
+        journal = folder / "events.db"
+        options = ["--labels", str(folder / "labels.txt"), "--features", str(asked.features), "--set-size", "3"]
+        serve = [sys.executable, "-m", "superarm", "serve", "--rate-limit", "1000000"]
+        for kind in ("constant", "service"):
+            port = free_port()
+            command = [*serve, *options, "--journal", str(journal), "--port", str(port)]
+            if kind == "constant":
+                command = [sys.executable, str(folder / "constant.py"), str(port)]
+            process, _ = start(command, port)
+            try:
+                load(port, asked.clients, asked.features, 1.0)
+                told[kind] = {k: round(v, 1) for k, v in load(port, asked.clients, asked.features, asked.seconds).items()}
+            finally:
+                process.terminate()
+                process.wait()
+        told["ratio"] = round(told["service"]["pairs_per_second"] / told["constant"]["pairs_per_second"], 3)  # type: ignore[index]
+        if asked.events:
+            journal = folder / "long.db"
+            fill(journal, labels, asked.features, asked.events)
+            port = free_port()
+            process, seconds = start([*serve, "--journal", str(journal), "--port", str(port)], port)
+            process.terminate()
+            process.wait()
+            told["restart"] = {"events": asked.events, "seconds": round(seconds, 2)}
+        print(json.dumps(told, indent=2))
+
+
+if __name__ == "__main__":
+    main()

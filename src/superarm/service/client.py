@@ -1,0 +1,178 @@
+"""The Python client: typed answers, and retries that cannot do anything twice. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from random import random
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from superarm.errors import SuperarmError
+
+__all__ = ["Client", "Outcome", "ServiceError", "Shown"]
+
+AGAIN = frozenset({429, 503, 507})  # may be better soon
+
+
+class ServiceError(SuperarmError):
+    """The service refused, or could not be reached (then ``status`` is None)."""
+
+    def __init__(self, message: str, status: int | None = None, field: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.field = status, field
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A set to show."""
+
+    id: str
+    labels: tuple[str, ...]
+    propensity: float | None
+    model_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the service has kept as the answer."""
+
+    hit: bool | None
+    label: str | None
+    time: float
+    learnt: bool
+    late: bool
+    timeout: bool
+
+
+class Client:
+    """A connection to a service; one thread at a time.
+
+    Args:
+        url: as ``http://127.0.0.1:8800``.
+        token: the bearer token, if the service wants one.
+        retries: how often to try again after a failed connection or a 429, 503 or 507.
+        timeout: seconds to wait for an answer.
+
+    Every decision gets an id before it is sent, so a request whose answer was lost can be sent
+    again: the service gives the same set. The same outcome twice is fine too.
+    """
+
+    def __init__(self, url: str, *, token: str | None = None, retries: int = 5, timeout: float = 10.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ServiceError(f"url of Client must be http://host:port, got {url!r}")
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._base = parts.path.rstrip("/")
+        self._headers = {"Content-Type": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self.url, self.retries = url, retries
+
+    def decide(
+        self,
+        features: Any,
+        *,
+        id: str | None = None,
+        eligible: Sequence[str] | None = None,
+        set_size: int | None = None,
+        context: Any = None,
+    ) -> Shown:
+        """Ask for a set of labels to show."""
+        return _shown(self._call("POST", "/v1/decisions", _ask(features, id, eligible, set_size, context)))
+
+    def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
+        """Say whether the right label was among the shown ones, or which one it was."""
+        told = {"hit": hit} if label is None else {"label": label}
+        answer = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", told)
+        return Outcome(**answer["outcome"])
+
+    def decide_many(self, rows: Sequence[Any]) -> list[Shown]:
+        """Ask for a set for each row, in one request."""
+        asks = [_ask(features, None, None, None, None) for features in rows]
+        answer = self._call("POST", "/v1/batch/decisions", {"decisions": asks})
+        return [_shown(_checked(result)) for result in answer["results"]]
+
+    def outcomes(self, answers: Sequence[tuple[str, bool]]) -> list[Outcome]:
+        """Many (id, hit), in one request."""
+        told = [{"id": id_, "hit": hit} for id_, hit in answers]
+        answer = self._call("POST", "/v1/batch/outcomes", {"outcomes": told})
+        return [Outcome(**_checked(result)["outcome"]) for result in answer["results"]]
+
+    def get(self, id: str) -> dict[str, Any]:
+        """All that is known of a decision."""
+        return self._call("GET", f"/v1/decisions/{quote(id, safe='')}")
+
+    def pending(self, *, limit: int = 100, after: int = 0) -> dict[str, Any]:
+        """Decisions without an answer, oldest first."""
+        return self._call("GET", f"/v1/pending?limit={limit}&after={after}")
+
+    def info(self) -> dict[str, Any]:
+        """What the service was made for."""
+        return self._call("GET", "/v1/info")
+
+    def stats(self) -> dict[str, Any]:
+        """What its dashboard shows."""
+        return self._call("GET", "/v1/stats")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _call(self, method: str, path: str, data: Any = None) -> dict[str, Any]:
+        body = None if data is None else json.dumps(data, allow_nan=False).encode()
+        failure: ServiceError | None = None
+        for attempt in range(self.retries + 1):
+            if attempt:
+                time.sleep(min(2.0, 0.05 * 2**attempt) * (0.5 + random()))
+            try:
+                self._connection.request(method, self._base + path, body, self._headers)
+                response = self._connection.getresponse()
+                status, content = response.status, response.read()
+            except (OSError, HTTPException) as error:
+                self._connection.close()  # the next request opens it again
+                failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
+                continue
+            if status == 200:
+                return json.loads(content)  # type: ignore[no-any-return]
+            failure = _fault(status, content)
+            if status not in AGAIN:
+                break
+        assert failure is not None
+        raise failure
+
+
+def _ask(features: Any, id_: str | None, eligible: Any, set_size: int | None, context: Any) -> dict[str, Any]:
+    if hasattr(features, "tolist"):
+        features = features.tolist()
+    ask: dict[str, Any] = {"features": features, "id": id_ or uuid.uuid4().hex}
+    given = {"eligible": None if eligible is None else list(eligible), "set_size": set_size, "context": context}
+    return ask | {name: value for name, value in given.items() if value is not None}
+
+
+def _shown(answer: dict[str, Any]) -> Shown:
+    return Shown(answer["id"], tuple(answer["labels"]), answer["propensity"], answer["model_version"])
+
+
+def _checked(result: dict[str, Any]) -> dict[str, Any]:
+    if "error" in result:
+        raise ServiceError(result["error"]["message"], result["error"]["status"], result["error"]["field"])
+    return result
+
+
+def _fault(status: int, content: bytes) -> ServiceError:
+    try:
+        error = json.loads(content)["error"]
+        return ServiceError(error["message"], status, error["field"])
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(f"the service answered {status}", status)

@@ -1,0 +1,108 @@
+"""Totals of a journal: a pure function of its events, so they survive a restart like the model does."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["AGES", "Stats"]
+
+AGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)  # seconds
+MOST_SLOTS = 240  # points of the curves
+
+# what is counted in a slot of the curves
+DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
+
+
+class Stats:
+    """Running totals.
+
+    The curves have at most 240 slots, first of a quarter of a second each; when they run out, the width doubles
+    and neighbours merge.
+    """
+
+    COUNTS = ("decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused")
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+        self._place = {label: i for i, label in enumerate(self.labels)}
+        self.decisions = self.explored = self.outcomes = self.hits = 0
+        self.timeouts = self.late = self.learnt = self.refused = 0
+        self.floor: float | None = None  # the least propensity of all sets so far
+        self.age_sum = 0.0
+        self.ages = [0] * (len(AGES) + 1)
+        self.shown = [0] * len(self.labels)
+        self.answered = [0] * len(self.labels)  # answered decisions that showed the label
+        self.hit = [0] * len(self.labels)  # ... with a hit
+        self.start, self.width = 0.0, 0.25
+        self.slots: list[list[int]] = []
+
+    @property
+    def pending(self) -> int:
+        return self.decisions - self.outcomes - self.timeouts
+
+    def decision(self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None) -> None:
+        self.decisions += 1
+        slot = self._slot(at)
+        slot[DECISIONS] += 1
+        if set(labels) != set(top):
+            self.explored += 1
+            slot[EXPLORED] += 1
+        for label in labels:
+            self.shown[self._place[label]] += 1
+        if propensity is not None and (self.floor is None or propensity < self.floor):
+            self.floor = propensity
+
+    def outcome(self, at: float, age: float, labels: Sequence[str], body: dict[str, Any]) -> None:
+        """An answer from the world: in time, or late."""
+        if body["late"]:
+            self.late += 1
+        else:
+            self.outcomes += 1
+        self._taken(body)
+        self.age_sum += age
+        self.ages[bisect_left(AGES, age)] += 1
+        slot = self._slot(at)
+        slot[OUTCOMES] += 1
+        hit = body["hit"]
+        self.hits += hit
+        slot[HITS] += hit
+        for label in labels:
+            self.answered[self._place[label]] += 1
+            self.hit[self._place[label]] += hit
+
+    def timeout(self, body: dict[str, Any]) -> None:
+        self.timeouts += 1
+        self._taken(body)
+
+    def _taken(self, body: dict[str, Any]) -> None:
+        self.learnt += body["learnt"]
+        self.refused += body.get("refused") is not None
+
+    def _slot(self, at: float) -> list[int]:
+        if not self.slots:
+            self.start = float(int(at))
+        index = max(int((at - self.start) / self.width), 0)
+        while index >= MOST_SLOTS:
+            pairs = [self.slots[i : i + 2] for i in range(0, len(self.slots), 2)]
+            self.slots = [[sum(column) for column in zip(*pair, strict=True)] for pair in pairs]
+            self.width *= 2.0
+            index = int((at - self.start) / self.width)
+        while len(self.slots) <= index:
+            self.slots.append([0, 0, 0, 0])
+        return self.slots[index]
+
+    # ------------------------------------------------------------ for the snapshot
+
+    _KEPT = (*COUNTS, "floor", "age_sum", "ages", "shown", "answered", "hit", "start", "width", "slots")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._KEPT}
+
+    @classmethod
+    def from_dict(cls, labels: Sequence[str], data: dict[str, Any]) -> Stats:
+        stats = cls(labels)
+        for name in cls._KEPT:
+            setattr(stats, name, data[name])
+        return stats

@@ -1,0 +1,101 @@
+"""What the tests of the service share: a plain web client, rows, a nursery for servers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LABELS = [f"label-{i}" for i in range(6)]
+D = 5
+
+
+class Web:
+    """A plain HTTP client that shows everything."""
+
+    def __init__(self, port: int, token: str | None = None) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.port, self.token = port, token
+        self.headers: dict[str, str] = {}
+
+    def __call__(self, method: str, path: str, data: Any = None, **headers: str) -> tuple[int, Any]:
+        body = data if isinstance(data, bytes) or data is None else json.dumps(data).encode()
+        given = {"Content-Type": "application/json"} if body is not None else {}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.token is not None:
+            given.setdefault("Authorization", f"Bearer {self.token}")
+        request = urllib.request.Request(self.url + path, body, given, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as response:
+                status, content, self.headers = response.status, response.read(), dict(response.headers)
+        except urllib.error.HTTPError as error:
+            status, content, self.headers = error.code, error.read(), dict(error.headers)
+        kind = self.headers.get("content-type", "")
+        return status, json.loads(content) if kind.startswith("application/json") else content
+
+    def post(self, path: str, data: Any, **headers: str) -> tuple[int, Any]:
+        return self("POST", path, data, **headers)
+
+    def get(self, path: str, **headers: str) -> tuple[int, Any]:
+        return self("GET", path, **headers)
+
+    def wait(self, seconds: float = 20.0) -> Web:
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                if self.get("/health")[0] == 200:
+                    return self
+            except OSError:
+                pass
+            assert time.monotonic() < until, "the service did not come up"
+            time.sleep(0.01)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def rows(n: int, seed: int = 0, d: int = D) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+class Nursery:
+    """A process that has imported everything and forks servers: a start takes a tenth of a second."""
+
+    def __init__(self, folder: Path) -> None:
+        script = Path(__file__).with_name("service_nursery.py")
+        self.log = folder / "nursery.log"
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), str(self.log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._read() == {"ready": True}
+
+    def _read(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text() if self.log.exists() else "the nursery ended"
+        return json.loads(line)
+
+    def start(self, journal: Path, **options: Any) -> tuple[int, Web]:
+        """A server on a journal: its process id, and a way to talk to it (it may not be up yet)."""
+        port = free_port()
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"journal": str(journal), "port": port, **options}) + "\n")
+        self.process.stdin.flush()
+        return self._read()["pid"], Web(port)
+
+    def close(self) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(20)
+        self.process.stdout.close()

@@ -1,0 +1,58 @@
+"""Forks a service for each line on standard input; see service_kit.Nursery."""
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+
+def child(order: dict[str, Any], log: str) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()  # a group of its own
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    from superarm.service.server import serve
+    from superarm.service.session import Session
+
+    journal, port = order.pop("journal"), order.pop("port")
+    serve(lambda: Session.open(journal, **order), port=port, rate=1e9)
+
+
+def main() -> None:
+    import fastapi  # noqa: F401
+    import httptools  # noqa: F401
+    import uvicorn  # noqa: F401
+    import uvloop  # noqa: F401
+
+    import superarm.service.app
+    import superarm.service.server  # noqa: F401
+    from superarm import SetLogit
+
+    # compile once, here
+    learner = SetLogit(labels=["a", "b", "c"], n_features=5, set_size=2)
+    learner.update(learner.decide([0.0] * 5), hit=True)
+    children = []
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child(json.loads(line), sys.argv[1])
+            finally:
+                os._exit(1)
+        children.append(pid)
+        print(json.dumps({"pid": pid}), flush=True)
+    for pid in children:  # our own, by their ids
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies
+    main()

@@ -1,0 +1,57 @@
+"""Whatever the OpenAPI document allows, and much that it does not: no answer is a 5xx or undocumented."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from service_kit import D
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+ALMOST = st.fixed_dictionaries(
+    {"features": st.lists(st.floats(width=32), min_size=D, max_size=D) | JSON},
+    optional={"id": st.text() | JSON, "eligible": JSON, "set_size": JSON, "context": JSON},
+)
+
+
+def test_schemathesis_finds_nothing(live, tmp_path):
+    pytest.importorskip("schemathesis", reason="schemathesis (extra dev) is not installed")
+    web = live()
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{web.url}/openapi.json", "--url", web.url]
+    checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+    command += ["--checks", checks, "--max-examples", "40", "--seed", "1", "--no-color", "--mode", "all"]
+    command += ["--phases", "examples,coverage,fuzzing"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert web.get("/health")[0] == 200
+    assert web.get("/v1/stats")[1]["decisions"] > 20, "hardly anything valid was tried"
+
+
+def test_anything_at_all_is_answered_with_2xx_or_4xx(live):
+    web = live()
+
+    @settings(
+        max_examples=150,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(body=ALMOST | JSON | st.binary(max_size=100), path=st.sampled_from(["decisions", "decisions/a/outcome", "batch/decisions", "batch/outcomes"]))
+    def tried(body, path):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        status, answer = web.post(f"/v1/{path}", data)
+        assert status == 200 or 400 <= status < 500, answer
+        if status != 200:
+            assert answer["error"]["field"] is not None
+            assert answer["error"]["status"] == status
+
+    tried()
