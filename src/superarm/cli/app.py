@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from superarm.cli import data as _data
 from superarm.cli import simulate as _simulate
 
 app = typer.Typer(
@@ -15,6 +16,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("simulate")(_simulate.simulate)
+app.add_typer(_data.app, name="data")
 
 
 @app.callback()

@@ -27,7 +27,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 @contextmanager
-def progress_bar(total: int, *, quiet: bool = False) -> Iterator[Callable[[int], object]]:
+def progress_bar(
+    total: int | None, *, unit: str = "rounds", quiet: bool = False
+) -> Iterator[Callable[[int], object]]:
     """A progress bar on standard error; ``tick(n)`` moves it by n."""
     if quiet:
         yield lambda n: None
@@ -35,7 +37,7 @@ def progress_bar(total: int, *, quiet: bool = False) -> Iterator[Callable[[int],
     bar = Progress(
         TextColumn("{task.percentage:>3.0f} %"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rounds"),
+        TextColumn("{task.completed:,.0f}" + (f" of {total:,} {unit}" if total else f" {unit}")),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
