@@ -5,6 +5,9 @@ from __future__ import annotations
 import typer
 
 from superarm.cli import data as _data
+from superarm.cli import report as _report
+from superarm.cli import reproduce as _reproduce
+from superarm.cli import run as _run
 from superarm.cli import simulate as _simulate
 
 app = typer.Typer(
@@ -16,6 +19,9 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("simulate")(_simulate.simulate)
+app.command("run")(_run.run)
+app.command("reproduce")(_reproduce.reproduce)
+app.command("report")(_report.report)
 app.add_typer(_data.app, name="data")
 
 
