@@ -12,7 +12,7 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of run or reproduce.")],
     output: Annotated[Path | None, typer.Option(help="Where the report goes; DIR/report by default.")] = None,
 ) -> None:
-    """Write the report: one HTML file that works offline, figures as SVG, PDF and PNG, tables as CSV and Markdown.
+    """Write one HTML file that works offline, and figures and tables as files beside it.
 
     Example: **superarm report results/grid**
     """

@@ -70,14 +70,14 @@ def _dask(cells: Sequence[Cell], address: str) -> Iterator[dict[str, Any]]:
 
     run = uuid.uuid4().hex[:8]  # a failed cell must not be answered from the scheduler's memory
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise InvalidInput(
             must("--address", "--engine dask", "a running Dask scheduler's", address)
         ) from error
     with client:
         futures = {client.submit(run_cell, cell, key=f"superarm-{run}-{cell.key}"): cell for cell in cells}
-        for future in as_completed(list(futures)):
+        for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
             cell = futures.pop(future)
             problem = future.exception() if future.status != "finished" else None
             yield future.result() if problem is None else failed(cell, f"{type(problem).__name__}: {problem}")

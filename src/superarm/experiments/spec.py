@@ -1,4 +1,4 @@
-"""A spec file: data x learners x set sizes x gammas x seeds, with overrides. docs/experiments.md has the keys.
+"""A spec file: data x learners x set sizes x gammas x seeds, with overrides (docs/experiments.md).
 
 Everything is checked before anything runs; an error names the key and its line.
 """
