@@ -113,8 +113,7 @@ def code_digest(use: str) -> str:
     import superarm
 
     root = Path(superarm.__file__).parent
-    files = [*(root / "learners").glob("*.py"), *(root / "streams").glob("*.py")]
-    files += [root / name for name in ("numerics.py", "rows.py", "sets.py", "simulate.py")]
+    files = [file for folder in (root, root / "learners", root / "streams") for file in folder.glob("*.py")]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.read_bytes())
@@ -134,10 +133,10 @@ def run_cell(cell: Cell) -> dict[str, Any]:
             raise InvalidInput(
                 must("code", "this worker", "the same as where the run was started", "other code")
             )
-        from superarm.simulate import simulate
+        import superarm as sa
 
         stream = open_stream(cell.data, cell.content)
-        trace = simulate(make_learner(cell, stream), stream, cell.rounds)
+        trace = sa.simulate(make_learner(cell, stream), stream, cell.rounds)
         return _outcome(cell) | {
             "labels": stream.n_labels,
             "features": stream.n_features,

@@ -196,6 +196,7 @@ def line_chart(
     chart = (band + line + dots).add_params(pick)
     spec: dict[str, Any] = chart.to_dict(validate=True)
     spec.pop("config", None)
+    spec["usermeta"] = {"longest": max(map(len, order))}
     return spec
 
 

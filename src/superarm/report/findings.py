@@ -67,8 +67,8 @@ def _best_gamma(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -
 def _final(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
     table = _means(runs)
     rounds = int(runs["rounds"].max())  # type: ignore[arg-type]
-    ranked = ", ".join(f"{s} {_number(mean)}" for s, mean in table.select("series", "mean").iter_rows())
-    return f"{name}: error after {rounds:,} rounds, least first: {ranked}."
+    ranked = "; ".join(f"{s}: {_number(mean)}" for s, mean in table.select("series", "mean").iter_rows())
+    return f"{name}: error after {rounds:,} rounds, least first. {ranked}."
 
 
 def _gap(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
@@ -102,8 +102,8 @@ def _ratio(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str
     reference = experiment["reference"]
     if not base.get(reference):
         return ""
-    parts = [f"{s} {mean / base[reference]:.2g} times" for s, mean in base.items() if s != reference]
-    return f"{name}: {reference} has error {_number(base[reference])}; of that, {', '.join(parts)}."
+    parts = [f"{s}: {mean / base[reference]:.2g} times that" for s, mean in base.items() if s != reference]
+    return f"{name}: {reference} has error {_number(base[reference])}; {'; '.join(parts)}."
 
 
 def _bound(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:

@@ -100,19 +100,27 @@ def _cells(frame: polars.DataFrame) -> tuple[list[str], list[list[str]]]:
             half = row.get(
                 f"{column}_half_interval", row.get("half_interval") if column == "difference" else None
             )
-            cells.append(_cell(column, value) + (f" ± {_cell(column, half)}" if half is not None else ""))
+            cells.append(_cell(column, value, half) + ("" if half is None else f" ± {_rate(half, value)}"))
         rows.append(cells)
     return heads, rows
 
 
-def _cell(column: str, value: Any) -> str:
+def _cell(column: str, value: Any, half: float | None) -> str:
     if value is None:
         return ""
-    if isinstance(value, float) and (column.endswith("rate") or column == "difference"):
-        return f"{value:.4f}" if abs(value) >= 0.001 or value == 0.0 else f"{value:.1e}"
+    if column.endswith("rate"):
+        return _rate(value, half)
+    if column == "difference":
+        return ("+" if value > 0.0 else "") + _rate(value, half)
     if isinstance(value, float):
         return f"{value:,.0f}" if column == "rounds_per_second" else f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _rate(value: float, beside: float | None) -> str:
+    """Four digits after the point, more where value and interval are both tiny."""
+    size = max(abs(value), abs(beside or 0.0))
+    return f"{value:.4f}" if size >= 0.002 or size == 0.0 else f"{value:.6f}"
 
 
 def to_markdown(frame: polars.DataFrame) -> str:

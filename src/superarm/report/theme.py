@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DARK", "DASHES", "INK", "LIGHT", "PALETTE", "style"]
+__all__ = ["DARK", "DASHES", "INK", "LIGHT", "PALETTE", "legend_columns", "style"]
 
 INK = "#000000"  # stands for the text's colour: black on light pages, white on dark ones
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
@@ -37,7 +37,6 @@ def _config(text: str, quiet: str, line: str, background: str | None) -> dict[st
             "labelLimit": 0,
             "orient": "bottom",
             "direction": "vertical",
-            "columns": 2,
             "symbolSize": 400,
             "symbolStrokeWidth": 3,
             "symbolType": "stroke",
@@ -50,6 +49,11 @@ def _config(text: str, quiet: str, line: str, background: str | None) -> dict[st
 
 LIGHT = _config("#1b1b1b", "#555555", "#e3e3e3", "#ffffff")
 DARK = _config("#ececec", "#b0b0b0", "#3a3a3a", None)
+
+
+def legend_columns(longest: int, width: int) -> int:
+    """How many entries of a legend stand side by side; page.html computes the same for the page's width."""
+    return max(1, min(3, width // (60 + 7 * longest)))
 
 
 def style(groups: list[tuple[str, str]]) -> tuple[list[str], list[list[int]]]:

@@ -110,10 +110,11 @@ def _facts(runs: polars.DataFrame) -> dict[str, Any]:
 def _intro(sections: list[Section]) -> str:
     many = sum(len(s.experiment["cells"]) for s in sections)
     return (
-        "Each round a learner sees a row, shows m of k labels, and is told one bit: whether the right label was "
-        "among them. The error rate is the share of rounds so far whose top label was wrong. Lines are means over "
-        f"seeds, bands their 95 % intervals; learners share seeds, so differences are paired. {many:,} runs are "
-        "shown. Click a legend's entry to single out a curve; point at a curve for its numbers."
+        "Each round a learner sees a row, shows m of k labels, and is told one bit: whether the right "
+        "label was among them. The error rate is the share of rounds so far whose top label was wrong. "
+        "Lines are means over seeds, bands their 95 % intervals; learners share seeds, so differences are "
+        f"paired. {many:,} runs are shown. Click a legend's entry to single out a curve; point at a curve "
+        "for its numbers."
     )
 
 
@@ -139,9 +140,11 @@ def _drawn(chart: Chart) -> dict[str, bytes]:
     """A chart as SVG, PDF and PNG, drawn without a browser."""
     import vl_convert
 
-    from superarm.report.theme import LIGHT
+    from superarm.report.theme import LIGHT, legend_columns
 
-    spec = chart.spec | {"width": WIDTH, "height": HEIGHT, "config": LIGHT, "title": chart.title}
+    columns = {"columns": legend_columns(chart.spec["usermeta"]["longest"], WIDTH)}
+    config = LIGHT | {"legend": LIGHT["legend"] | columns}
+    spec = chart.spec | {"width": WIDTH, "height": HEIGHT, "config": config, "title": chart.title}
     svg = vl_convert.vegalite_to_svg(spec)
     return {
         "svg": svg.encode(),
