@@ -113,13 +113,13 @@ def test_a_label_column_is_for_tables_only(tmp_path):
     X, y = blobs()
     np.savez(tmp_path / "a.npz", X=X, y=y)
     for source in (str(tmp_path / "a.npz"), "digits"):
-        with pytest.raises(InvalidInput, match="label of .* must be left out: only tables have columns"):
+        with pytest.raises(InvalidInput, match=r"label of .* must be left out: only tables have columns"):
             open_data(source, label="y")
 
 
 def test_npz_with_foreign_keys_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", A=np.zeros(3))
-    with pytest.raises(InvalidInput, match="keys of .* must be X and y"):
+    with pytest.raises(InvalidInput, match=r"keys of .* must be X and y"):
         open_data(str(tmp_path / "a.npz"))
 
 

@@ -250,7 +250,7 @@ def test_a_download_that_was_broken_off_goes_on(server):
     handler.contents = {"things/thing.bin": content}
     handler.cut = 200_000
     file = remote(content, f"{address}/things/")
-    with pytest.raises(DataMissing, match="broken off|no connection"):
+    with pytest.raises(DataMissing, match=r"broken off|no connection"):
         fetch([file])
     assert find(file) is None
     assert fetch([file])[0].read_bytes() == content

@@ -1,4 +1,4 @@
-"""Runs that are stored, resumed, killed, broken: nothing finished is lost, and results are always the same."""
+"""Runs that are stored, resumed, killed, broken: nothing finished is lost, and results stay the same."""
 
 from __future__ import annotations
 

@@ -81,22 +81,22 @@ def test_the_command(images, weights, tmp_path):
 
 
 def test_what_is_refused(images, weights, tmp_path, monkeypatch):
-    with pytest.raises(DataMissing, match="weights of VGG-16: .* is not there"):
+    with pytest.raises(DataMissing, match=r"weights of VGG-16: .* is not there"):
         make_features(str(images), weights=tmp_path / "none.h5")
     with pytest.raises(InvalidInput, match="size of features must be at least 32, got 16"):
         make_features(str(images), weights=weights, size=16)
     with pytest.raises(InvalidInput, match="batch of features must be at least 1"):
         make_features(str(images), weights=weights, batch=0)
-    with pytest.raises(InvalidInput, match="images of features must be an .npz file or one of mnist"):
+    with pytest.raises(InvalidInput, match=r"images of features must be an .npz file or one of mnist"):
         make_features("nothing.npz", weights=weights)
     broken = tmp_path / "broken.weights.h5"
     broken.write_bytes(b"no weights")
-    with pytest.raises(InvalidInput, match="weights of .* must be a Keras file for VGG-16"):
+    with pytest.raises(InvalidInput, match=r"weights of .* must be a Keras file for VGG-16"):
         make_features(str(images), weights=broken)
     with pytest.raises(InvalidInput, match=r"pixels of features must be of shape"):
         extract(np.zeros((1, 32, 32, 2)), weights)
     np.savez(tmp_path / "odd.npz", A=np.zeros(3))
-    with pytest.raises(InvalidInput, match="keys of .* must be x_train and y_train"):
+    with pytest.raises(InvalidInput, match=r"keys of .* must be x_train and y_train"):
         make_features(str(tmp_path / "odd.npz"), weights=weights)
     with pytest.raises(InvalidInput, match="--model of superarm data features must be vgg16"):
         CliRunner().invoke(app, ["data", "features", "mnist", "--model", "x"], catch_exceptions=False)

@@ -13,7 +13,7 @@ app = typer.Typer(no_args_is_help=True, help="Data sets: list them, get them, ma
 @app.command("list")
 def list_() -> None:
     """The data sets that have a name, and what is here of them."""
-    from superarm.cli.show import console, table
+    from superarm.cli.show import table
     from superarm.streams.catalog import FEATURES, feature_file
     from superarm.streams.download import data_home, find
     from superarm.streams.images import IMAGE_SETS
@@ -34,7 +34,7 @@ def list_() -> None:
         state = "here" if feature_file(name).is_file() else "to make"
         rows.append([name, "10", "512", f"{IMAGE_SETS[base].shape[0]:,}", state])
     table("", ["name", "labels", "features", "rows", "where"], rows)
-    console().print(
+    print(
         f"\nsuperarm data get NAME downloads into {data_home()}; superarm data features NAME makes "
         "NAME-vgg16.\nYour own data: the path of an .npz, .csv, .parquet or .svm file."
     )
@@ -57,7 +57,7 @@ def get(
 
     Example: **superarm data get mnist fashion-mnist**
     """
-    from superarm.cli.show import console, progress_bar
+    from superarm.cli.progress import amount_progress
     from superarm.errors import InvalidInput, must
     from superarm.streams.download import fetch
     from superarm.streams.features import WEIGHTS
@@ -69,9 +69,9 @@ def get(
             raise InvalidInput(must("NAMES", "superarm data get", f"among {', '.join(known)}", name))
     for name in names:
         total = sum(file.size for file in known[name])
-        with progress_bar(total, unit="bytes") as tick:
+        with amount_progress(total, "bytes") as tick:
             paths = fetch(known[name], offline=offline, mirror=mirror, progress=tick)
-        console().print(f"{name}: {len(paths)} file(s) checked, in {paths[0].parent}")
+        print(f"{name}: {len(paths)} file(s) checked, in {paths[0].parent}")
 
 
 @app.command("features")
@@ -89,7 +89,7 @@ def features(
 
     Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
     """
-    from superarm.cli.show import console, progress_bar
+    from superarm.cli.progress import amount_progress
     from superarm.errors import InvalidInput, must
     from superarm.streams.features import make_features
     from superarm.streams.images import IMAGE_SETS
@@ -97,8 +97,8 @@ def features(
     if model != "vgg16":
         raise InvalidInput(must("--model", "superarm data features", "vgg16", model))
     total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None
-    with progress_bar(total, unit="images") as tick:
+    with amount_progress(total, "images") as tick:
         path, computed = make_features(
             images, weights=weights, size=size, batch=batch, output=output, progress=tick
         )
-    console().print(f"{'wrote' if computed else 'already there, from the same images and weights:'} {path}")
+    print(f"{'wrote' if computed else 'already there, from the same images and weights:'} {path}")

@@ -43,28 +43,26 @@ def execute(
     """Run specs one after another, with a progress display each; all failures."""
     import os
 
-    from superarm.cli.show import cells_progress, error_console
+    from superarm.cli.progress import cells_progress, tell
     from superarm.experiments import run as run_spec
 
     failures: list[dict[str, Any]] = []
     for spec in specs:
         try:
-            with cells_progress(spec.name) as tell:
+            with cells_progress(spec.name) as show:
                 summary = run_spec(
                     spec,
                     store,
                     jobs=jobs or os.cpu_count() or 1,
                     engine=engine,
                     address=address,
-                    progress=tell,
+                    progress=show,
                 )
         except KeyboardInterrupt:
-            error_console().print(
-                f"stopped; finished runs are kept in {store.folder}, the same command goes on"
-            )
+            tell(f"stopped; finished runs are kept in {store.folder}, the same command goes on")
             raise
         failures += summary.failures
-        error_console().print(
+        tell(
             f"{summary.name}: {summary.cells} runs, {summary.stored} of them from before, "
             f"{len(summary.failures)} failed, {summary.seconds:.0f} s"
         )
@@ -73,7 +71,7 @@ def execute(
 
 def finish(store: Any, failures: list[dict[str, Any]], *, report: bool) -> None:
     """Tables, report, and the exit code."""
-    from superarm.cli.show import console, error_console
+    from superarm.cli.progress import tell
 
     store.write_tables()
     if report:
@@ -81,11 +79,11 @@ def finish(store: Any, failures: list[dict[str, Any]], *, report: bool) -> None:
 
         print(write_report(store.folder))
     else:
-        console().print(f"results are in {store.folder}")
+        print(f"results are in {store.folder}")
     if failures:
         for one in failures[:5]:
             cell = one["cell"]
             where = f"{cell['learner']}, m = {cell['set_size']}, seed {cell['seed']} on {cell['data']}"
-            error_console().print(f"failed: {where}: {one['error']}", markup=False, soft_wrap=True)
-        error_console().print(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
+            tell(f"failed: {where}: {one['error']}")
+        tell(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
         raise typer.Exit(1)

@@ -47,7 +47,8 @@ def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[dict[str, Any
     # loky, unlike the standard library's pool, does not import the caller's main module again
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-    pool = ProcessPoolExecutor(max_workers=jobs)
+    # with a timeout, processes whose parent was killed do not wait for ever
+    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10)
     try:
         futures = [pool.submit(run_cell, cell) for cell in waiting.values()]
         for future in as_completed(futures):
