@@ -37,7 +37,8 @@ class Naive:
         x = np.append(np.asarray(x, float), self.bias)
         E = list(range(self.k)) if eligible is None else sorted(eligible)
         s = self.scores(x)
-        top = sorted(E, key=lambda r: -s[r])[: self.m]
+        # labels with equal histories tie, and the first wins, whatever a solver's last digits say
+        top = sorted(E, key=lambda r: -round(s[r], 8))[: self.m]
         drawn, Z = self.draw(s, E, top)
         self.round += 1
         return Shown(x, E, top, drawn, Z, self.belief())

@@ -57,5 +57,7 @@ def epabf(s, shown, a, X, C, variant):
         slacks = np.eye(k) / np.sqrt(2 * C)
         return least_distance(np.hstack([G, slacks]), losses)[:k] / np.sqrt(X)
     # -I by its dual, 1/2 |G' v|^2 - losses.v with 0 <= v <= C: bounded least squares
-    solution = lsq_linear(G.T, np.linalg.solve(G, losses), bounds=(0, C), method="bvls", tol=1e-14)
+    start = np.linalg.solve(G, losses)
+    solution = lsq_linear(G.T, start, bounds=(0, C), method="bvls", tol=1e-14, max_iter=1000)
+    assert solution.status > 0
     return G.T @ solution.x / np.sqrt(X)

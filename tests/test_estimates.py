@@ -91,7 +91,9 @@ def test_minimum_variance_is_minimal(k, m, rho):
     sets = set_probabilities(k, m, gamma)
     prior = np.where(np.arange(k) < m, rho / m, (1 - rho) / (k - m))
     outcomes = [(shown, f) for shown in sets for f in (1, 0)]
-    chance = np.array([sets[s] * (prior[list(s)].sum() if f else 1 - prior[list(s)].sum()) for s, f in outcomes])
+    chance = np.array(
+        [sets[s] * (prior[list(s)].sum() if f else 1 - prior[list(s)].sum()) for s, f in outcomes]
+    )
     # unbiased: for every y, the outcomes that y brings about, weighted with P(S), give its indicator
     constraints = np.array([[sets[s] * ((y in s) == f) for s, f in outcomes] for y in range(k)])
     scale = 1 / np.sqrt(chance)

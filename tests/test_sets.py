@@ -163,7 +163,9 @@ def test_full_exploration_is_uniform():
     """gamma = 1: every set has the same probability."""
     for k, m in SIZES:
         js = range(max(0, 2 * m - k), m + 1)
-        np.testing.assert_allclose(design(k, m, 1.0).log_set[list(js)], -log_comb(k, m), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            design(k, m, 1.0).log_set[list(js)], -log_comb(k, m), rtol=1e-10, atol=1e-12
+        )
 
 
 def test_everything_is_shown_where_nothing_is_left():

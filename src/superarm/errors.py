@@ -4,6 +4,7 @@ SuperarmError
 ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
 ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
 ├── ModelFileError    (ValueError)       a model file that is truncated, foreign or of a newer version
+├── DataMissing       (OSError)          data that must be fetched first, or cannot be had from here
 ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
 └── MissingExtra      (ImportError)      an optional part is not installed
 """
@@ -11,6 +12,7 @@ SuperarmError
 from __future__ import annotations
 
 __all__ = [
+    "DataMissing",
     "FeedbackError",
     "InvalidInput",
     "MissingExtra",
@@ -35,6 +37,10 @@ class FeedbackError(SuperarmError, ValueError):
 
 class ModelFileError(SuperarmError, ValueError):
     """A model file that cannot be read."""
+
+
+class DataMissing(SuperarmError, OSError):
+    """Data that must be fetched first, or cannot be had from here; the message says what to do."""
 
 
 class WeightsOverflow(SuperarmError, ArithmeticError):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import typer
 
+from superarm.cli import data
 from superarm.cli.bench import bench
 from superarm.cli.demo import demo
 from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
 from superarm.cli.replay import replay
+from superarm.cli.report import report
+from superarm.cli.reproduce import reproduce
+from superarm.cli.run import run
 from superarm.cli.serve import serve
 from superarm.cli.simulate import simulate
 from superarm.cli.theory import theory
@@ -23,8 +27,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (demo, simulate, train, evaluate, serve, replay, export, traffic, theory, bench):
+for command in (
+    *(demo, simulate, run, reproduce, report),
+    *(train, evaluate),
+    *(serve, replay, export, traffic),
+    *(theory, bench),
+):
     app.command()(command)
+app.add_typer(data.app, name="data")
 
 
 @app.callback()

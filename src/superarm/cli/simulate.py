@@ -15,7 +15,10 @@ RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 
 
 def simulate(
-    data: Annotated[str, typer.Option(help="A data set's name (synsep, synnonsep, digits) or an .npz file.")],
+    data: Annotated[
+        str,
+        typer.Option(help="A name (see superarm data list) or an .npz, .csv, .parquet or svmlight file."),
+    ],
     learner: Annotated[
         list[str] | None,
         typer.Option(help="NAME, NAME:key=value,key=value or file.py:Class; several to compare."),
@@ -25,6 +28,7 @@ def simulate(
     seeds: Annotated[int, typer.Option(help="How many runs, with seeds from --seed on.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
     gamma: Annotated[float | None, typer.Option(help="The share of exploration, in (0, 1].")] = None,
+    label: Annotated[str | None, typer.Option(help="The label column, for tables.")] = None,
     scale: Annotated[str, typer.Option(help="'unit': rows of length 1; 'none': as they are.")] = "unit",
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
@@ -42,7 +46,7 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data
 
-    stream = open_data(data, scale=scale)
+    stream = open_data(data, scale=scale, label=label)
     specs = learner or ["set-logit"]
     if as_json and len(specs) > 1:
         raise InvalidInput(must("--learner", "simulate --json", "given once", specs))

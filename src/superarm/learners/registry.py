@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,16 @@ def _from_file(path: Path, class_name: str) -> type[Learner]:
     """A learner class in a user's own file."""
     if not path.is_file():
         raise InvalidInput(must("learner", "superarm", "an existing file.py:Class", str(path)))
+    module = _module(path, path.stat().st_mtime_ns)
+    cls = getattr(module, class_name, None)
+    if not (isinstance(cls, type) and issubclass(cls, Learner)):
+        raise InvalidInput(must("learner", str(path), "the name of a Learner class in it", class_name))
+    return cls
+
+
+@lru_cache(maxsize=64)
+def _module(path: Path, modified: int) -> Any:
+    """A user's file as a module; executed once in each process, and again when it has changed."""
     module_name = f"superarm_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
@@ -100,7 +111,4 @@ def _from_file(path: Path, class_name: str) -> type[Learner]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     spec.loader.exec_module(module)
-    cls = getattr(module, class_name, None)
-    if not (isinstance(cls, type) and issubclass(cls, Learner)):
-        raise InvalidInput(must("learner", str(path), "the name of a Learner class in it", class_name))
-    return cls
+    return module

@@ -1,8 +1,19 @@
-"""Where rows and labels come from: arrays, files, and data sets by name."""
+"""Where rows and labels come from: arrays, files, frames, and data sets by name."""
 
 from superarm.streams.arrays import Arrays
 from superarm.streams.base import Chunk, Stream
 from superarm.streams.catalog import NAMES, open_data
+from superarm.streams.files import from_frame
 from superarm.streams.synthetic import Synthetic, synnonsep, synsep
 
-__all__ = ["NAMES", "Arrays", "Chunk", "Stream", "Synthetic", "open_data", "synnonsep", "synsep"]
+__all__ = [
+    "NAMES",
+    "Arrays",
+    "Chunk",
+    "Stream",
+    "Synthetic",
+    "from_frame",
+    "open_data",
+    "synnonsep",
+    "synsep",
+]

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from superarm.errors import InvalidInput, must
+from superarm.errors import DataMissing, InvalidInput, must
 from superarm.streams.arrays import Arrays
 from superarm.streams.base import Stream
+from superarm.streams.download import data_home
+from superarm.streams.files import read_data
+from superarm.streams.images import IMAGE_SETS, load_images
 
-__all__ = ["NAMES", "open_data"]
+__all__ = ["NAMES", "feature_file", "identity", "open_data"]
 
-NAMES = ("synsep", "synnonsep", "digits")
+EMBEDDED = {
+    "synsep": "synsep 1",
+    "synnonsep": "synnonsep 1",
+    "digits": "digits 1",
+}  # name: what it is, and its version
+FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
+NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
 
-def open_data(source: str, *, scale: str = "unit") -> Stream:
-    """The stream called ``source``, or the one in the file of that name."""
+def open_data(source: str, *, scale: str = "unit", label: str | None = None) -> Stream:
+    """The stream called ``source``, or the one in the file of that name.
+
+    Args:
+        source: one of `NAMES`, or an .npz, .csv, .parquet or svmlight file.
+        scale: ``"unit"`` makes every row's length 1; ``"none"``.
+        label: the name of the label column, for tables.
+    """
+    if source in NAMES and label is not None:
+        raise InvalidInput(must("label", source, "left out: only tables have columns", label))
     if source in ("synsep", "synnonsep"):
         from superarm.streams.synthetic import synnonsep, synsep
 
@@ -27,29 +43,50 @@ def open_data(source: str, *, scale: str = "unit") -> Stream:
 
         X, y = load_digits(return_X_y=True)
         return Arrays(X, y, scale=scale, name="digits")
+    if source in IMAGE_SETS:
+        images = load_images(source)
+        flat = images.pixels.reshape(len(images.y), -1)
+        return Arrays(flat, images.y, labels=images.labels, scale=scale, name=source)
+    path = _file(source)
+    return Arrays(**read_data(path, label), scale=scale, name=path.stem)
+
+
+def feature_file(name: str) -> Path:
+    """Where `superarm data features` keeps the features called ``name``."""
+    return data_home() / "features" / f"{name}.npz"
+
+
+def identity(source: str) -> str:
+    """What ``source`` holds, in a word that changes whenever its content does."""
+    if source in EMBEDDED:
+        return EMBEDDED[source]
+    if source in IMAGE_SETS:  # opening them checks the pinned checksums
+        return f"{source} 1 " + _digest("".join(file.digest for file in IMAGE_SETS[source].files).encode())
+    path = _file(source)
+    stat = path.stat()
+    return _digest_of_file(path, stat.st_size, stat.st_mtime_ns)
+
+
+def _file(source: str) -> Path:
+    if source in FEATURES:
+        path = feature_file(source)
+        if not path.is_file():
+            name = source.removesuffix("-vgg16")
+            raise DataMissing(
+                f"{source} has not been made here; run: superarm data features {name} --model vgg16"
+            )
+        return path
     path = Path(source)
-    if not path.exists():
+    if not path.is_file():
         raise InvalidInput(must("data", "superarm", f"a file or one of {', '.join(NAMES)}", source))
-    return Arrays(**_read_npz(path), scale=scale, name=path.stem)
+    return path
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
-    """X, y and label names from an .npz: X and y; or CSR parts; or images x_train and y_train."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            keys = set(file.files)
-            names = file["classes"].tolist() if "classes" in keys else None
-            if {"X", "y"} <= keys:
-                return {"X": file["X"], "y": file["y"], "labels": names}
-            if {"X_data", "X_indices", "X_indptr", "X_shape", "y"} <= keys:
-                from scipy.sparse import csr_matrix
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
-                parts = file["X_data"], file["X_indices"], file["X_indptr"]
-                return {"X": csr_matrix(parts, file["X_shape"]), "y": file["y"], "labels": names}
-            if {"x_train", "y_train"} <= keys:
-                images = file["x_train"]
-                return {"X": images.reshape(len(images), -1), "y": file["y_train"], "labels": names}
-    except (OSError, EOFError, ValueError, KeyError) as error:
-        raise InvalidInput(must("content", str(path), "an .npz with X and y", str(error))) from error
-    wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
-    raise InvalidInput(must("keys", str(path), wanted, sorted(keys)))
+
+@lru_cache(maxsize=64)
+def _digest_of_file(path: Path, size: int, modified: int) -> str:
+    with path.open("rb") as file:
+        return "sha256 " + hashlib.file_digest(file, "sha256").hexdigest()

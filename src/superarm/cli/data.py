@@ -1,0 +1,104 @@
+"""superarm data: which data sets there are, get them, and make image features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Data sets: list them, get them, make image features.")
+
+
+@app.command("list")
+def list_() -> None:
+    """The data sets that have a name, and what is here of them."""
+    from superarm.cli.show import table
+    from superarm.streams.catalog import FEATURES, feature_file
+    from superarm.streams.download import data_home, find
+    from superarm.streams.images import IMAGE_SETS
+
+    rows = [
+        ["synsep", "9", "400", "endless", "embedded"],
+        ["synnonsep", "9", "400", "endless", "embedded"],
+        ["digits", "10", "64", "1,797", "embedded"],
+    ]
+    for one in IMAGE_SETS.values():
+        n, height, width, channels = one.shape
+        here = all(find(file) for file in one.files)
+        size = sum(file.size for file in one.files) / 1e6
+        state = "here" if here else f"to get, {size:.0f} MB"
+        rows.append([one.name, "10", f"{height * width * channels:,}", f"{n:,}", state])
+    for name in FEATURES:
+        base = name.removesuffix("-vgg16")
+        state = "here" if feature_file(name).is_file() else "to make"
+        rows.append([name, "10", "512", f"{IMAGE_SETS[base].shape[0]:,}", state])
+    table("", ["name", "labels", "features", "rows", "where"], rows)
+    print(
+        f"\nsuperarm data get NAME downloads into {data_home()}; superarm data features NAME makes "
+        "NAME-vgg16.\nYour own data: the path of an .npz, .csv, .parquet or .svm file."
+    )
+
+
+@app.command("get")
+def get(
+    names: Annotated[
+        list[str], typer.Argument(help="mnist, fashion-mnist, cifar10, svhn; vgg16 for the weights.")
+    ],
+    offline: Annotated[
+        Path | None, typer.Option("--from", help="A directory that has the files already; no network.")
+    ] = None,
+    mirror: Annotated[str | None, typer.Option(help="An address to try first.")] = None,
+) -> None:
+    """Download image sets, check them, and keep them.
+
+    A download that was broken off goes on where it stopped. Without a network: put the files into
+    DIR/NAME/ and give **--from DIR**.
+
+    Example: **superarm data get mnist fashion-mnist**
+    """
+    from superarm.cli.progress import amount_progress
+    from superarm.errors import InvalidInput, must
+    from superarm.streams.download import fetch
+    from superarm.streams.features import WEIGHTS
+    from superarm.streams.images import IMAGE_SETS
+
+    known: dict[str, Any] = {name: one.files for name, one in IMAGE_SETS.items()} | {"vgg16": (WEIGHTS,)}
+    for name in names:
+        if name not in known:
+            raise InvalidInput(must("NAMES", "superarm data get", f"among {', '.join(known)}", name))
+    for name in names:
+        total = sum(file.size for file in known[name])
+        with amount_progress(total, "bytes") as tick:
+            paths = fetch(known[name], offline=offline, mirror=mirror, progress=tick)
+        print(f"{name}: {len(paths)} file(s) checked, in {paths[0].parent}")
+
+
+@app.command("features")
+def features(
+    images: Annotated[str, typer.Argument(help="An image set's name, or an .npz with images.")],
+    model: Annotated[str, typer.Option(help="vgg16, as the paper.")] = "vgg16",
+    weights: Annotated[
+        Path | None, typer.Option(help="A Keras weights file; else ImageNet's is fetched.")
+    ] = None,
+    size: Annotated[int | None, typer.Option(help="Enlarge images to this height and width.")] = None,
+    batch: Annotated[int, typer.Option(help="Images at a time.", min=1)] = 256,
+    output: Annotated[Path | None, typer.Option(help="The .npz to write.")] = None,
+) -> None:
+    """Turn images into VGG-16's 512 features, as the paper does.
+
+    Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
+    """
+    from superarm.cli.progress import amount_progress
+    from superarm.errors import InvalidInput, must
+    from superarm.streams.features import make_features
+    from superarm.streams.images import IMAGE_SETS
+
+    if model != "vgg16":
+        raise InvalidInput(must("--model", "superarm data features", "vgg16", model))
+    total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None
+    with amount_progress(total, "images") as tick:
+        path, computed = make_features(
+            images, weights=weights, size=size, batch=batch, output=output, progress=tick
+        )
+    print(f"{'wrote' if computed else 'already there, from the same images and weights:'} {path}")

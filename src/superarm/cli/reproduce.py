@@ -1,0 +1,66 @@
+"""superarm reproduce: the paper's experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from superarm.cli.run import ADDRESS, ENGINE, JOBS
+from superarm.errors import InvalidInput, must
+
+TABLES = {"table1": "fig2"}  # a table that is made from a figure's results
+
+
+def reproduce(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(help="fig2 fig3 fig4 fig5 fig6 table1, ours bound dilution; all of them by default."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Other data, as mnist,fashion-mnist,cifar10,svhn or files; not the embedded."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
+    rounds: Annotated[int | None, typer.Option(help="Rounds a run.", min=1)] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs for each point.", min=1)] = None,
+    output: Annotated[Path | None, typer.Option(help="Where results and report go.")] = None,
+    jobs: JOBS = 0,
+    engine: ENGINE = "local",
+    address: ADDRESS = None,
+) -> None:
+    """Make the paper's figures and table again, and ours beside them.
+
+    By default on the embedded data (SYNSEP, SYNNONSEP, digits). It goes on where it was broken off.
+
+    Example: **superarm reproduce fig2 table1 --quick**
+    """
+    from superarm.cli.run import execute, finish
+    from superarm.experiments import Store, paper_specs, read_spec
+    from superarm.experiments.cells import Data
+    from superarm.streams import NAMES
+
+    paths = paper_specs()
+    asked = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
+    for name in asked:
+        if name not in paths:
+            known = ", ".join([*paths, *TABLES])
+            raise InvalidInput(must("WHAT", "superarm reproduce", f"among {known}", name))
+    specs = {name: read_spec(paths[name], quick=quick) for name in paths}
+    for name in list(asked):  # the gammas of the other figures come from fig2
+        source = specs[name].best_from
+        if source is not None and source not in asked:
+            asked.insert(0, source)
+    if data is not None:
+        sources = [s if s in NAMES else str(Path(s).resolve()) for s in data.split(",")]
+        chosen = [Data(source=s, name=s if s in NAMES else Path(s).stem) for s in sources]
+        # experiments about one data set stay with it
+        specs = {name: s.with_data(chosen) if s.open_to_data else s for name, s in specs.items()}
+    ready = [
+        specs[name].with_axes(rounds=rounds, seeds=seeds)
+        for name in sorted(asked, key=lambda n: specs[n].order)
+    ]
+    store = Store(output or Path("results") / ("reproduce-quick" if quick else "reproduce"))
+    failures = execute(ready, store, jobs=jobs, engine=engine, address=address)
+    finish(store, failures, report=True)

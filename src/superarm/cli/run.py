@@ -1,0 +1,89 @@
+"""superarm run: a grid of experiments from a spec file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+JOBS = Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)]
+ENGINE = Annotated[str, typer.Option(help="local, or dask for a cluster.")]
+ADDRESS = Annotated[str | None, typer.Option(help="Of the Dask scheduler, as tcp://host:8786.")]
+OUTPUT = Annotated[Path | None, typer.Option(help="Where results and report go.")]
+
+
+def run(
+    spec: Annotated[Path, typer.Argument(help="A spec file (.toml).")],
+    output: OUTPUT = None,
+    jobs: JOBS = 0,
+    engine: ENGINE = "local",
+    address: ADDRESS = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Apply the spec's table 'quick'.")] = False,
+    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+) -> None:
+    """Run a grid: data x learners x set sizes x gammas x seeds.
+
+    Finished runs are kept as they finish. Break it off at any time, by Ctrl-C or worse: the same
+    command goes on with what is missing.
+
+    Example: **superarm run grid.toml --jobs 2**
+    """
+    from superarm.experiments import Store, read_spec
+
+    checked = read_spec(spec, quick=quick)
+    store = Store(output or Path("results") / checked.name)
+    failures = execute([checked], store, jobs=jobs, engine=engine, address=address)
+    finish(store, failures, report=report)
+
+
+def execute(
+    specs: list[Any], store: Any, *, jobs: int, engine: str = "local", address: str | None = None
+) -> list[dict[str, Any]]:
+    """Run specs one after another, with a progress display each; all failures."""
+    import os
+
+    from superarm.cli.progress import cells_progress, tell
+    from superarm.experiments import run as run_spec
+
+    failures: list[dict[str, Any]] = []
+    for spec in specs:
+        try:
+            with cells_progress(spec.name) as show:
+                summary = run_spec(
+                    spec,
+                    store,
+                    jobs=jobs or os.cpu_count() or 1,
+                    engine=engine,
+                    address=address,
+                    progress=show,
+                )
+        except KeyboardInterrupt:
+            tell(f"stopped; finished runs are kept in {store.folder}, the same command goes on")
+            raise
+        failures += summary.failures
+        tell(
+            f"{summary.name}: {summary.cells} runs, {summary.stored} of them from before, "
+            f"{len(summary.failures)} failed, {summary.seconds:.0f} s"
+        )
+    return failures
+
+
+def finish(store: Any, failures: list[dict[str, Any]], *, report: bool) -> None:
+    """Tables, report, and the exit code."""
+    from superarm.cli.progress import tell
+
+    store.write_tables()
+    if report:
+        from superarm.report import write_report
+
+        print(write_report(store.folder))
+    else:
+        print(f"results are in {store.folder}")
+    if failures:
+        for one in failures[:5]:
+            cell = one["cell"]
+            where = f"{cell['learner']}, m = {cell['set_size']}, seed {cell['seed']} on {cell['data']}"
+            tell(f"failed: {where}: {one['error']}")
+        tell(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
+        raise typer.Exit(1)

@@ -1,0 +1,85 @@
+"""Where cells run: in processes of this machine, or on a Dask cluster. Both give outcomes as they finish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from superarm.errors import InvalidInput, MissingExtra, must
+from superarm.experiments.cells import Cell, failed, run_cell
+
+__all__ = ["outcomes"]
+
+
+def outcomes(
+    cells: Sequence[Cell], *, engine: str = "local", jobs: int = 1, address: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """Run cells; yield their outcomes in the order in which they finish."""
+    if engine == "dask":
+        if address is None:
+            raise InvalidInput(must("--address", "--engine dask", "a scheduler's, as tcp://host:8786", None))
+        return _dask(cells, address)
+    if engine != "local":
+        raise InvalidInput(must("--engine", "superarm run", "local or dask", engine))
+    return map(run_cell, cells) if jobs == 1 or len(cells) < 2 else _local(cells, jobs)
+
+
+def _local(cells: Sequence[Cell], jobs: int) -> Iterator[dict[str, Any]]:
+    """In ``jobs`` processes. If one is killed from outside, its cell gets a second chance, alone."""
+    waiting = {cell.key: cell for cell in cells}
+    yield from _in_processes(waiting, jobs)
+    while waiting:  # a process died; it had taken one of the first cells that are left
+        suspects = list(waiting.values())[:jobs]
+        for cell in suspects:
+            alone = {cell.key: cell}
+            yield from _in_processes(alone, 1)
+            if alone:
+                yield failed(cell, "its process died (out of memory, or killed)")
+            del waiting[cell.key]
+        yield from _in_processes(waiting, jobs)
+
+
+def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[dict[str, Any]]:
+    """Outcomes of ``waiting``, from which finished cells are taken, until all are or a process dies."""
+    from concurrent.futures import as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
+    # loky, unlike the standard library's pool, does not import the caller's main module again
+    from joblib.externals.loky.process_executor import ProcessPoolExecutor
+
+    # with a timeout, processes whose parent was killed do not wait for ever
+    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10)
+    try:
+        futures = [pool.submit(run_cell, cell) for cell in waiting.values()]
+        for future in as_completed(futures):
+            outcome = future.result()
+            del waiting[outcome["cell"]["key"]]
+            yield outcome
+    except BrokenProcessPool:
+        return
+    finally:
+        pool.shutdown(wait=True, kill_workers=True)
+
+
+def _dask(cells: Sequence[Cell], address: str) -> Iterator[dict[str, Any]]:
+    """On a Dask cluster; cells of a worker that is lost go to another."""
+    try:
+        from distributed import Client, as_completed
+    except ImportError as error:
+        raise MissingExtra('--engine dask needs Dask: pip install "superarm[dask]"') from error
+    import uuid
+
+    run = uuid.uuid4().hex[:8]  # a failed cell must not be answered from the scheduler's memory
+    try:
+        client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            must("--address", "--engine dask", "a running Dask scheduler's", address)
+        ) from error
+    with client:
+        futures = {client.submit(run_cell, cell, key=f"superarm-{run}-{cell.key}"): cell for cell in cells}
+        for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
+            cell = futures.pop(future)
+            problem = future.exception() if future.status != "finished" else None
+            yield future.result() if problem is None else failed(cell, f"{type(problem).__name__}: {problem}")
+            future.release()

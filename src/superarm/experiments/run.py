@@ -1,0 +1,144 @@
+"""Run an experiment: what is stored is not run again, what finishes is stored at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from superarm.errors import InvalidInput, must
+from superarm.experiments.cells import Cell
+from superarm.experiments.engines import outcomes
+from superarm.experiments.spec import BestGamma, Spec, read_spec
+from superarm.experiments.store import Store
+
+__all__ = ["PAPER", "Progress", "Summary", "best_gammas", "paper_specs", "run"]
+
+PAPER = Path(__file__).parent / "paper"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come."""
+
+    cells: int
+    done: int  # of the cells that had to run
+    stored: int  # from earlier runs
+    failed: int
+    rounds: int  # of the cells that had to run
+    rounds_done: int
+    seconds: float
+
+    @property
+    def rounds_per_second(self) -> float:
+        return self.rounds_done / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        speed = self.rounds_per_second
+        return (self.rounds - self.rounds_done) / speed if speed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run did."""
+
+    name: str
+    cells: int
+    ran: int
+    stored: int
+    failures: tuple[dict[str, Any], ...]
+    seconds: float
+
+
+def run(
+    spec: Spec,
+    store: Store,
+    *,
+    jobs: int = 1,
+    engine: str = "local",
+    address: str | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Summary:
+    """Run the cells of a spec that the store has not yet.
+
+    Args:
+        spec: from `read_spec`.
+        store: where results go.
+        jobs: processes on this machine.
+        engine: ``"local"`` or ``"dask"``.
+        address: of the Dask scheduler.
+        progress: called at the beginning and after each cell.
+    """
+    began = time.monotonic()
+    cells = spec.cells(best_gammas(store, spec.best_from) if spec.best_from else None)
+    store.put_experiment(spec.name, _manifest(spec, cells))
+    unique: dict[str, Cell] = {}
+    for cell in cells:
+        unique.setdefault(cell.key, cell)
+    missing = [cell for key, cell in unique.items() if not store.has(key)]
+    rounds = sum(cell.rounds for cell in missing)
+    done = rounds_done = 0
+    failures: list[dict[str, Any]] = []
+
+    def tell() -> None:
+        if progress is not None:
+            seconds = time.monotonic() - began
+            stored = len(unique) - len(missing)
+            progress(Progress(len(unique), done, stored, len(failures), rounds, rounds_done, seconds))
+
+    tell()
+    for outcome in outcomes(missing, engine=engine, jobs=jobs, address=address) if missing else ():
+        store.put(outcome)
+        done += 1
+        rounds_done += outcome["cell"]["rounds"]
+        if "error" in outcome:
+            failures.append(outcome)
+        tell()
+    return Summary(
+        spec.name, len(unique), done, len(unique) - len(missing), tuple(failures), time.monotonic() - began
+    )
+
+
+def _manifest(spec: Spec, cells: list[Cell]) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "order": spec.order,
+        "spec": spec.text,
+        "figures": list(spec.figures),
+        "reference": spec.reference,
+        "learners": [one.name for one in spec.learners],
+        "data": [data.name for data, _ in spec.data],
+        "cells": [cell.facts() for cell in cells],
+    }
+
+
+def best_gammas(store: Store, name: str) -> BestGamma:
+    """The gamma of least mean error in an experiment, for each data set, learner and set size."""
+    import polars as pl
+
+    runs, _ = store.frames(name)
+    if not len(runs):
+        raise InvalidInput(must("experiment", str(store.folder), f"one with results: run {name} first", name))
+    means = runs.filter(pl.col("gamma").is_not_null()).group_by("data", "learner", "set_size", "gamma")
+    table = means.agg(pl.col("error_rate").mean()).sort("error_rate", "gamma")
+    found: dict[tuple[str, str, int], float] = {}
+    for data, learner, m, gamma in table.select("data", "learner", "set_size", "gamma").iter_rows():
+        found.setdefault((data, learner, m), gamma)
+
+    def best(data: str, learner: str, m: int) -> float:
+        if (data, learner, m) not in found:
+            wanted = f"among those that {name} has results for"
+            raise InvalidInput(must("gammas = 'best'", f"{learner} with m = {m} on {data}", wanted, "none"))
+        return found[data, learner, m]
+
+    return best
+
+
+def paper_specs() -> dict[str, Path]:
+    """The shipped specs of the paper's experiments and ours beside them, in order."""
+    specs = [read_spec(path) for path in PAPER.glob("*.toml")]
+    return {spec.name: PAPER / f"{spec.name}.toml" for spec in sorted(specs, key=lambda s: s.order)}

@@ -1,0 +1,106 @@
+"""The report as one HTML file with everything in it: data, figures and the code that draws them."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from superarm.report.figures import Chart
+from superarm.report.tables import TableView, to_html
+from superarm.report.theme import DARK, INK, LIGHT
+
+__all__ = ["Section", "page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What the page shows of one experiment."""
+
+    experiment: dict[str, Any]
+    figures: list[tuple[dict[str, Any], list[Chart], list[str]]]  # the figure, its charts, what came out
+    tables: list[TableView]
+    facts: dict[str, Any]
+    failures: list[dict[str, Any]]
+    missing: int
+
+
+def page(title: str, intro: str, sections: Sequence[Section]) -> str:
+    """The whole file."""
+    import vl_convert
+
+    links = "".join(
+        f'<a href="#{_e(s.experiment["name"])}">{_e(s.experiment["name"])}: {_e(s.experiment["title"])}</a>'
+        for s in sections
+    )
+    body = f"<h1>{_e(title)}</h1>\n<p>{_e(intro)}</p>\n" + (
+        f"<nav>{links}</nav>\n" if len(sections) > 1 else ""
+    )
+    body += "\n".join(_section(section) for section in sections)
+    charts = {chart.name: chart.spec for s in sections for _, found, _ in s.figures for chart in found}
+    content = {"charts": charts, "light": LIGHT, "dark": DARK, "ink": INK}
+    return Template((Path(__file__).parent / "page.html").read_text(encoding="utf-8")).substitute(
+        title=_e(title),
+        body=body,
+        library=vl_convert.javascript_bundle().replace("</script", "<\\/script"),  # type: ignore[call-arg]
+        figures=json.dumps(content, separators=(",", ":")).replace("</", "<\\/"),
+    )
+
+
+def _section(section: Section) -> str:
+    experiment = section.experiment
+    parts = [f'<section id="{_e(experiment["name"])}">', f"<h2>{_e(experiment['title'])}</h2>"]
+    if section.failures or section.missing:
+        parts.append(_troubles(section))
+    for figure, charts, came_out in section.figures:
+        if figure["title"]:
+            parts.append(f"<h3>{_e(figure['title'])}</h3>")
+        if figure["note"]:
+            parts.append(f"<p>{_e(figure['note'])}</p>")
+        if figure["paper"]:
+            parts.append(f'<div class="said"><b>The paper says</b>{_e(figure["paper"])}</div>')
+        if came_out:
+            items = "".join(f"<li>{_e(one)}</li>" for one in came_out)
+            parts.append(f'<div class="said"><b>What came out</b><ul>{items}</ul></div>')
+        parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in charts)}</div>')
+    for i, view in enumerate(section.tables):
+        shown = " open" if i == 0 and len(view.frame) <= 12 else ""
+        links = f'<a href="tables/{view.name}.csv">CSV</a> <a href="tables/{view.name}.md">Markdown</a>'
+        parts.append(
+            f"<details{shown}><summary>{_e(view.title)}</summary>{to_html(view.frame)}"
+            f'<span class="quiet">{links}</span></details>'
+        )
+    parts.append(f"<details><summary>The spec</summary><pre>{_e(experiment['spec'])}</pre></details>")
+    if section.facts:
+        told = "; ".join(f"{key}: {value}" for key, value in section.facts.items())
+        parts.append(f'<p class="quiet">{_e(told)}</p>')
+    return "\n".join([*parts, "</section>"])
+
+
+def _troubles(section: Section) -> str:
+    kinds: dict[str, int] = {}
+    for one in section.failures:
+        kinds[one["error"]] = kinds.get(one["error"], 0) + 1
+    items = [f"{count} failed: {error}" for error, count in kinds.items()]
+    if section.missing:
+        items.append(f"{section.missing} have not run yet")
+    told = "".join(f"<li>{_e(item)}</li>" for item in items)
+    return f'<div class="said bad"><b>Runs that are missing here</b><ul>{told}</ul></div>'
+
+
+def _chart(chart: Chart) -> str:
+    links = " ".join(
+        f'<a href="figures/{chart.name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf", "png")
+    )
+    return (
+        f"<figure><figcaption>{_e(chart.title)}</figcaption>"
+        f'<div class="chart" id="chart-{_e(chart.name)}"></div><span class="quiet">{links}</span></figure>'
+    )
+
+
+def _e(text: object) -> str:
+    return html.escape(str(text))

@@ -1,0 +1,146 @@
+"""The tables of an experiment, and how they are written as CSV, Markdown and HTML."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from superarm.report.stats import differences, summary
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["TableView", "tables", "to_html", "to_markdown"]
+
+# Table 1 of the paper: the best gamma of SOBA, and of MC-DBF with low, medium and high m
+PAPER_GAMMAS = {
+    "MNIST (paper)": (0.02, 0.12, 0.12, 0.25),
+    "Fashion-MNIST (paper)": (0.1, 0.12, 0.2, 0.3),
+    "CIFAR-10 (paper)": (0.3, 0.28, 0.25, 0.3),
+    "SVHN (paper)": (0.25, 0.31, 0.3, 0.5),
+}
+SHORT = {
+    "set_size": "m",
+    "gamma": "γ",
+    "error_rate": "error",
+    "miss_rate": "miss",
+    "shown_miss_rate": "shown miss",
+    "rounds_per_second": "rounds/s",
+    "half_interval": "±",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table with the name of its files."""
+
+    name: str
+    title: str
+    frame: polars.DataFrame
+
+
+def tables(experiment: dict[str, Any], runs: polars.DataFrame) -> list[TableView]:
+    """Table 1 where gammas are searched, paired differences where there is a reference, and all rates."""
+    found = []
+    name = experiment["name"]
+    if not len(runs):
+        return []
+    if any(figure["finding"] == "best-gamma" for figure in experiment["figures"]):
+        found.append(TableView("table1", "Table 1: the best γ of each learner", _best_gammas(runs)))
+    reference = experiment["reference"]
+    if reference is not None:
+        frame = differences(runs, reference)
+        if len(frame):
+            title = f"Error minus that of {reference}, seed by seed, with 95 % intervals"
+            found.append(TableView(f"{name}-differences", title, frame))
+    title = "All rates: mean and half of the 95 % interval"
+    found.append(TableView(f"{name}-rates", title, summary(runs)))
+    return found
+
+
+def _best_gammas(runs: polars.DataFrame) -> polars.DataFrame:
+    import polars as pl
+
+    means = summary(runs).filter(pl.col("gamma").is_not_null())
+    best = means.sort("error_rate", "gamma").unique(
+        ["data", "learner", "set_size"], keep="first", maintain_order=True
+    )
+    columns = (
+        best.select("learner", "set_size").unique().sort("learner", "set_size", descending=[True, False])
+    )
+    rows: list[dict[str, Any]] = []
+    names = []
+    for name in dict.fromkeys(runs["data"].to_list()):
+        row: dict[str, Any] = {"data": name}
+        for learner, m in columns.iter_rows():
+            title = learner if m == 1 else f"{learner}, m = {m}"
+            names.append(title)
+            hit = best.filter(
+                (pl.col("data") == name) & (pl.col("learner") == learner) & (pl.col("set_size") == m)
+            )
+            row[title] = hit["gamma"][0] if len(hit) else None
+        rows.append(row)
+    titles = list(dict.fromkeys(names))
+    if len(titles) == 4 and titles[0] == "SOBA":
+        rows += [{"data": d} | dict(zip(titles, gammas, strict=True)) for d, gammas in PAPER_GAMMAS.items()]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _cells(frame: polars.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells for reading: short names, intervals beside their means."""
+    halves = {c for c in frame.columns if c.endswith("half_interval")}
+    heads = [SHORT.get(c, c.replace("_", " ")) for c in frame.columns if c not in halves]
+    rows = []
+    for row in frame.iter_rows(named=True):
+        cells = []
+        for column, value in row.items():
+            if column in halves:
+                continue
+            half = row.get(
+                f"{column}_half_interval", row.get("half_interval") if column == "difference" else None
+            )
+            cells.append(_cell(column, value, half) + ("" if half is None else f" ± {_rate(half, value)}"))
+        rows.append(cells)
+    return heads, rows
+
+
+def _cell(column: str, value: Any, half: float | None) -> str:
+    if value is None:
+        return ""
+    if column.endswith("rate"):
+        return _rate(value, half)
+    if column == "difference":
+        return ("+" if value > 0.0 else "") + _rate(value, half)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if column == "rounds_per_second" else f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _rate(value: float, beside: float | None) -> str:
+    """Four digits after the point, more where value and interval are both tiny."""
+    size = max(abs(value), abs(beside or 0.0))
+    return f"{value:.4f}" if size >= 0.002 or size == 0.0 else f"{value:.6f}"
+
+
+def to_markdown(frame: polars.DataFrame) -> str:
+    heads, rows = _cells(frame)
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in line)} |\n" for line in lines)
+
+
+def to_html(frame: polars.DataFrame) -> str:
+    heads, rows = _cells(frame)
+    numbers = [dtype.is_numeric() for dtype in frame.select(_shown_columns(frame)).dtypes]
+    tag = [' class="n"' if number else "" for number in numbers]
+    head = "".join(f"<th{t}>{html.escape(h)}</th>" for h, t in zip(heads, tag, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{t}>{html.escape(c)}</td>" for c, t in zip(row, tag, strict=True)) + "</tr>"
+        for row in rows
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide" tabindex="0">{table}</div>'
+
+
+def _shown_columns(frame: polars.DataFrame) -> list[str]:
+    return [c for c in frame.columns if not c.endswith("half_interval")]

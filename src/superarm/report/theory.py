@@ -1,0 +1,134 @@
+"""Charts of what can be computed instead of simulated: Theorem 6's bound, and the price of one update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from superarm.report.figures import Chart, line_chart
+from superarm.report.stats import with_interval
+from superarm.report.theme import style
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["bound_chart", "bound_floor", "price_charts"]
+
+ESTIMATES = ("ordered", "set", "minimum-variance")
+TRIVIAL = "all rounds are misses"
+
+
+def bound_floor(k: int, m: int, gamma: float, rounds: int) -> float:
+    """The least that Theorem 6's bound can be on any data: no loss, and the smallest W* with margin 1.
+
+    With |x| <= 1, a margin of 1 between y and the mean of m labels needs |W*|^2 >= 1/(1 + 1/m).
+    """
+    from superarm.theory import theorem6_bound
+
+    return float(theorem6_bound(k, m, gamma, rounds, complexity=2.0 * m / (m + 1.0), loss=0.0))
+
+
+def bound_chart(name: str, title: str, curves: polars.DataFrame, runs: polars.DataFrame) -> Chart:
+    """Misses of the top set against rounds, with the least that the bound can be."""
+    import polars as pl
+
+    k = int(runs.filter(pl.col("data") == title)["k"][0])
+    curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
+    tables, order, groups = [], [], []
+    for (learner, m, gamma), part in curves.group_by(["learner", "set_size", "gamma"], maintain_order=True):
+        seen = with_interval(part, ["round"], "misses").rename({"round": "x"})
+        rounds = seen["x"].to_list()
+        floor = [bound_floor(k, int(m), float(gamma), r) for r in rounds]
+        for label, what, table in (
+            (f"{learner}, m = {m}", "seen", seen),
+            (f"bound, m = {m}", "bound", _exact(rounds, floor)),
+        ):
+            tables.append(_named(table, label))
+            order.append(label)
+            groups.append((f"m = {m}", what))
+    line = list(map(float, rounds))
+    tables.append(_named(_exact(rounds, line), TRIVIAL))
+    spec = line_chart(
+        pl.concat(tables, how="diagonal_relaxed"),
+        x="rounds (logarithmic)",
+        y="misses of the top set (rounds), logarithmic",
+        order=[*order, TRIVIAL],
+        look=style([*groups, ("trivial", "trivial")]),
+        log=["x", "y"],
+    )
+    spec["description"] = f"{title}: misses of the top set and the least that Theorem 6's bound can be."
+    return Chart(name, title, spec)
+
+
+def price_charts(name: str) -> list[Chart]:
+    """E|U~|^2 against gamma (k = 10), and against k (m = 4)."""
+    import numpy as np
+
+    from superarm.theory import second_moment
+
+    over_gamma = [
+        (
+            f"{estimate}, m = {m}",
+            f"m = {m}",
+            estimate,
+            float(g),
+            second_moment(10, m, float(g), estimate, in_top=True),
+        )
+        for estimate in ESTIMATES
+        for m in (2, 4, 7)
+        for g in np.geomspace(0.01, 1.0, 25).round(5)
+    ]
+    over_k = [
+        (f"{estimate}, m = {m}", f"m = {m}", estimate, k, second_moment(k, m, 0.1, estimate, in_top=True))
+        for estimate in ESTIMATES
+        for m in (2, 4)
+        for k in (5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200)
+    ]
+    return [
+        _price(
+            f"{name}-gamma",
+            "Against γ, for k = 10 labels",
+            "γ, the share of exploration (logarithmic)",
+            over_gamma,
+        ),
+        _price(
+            f"{name}-k",
+            "Against the number of labels, γ = 0.1",
+            "k, the number of labels (logarithmic)",
+            over_k,
+        ),
+    ]
+
+
+def _price(name: str, title: str, x: str, rows: Sequence[tuple[str, str, str, float, float]]) -> Chart:
+    import polars as pl
+
+    groups = dict.fromkeys((series, colour, dash) for series, colour, dash, _, _ in rows)
+    tables = [
+        _named(_exact([r[3] for r in rows if r[0] == series], [r[4] for r in rows if r[0] == series]), series)
+        for series, _, _ in groups
+    ]
+    spec = line_chart(
+        pl.concat(tables),
+        x=x,
+        y="E‖Ũ‖² (squared weight units), logarithmic",
+        order=[series for series, _, _ in groups],
+        look=style([(colour, dash) for _, colour, dash in groups]),
+        log=["x", "y"],
+    )
+    spec["description"] = f"{title}: the mean squared length of MC-DBF's update."
+    return Chart(name, title, spec)
+
+
+def _exact(x: list[Any], y: list[float]) -> polars.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame({"x": x, "mean": y, "low": y, "high": y, "n": [1] * len(x)})
+
+
+def _named(table: polars.DataFrame, series: str) -> polars.DataFrame:
+    import polars as pl
+
+    return table.select(
+        pl.lit(series).alias("series"), pl.col("x").cast(pl.Float64), "mean", "low", "high", "n"
+    )

@@ -1,0 +1,153 @@
+"""write_report: everything that can be made from a store of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from superarm.errors import InvalidInput, must
+from superarm.storage import write_atomically
+
+if TYPE_CHECKING:
+    import polars
+
+    from superarm.report.figures import Chart
+    from superarm.report.page import Section
+
+__all__ = ["write_report"]
+
+WIDTH, HEIGHT = 560, 320  # of figures in files
+
+
+def write_report(
+    store_dir: Path | str,
+    output_dir: Path | str | None = None,
+    *,
+    title: str | None = None,
+    files: bool = True,
+) -> Path:
+    """Write the report of a directory of results.
+
+    Args:
+        store_dir: where `superarm run` or `superarm reproduce` put results.
+        output_dir: where the report goes; ``report`` in the store by default.
+        title: its headline.
+        files: write each figure as SVG, PDF and PNG and each table as CSV and Markdown, too.
+
+    Returns:
+        The HTML file, which works alone and offline.
+    """
+    from superarm.experiments.store import Store
+    from superarm.report.page import page
+
+    store = Store(store_dir)
+    experiments = store.experiments()
+    if not experiments:
+        raise InvalidInput(
+            must("DIR", "superarm report", "a directory with results of run or reproduce", str(store_dir))
+        )
+    output = Path(output_dir) if output_dir is not None else store.folder / "report"
+    output.mkdir(parents=True, exist_ok=True)
+    sections = [_section(store, one) for one in experiments]
+    if files:
+        for section in sections:
+            _write_files(section, output)
+    headline = title or (
+        experiments[0]["title"] if len(experiments) == 1 else "Learning from one bit about a set"
+    )
+    text = page(headline, _intro(sections), sections)
+    write_atomically(output / "index.html", lambda file: file.write(text.encode()))
+    return output / "index.html"
+
+
+def _section(store: Any, experiment: dict[str, Any]) -> Section:
+    from superarm.report.figures import charts
+    from superarm.report.findings import findings
+    from superarm.report.page import Section
+    from superarm.report.tables import tables
+
+    runs, curves = store.frames(experiment["name"])
+    experiment = experiment | {"figures": experiment["figures"] or _usual_figures(runs)}
+    keys = [cell["key"] for cell in experiment["cells"]]
+    failures = store.failures(keys)
+    figures = [
+        (figure, found, findings(experiment, figure, runs))
+        for figure, found in zip(experiment["figures"], charts(experiment, runs, curves), strict=True)
+    ]
+    missing = len(set(keys)) - len({*runs["key"]} if len(runs) else ()) - len(failures)
+    return Section(experiment, figures, tables(experiment, runs), _facts(runs), failures, missing)
+
+
+def _usual_figures(runs: polars.DataFrame) -> list[dict[str, Any]]:
+    """For a spec that asks for none: error against rounds, and against gamma and m where they vary."""
+    empty = dict.fromkeys(("title", "paper", "note", "log", "learners", "set_sizes", "finding"))
+    figure = {"y": "error_rate", "together": False} | empty
+    found = [figure | {"kind": "rounds", "title": "Error against rounds", "log": ["x"]}]
+    if not len(runs):
+        return found
+    if runs["gamma"].drop_nulls().n_unique() > 1:
+        found.append(figure | {"kind": "gamma", "title": "Error against γ", "finding": "best-gamma"})
+    if runs["set_size"].n_unique() > 1:
+        found.append(figure | {"kind": "set-size", "title": "Error against m"})
+    return found
+
+
+def _facts(runs: polars.DataFrame) -> dict[str, Any]:
+    """Versions and machines behind the results."""
+    if not len(runs):
+        return {}
+    facts: dict[str, Any] = {
+        "runs": f"{len(runs):,}",
+        "rounds": f"{sum(runs['rounds']):,}",
+        "time in learners' loops": f"{sum(runs['seconds']):,.0f} s",
+    }
+    for column in ("cpu", "cores", "system", *(c for c in runs.columns if c.startswith("version_"))):
+        values = [str(v) for v in dict.fromkeys(runs[column].to_list())]
+        facts[column.removeprefix("version_")] = ", ".join(values)
+    return facts
+
+
+def _intro(sections: list[Section]) -> str:
+    many = sum(len(s.experiment["cells"]) for s in sections)
+    return (
+        "Each round a learner sees a row, shows m of k labels, and is told one bit: whether the right "
+        "label was among them. The error rate is the share of rounds so far whose top label was wrong. "
+        "Lines are means over seeds, bands their 95 % intervals; learners share seeds, so differences are "
+        f"paired. {many:,} runs are shown. Click a legend's entry to single out a curve; point at a curve "
+        "for its numbers."
+    )
+
+
+# ---------------------------------------------------------------- files
+
+
+def _write_files(section: Section, output: Path) -> None:
+    from superarm.report.tables import to_markdown
+
+    for folder in ("figures", "tables"):
+        (output / folder).mkdir(exist_ok=True)
+    for view in section.tables:
+        (output / "tables" / f"{view.name}.csv").write_text(view.frame.write_csv(), encoding="utf-8")
+        text = f"**{view.title}**\n\n{to_markdown(view.frame)}"
+        (output / "tables" / f"{view.name}.md").write_text(text, encoding="utf-8")
+    for _, charts, _ in section.figures:
+        for chart in charts:
+            for kind, content in _drawn(chart).items():
+                (output / "figures" / f"{chart.name}.{kind}").write_bytes(content)
+
+
+def _drawn(chart: Chart) -> dict[str, bytes]:
+    """A chart as SVG, PDF and PNG, drawn without a browser."""
+    import vl_convert
+
+    from superarm.report.theme import LIGHT, legend_columns
+
+    columns = {"columns": legend_columns(chart.spec["usermeta"]["longest"], WIDTH)}
+    config = LIGHT | {"legend": LIGHT["legend"] | columns}
+    spec = chart.spec | {"width": WIDTH, "height": HEIGHT, "config": config, "title": chart.title}
+    svg = vl_convert.vegalite_to_svg(spec)
+    return {
+        "svg": svg.encode(),
+        "pdf": vl_convert.svg_to_pdf(svg),
+        "png": vl_convert.svg_to_png(svg, scale=2),
+    }

@@ -1,0 +1,172 @@
+"""Files from the net, whole or not at all: checksums, mirrors, resumed downloads, offline directories."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from superarm.errors import DataMissing
+
+__all__ = ["RemoteFile", "data_home", "fetch", "find", "is_whole"]
+
+HOME, OFFLINE, MIRROR = "SUPERARM_DATA", "SUPERARM_DATA_FROM", "SUPERARM_DATA_MIRROR"
+BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file, where it can be had, and what it must be."""
+
+    folder: str  # MNIST and Fashion-MNIST use the same file names
+    name: str
+    mirrors: tuple[str, ...]  # addresses without the file's name
+    digest: str  # "sha256:..." or "md5:..."
+    size: int
+
+
+def data_home() -> Path:
+    """Where downloaded data is kept: $SUPERARM_DATA, or the system's place for caches."""
+    import pooch
+
+    return Path(os.environ.get(HOME) or pooch.os_cache("superarm"))
+
+
+def is_whole(path: Path, file: RemoteFile) -> bool:
+    """Whether the file is there and has the right content."""
+    import pooch
+
+    if not path.is_file() or path.stat().st_size != file.size:
+        return False
+    kind, _, wanted = file.digest.partition(":")
+    return bool(pooch.file_hash(str(path), kind) == wanted)
+
+
+def find(file: RemoteFile, offline: Path | None = None) -> Path | None:
+    """The file, if it is in the data home or in an offline directory."""
+    places = [data_home() / file.folder / file.name]
+    for folder in (offline, os.environ.get(OFFLINE)):
+        if folder:
+            places += [Path(folder) / file.folder / file.name, Path(folder) / file.name]
+    return next((place for place in places if is_whole(place, file)), None)
+
+
+def fetch(
+    files: Sequence[RemoteFile],
+    *,
+    offline: Path | None = None,
+    mirror: str | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> list[Path]:
+    """The files in the data home: found, copied from an offline directory, or downloaded.
+
+    Args:
+        files: what to get.
+        offline: look here instead of the net.
+        mirror: an address to try first; it has the files in folders by data set.
+        progress: called with the number of bytes that came since the last call.
+    """
+    paths = []
+    for file in files:
+        target = data_home() / file.folder / file.name
+        found = find(file, offline)
+        if found is None and offline is not None:
+            place = Path(offline) / file.folder / file.name
+            state = "is not the official file (its checksum differs)" if place.exists() else "is not there"
+            raise DataMissing(f"{place} {state}.\n{_where(files)}")
+        if found is None:
+            reasons = _download(file, target, mirror or os.environ.get(MIRROR), progress)
+            if reasons:
+                told = "\n".join(reasons)
+                raise DataMissing(f"{file.name} could not be downloaded:\n{told}\n{_where(files)}")
+        elif found != target:
+            _copy(found, target)
+        paths.append(target)
+    return paths
+
+
+def _copy(source: Path, target: Path) -> None:
+    from superarm.storage import write_atomically
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source.open("rb") as old:
+        write_atomically(target, lambda new: shutil.copyfileobj(old, new))
+
+
+def _download(
+    file: RemoteFile, target: Path, mirror: str | None, progress: Callable[[int], object] | None
+) -> list[str]:
+    """Download from the first mirror that gives the right file; else the reason for each."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    first = (f"{mirror.rstrip('/')}/{file.folder}/",) if mirror else ()
+    reasons = []
+    for address in (*first, *file.mirrors):
+        try:
+            pooch.retrieve(
+                address + file.name,
+                file.digest,
+                fname=file.name,
+                path=target.parent,
+                downloader=_Resuming(target.with_name(f".{file.name}.part"), progress),
+            )
+            return []
+        except (requests.RequestException, OSError) as error:
+            reasons.append(f"  {address}{file.name}: {_short(error)}")
+        except ValueError:  # pooch: the checksum differs
+            reasons.append(f"  {address}{file.name}: its checksum differs")
+    return reasons
+
+
+def _short(error: Exception) -> str:
+    """Why, in a few words; the libraries below nest their reasons five deep."""
+    import requests
+
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"the server says {response.status_code}"
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    return "broken off" if isinstance(error, requests.exceptions.ChunkedEncodingError) else "no connection"
+
+
+def _where(files: Sequence[RemoteFile]) -> str:
+    folder = files[0].folder
+    names = "".join(f"  {f.mirrors[0]}{f.name}  ({f.size:,} bytes, {f.digest})\n" for f in files)
+    return (
+        f"Without a network, get on another machine\n{names}put into DIR/{folder}/, and run: "
+        f"superarm data get {folder} --from DIR (or set {OFFLINE}=DIR).\n"
+        "A download that was broken off goes on where it stopped."
+    )
+
+
+class _Resuming:
+    """A downloader for pooch that goes on where the last attempt stopped."""
+
+    def __init__(self, part: Path, progress: Callable[[int], object] | None) -> None:
+        self.part, self.progress = part, progress
+
+    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
+        import requests
+
+        have = self.part.stat().st_size if self.part.exists() else 0
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+        with requests.get(url, stream=True, timeout=30, headers=headers) as answer:
+            if answer.status_code != 416:  # 416: nothing is left to send
+                answer.raise_for_status()
+                resumed = answer.status_code == 206
+                if resumed and self.progress:
+                    self.progress(have)
+                with self.part.open("ab" if resumed else "wb") as file:
+                    for block in answer.iter_content(BLOCK):
+                        file.write(block)
+                        if self.progress:
+                            self.progress(len(block))
+        self.part.replace(output_file)

@@ -1,0 +1,161 @@
+"""Image features as the paper's: 512 numbers from the last convolutional block of VGG-16."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superarm.errors import DataMissing, InvalidInput, MissingExtra, must
+from superarm.storage import write_atomically
+from superarm.streams.catalog import feature_file
+from superarm.streams.download import RemoteFile, fetch
+from superarm.streams.images import IMAGE_SETS, Images, load_images
+
+__all__ = ["WEIGHTS", "extract", "make_features"]
+
+LEAST = 32  # VGG-16 halves an image five times
+WIDTH = 512
+WEIGHTS = RemoteFile(
+    "vgg16",
+    "vgg16_weights_tf_dim_ordering_tf_kernels_notop.h5",
+    ("https://storage.googleapis.com/tensorflow/keras-applications/vgg16/",),
+    "md5:6d6bbae143d832006294945121d1f1fc",
+    58889256,
+)
+
+
+def make_features(
+    source: str,
+    *,
+    weights: Path | None = None,
+    size: int | None = None,
+    batch: int = 256,
+    output: Path | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[Path, bool]:
+    """Write the features of a set of images to a file that `open_data` reads.
+
+    Args:
+        source: an image set's name, or an .npz with images ``x_train`` and ``y_train`` (or X and y).
+        weights: a Keras weights file of VGG-16 without its top; the ImageNet one by default.
+        size: height and width that images are enlarged to; at least 32.
+        batch: images at a time; memory grows with this, not with the number of images.
+        output: the file to write; by default in the data home, where NAME-vgg16 finds it.
+        progress: called with the number of images done since the last call.
+
+    Returns:
+        The file, and whether it had to be computed (it was not there from the same images and weights).
+    """
+    if batch < 1:
+        raise InvalidInput(must("batch", "features", "at least 1", batch))
+    _keras()  # before anything is downloaded
+    if weights is None:
+        weights = fetch([WEIGHTS])[0]
+    elif not weights.is_file():
+        raise DataMissing(
+            f"weights of VGG-16: {weights} is not there; leave --weights out to download {WEIGHTS.name}"
+        )
+    images = load_images(source) if source in IMAGE_SETS else _read_images(Path(source))
+    height, width = images.pixels.shape[1:3]
+    side = max(LEAST, height, width) if size is None else size
+    if side < LEAST:
+        raise InvalidInput(must("size", "features", f"at least {LEAST}", side))
+    made_of = {
+        "model": "vgg16",
+        "version": 1,
+        "size": side,
+        "images": hashlib.sha256(images.pixels.tobytes() + images.y.tobytes()).hexdigest(),
+        "weights": hashlib.sha256(weights.read_bytes()).hexdigest(),
+    }
+    name = source if source in IMAGE_SETS else Path(source).stem
+    target = output or feature_file(f"{name}-vgg16")
+    if _made_of(target) == made_of:
+        return target, False
+    X = extract(images.pixels, weights, side=side, batch=batch, progress=progress)
+    arrays: dict[str, Any] = {"X": X, "y": images.y}
+    arrays["made_of"] = np.frombuffer(json.dumps(made_of).encode(), np.uint8)
+    if images.labels is not None:
+        arrays["classes"] = np.array(images.labels)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(target, lambda file: np.savez(file, **arrays))
+    return target, True
+
+
+def extract(
+    pixels: np.ndarray[Any, Any],
+    weights: Path,
+    *,
+    side: int = LEAST,
+    batch: int = 256,
+    progress: Callable[[int], object] | None = None,
+) -> np.ndarray[Any, Any]:
+    """The 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
+    keras = _keras()
+    if pixels.ndim != 4 or pixels.shape[3] not in (1, 3):
+        raise InvalidInput(must("pixels", "features", "of shape (n, height, width, 1 or 3)", pixels.shape))
+    model = keras.applications.VGG16(
+        include_top=False, weights=None, pooling="avg", input_shape=(side, side, 3)
+    )
+    try:
+        model.load_weights(str(weights))
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidInput(
+            must("weights", str(weights), "a Keras file for VGG-16 without its top", str(error))
+        ) from error
+    X = np.empty((len(pixels), WIDTH), np.float32)
+    for start in range(0, len(pixels), batch):
+        part = pixels[start : start + batch].astype(np.float32)
+        if part.shape[3] == 1:
+            part = np.repeat(part, 3, axis=3)
+        if part.shape[1:3] != (side, side):
+            part = np.asarray(keras.ops.convert_to_numpy(keras.ops.image.resize(part, (side, side))))
+        part = keras.applications.vgg16.preprocess_input(part)
+        X[start : start + len(part)] = keras.ops.convert_to_numpy(model.predict_on_batch(part))
+        if progress is not None:
+            progress(len(part))
+    return X
+
+
+def _keras() -> Any:
+    if "KERAS_BACKEND" not in os.environ:  # Keras would take TensorFlow, whether it is there or not
+        backend = next((b for b in ("jax", "torch", "tensorflow") if importlib.util.find_spec(b)), None)
+        if backend is not None:
+            os.environ["KERAS_BACKEND"] = backend
+    try:
+        import keras
+    except ImportError as error:
+        raise MissingExtra('image features need Keras: pip install "superarm[features]"') from error
+    return keras
+
+
+def _read_images(path: Path) -> Images:
+    if path.suffix != ".npz" or not path.is_file():
+        names = ", ".join(IMAGE_SETS)
+        raise InvalidInput(must("images", "features", f"an .npz file or one of {names}", str(path)))
+    with np.load(path, allow_pickle=False) as file:
+        keys = ("x_train", "y_train") if "x_train" in file.files else ("X", "y")
+        if not set(keys) <= set(file.files):
+            raise InvalidInput(must("keys", str(path), "x_train and y_train, or X and y", sorted(file.files)))
+        pixels, y = file[keys[0]], file[keys[1]]
+        labels = tuple(map(str, file["classes"])) if "classes" in file.files else None
+    if pixels.ndim == 3:
+        pixels = pixels[..., None]
+    if pixels.dtype.kind == "f" and pixels.size and pixels.max() <= 1.0:
+        pixels = pixels * 255.0
+    return Images(pixels, y, labels)
+
+
+def _made_of(path: Path) -> Any:
+    """What an existing feature file was made of."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return json.loads(file["made_of"].tobytes())
+    except (OSError, KeyError, ValueError):
+        return None

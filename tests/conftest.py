@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """scikit-learn's digits, rows of length 1."""
+    from superarm.streams import open_data
+
+    stream = open_data("digits")
+    return stream.rows, stream.y

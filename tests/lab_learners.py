@@ -1,0 +1,45 @@
+"""Learners as users write them, some of them badly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import superarm as sa
+
+
+class Fine(sa.Banditron):
+    name = "fine"
+
+
+class Slow(sa.Banditron):
+    """About two seconds a run, whatever the machine."""
+
+    name = "slow"
+
+    def run(self, X, y, visit=None):
+        time.sleep(0.01)
+        return super().run(X, y, visit)
+
+
+class Breaks(sa.Banditron):
+    """Raises with seed 1, half way."""
+
+    name = "breaks"
+
+    def run(self, X, y, visit=None):
+        if self.seed == 1 and self.round > 100:
+            raise RuntimeError("seed 1 breaks")
+        return super().run(X, y, visit)
+
+
+class Dies(sa.Banditron):
+    """Its process is gone with seed 1."""
+
+    name = "dies"
+
+    def run(self, X, y, visit=None):
+        if self.seed == 1 and self.round > 100:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(X, y, visit)

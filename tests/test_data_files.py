@@ -1,0 +1,158 @@
+"""The user's own data: tables, svmlight, arrays, frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars
+import pytest
+from lab_kit import blobs, shared_data
+
+import superarm as sa
+from superarm.errors import InvalidInput
+from superarm.streams import from_frame, open_data
+from superarm.streams.catalog import identity
+
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+def frame_of(label: str = "animal"):
+    X, y = blobs()
+    columns = {f"f{i}": X[:, i] for i in range(X.shape[1])}
+    return polars.DataFrame({"f0": columns.pop("f0"), label: NAMES[y], **columns}), X, y
+
+
+def unit(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tables_keep_string_labels_and_column_order(tmp_path, suffix):
+    frame, X, y = frame_of()
+    path = tmp_path / f"zoo.{suffix}"
+    getattr(frame, f"write_{suffix}")(path)
+    stream = open_data(str(path), label="animal")
+    assert stream.labels == ("ant", "bee", "cat")
+    assert stream.name == "zoo"
+    np.testing.assert_array_equal(stream.y, y)
+    np.testing.assert_allclose(stream.rows, unit(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["label", "y", "class", "target"])
+def test_usual_label_columns_are_found(tmp_path, name):
+    frame, _, y = frame_of(name)
+    frame.write_csv(tmp_path / "a.csv")
+    np.testing.assert_array_equal(open_data(str(tmp_path / "a.csv")).y, y)
+
+
+def test_frames_of_polars_and_pandas_are_the_same_stream():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame, _, _ = frame_of()
+    ours = from_frame(frame, label="animal", scale="none")
+    theirs = from_frame(pandas.DataFrame(frame.to_dict(as_series=False)), label="animal", scale="none")
+    np.testing.assert_array_equal(ours.rows, theirs.rows)
+    np.testing.assert_array_equal(ours.y, theirs.y)
+    assert ours.labels == theirs.labels == ("ant", "bee", "cat")
+
+
+def test_pandas_categories_are_labels():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "label": pandas.Categorical(["x", "y"])})
+    assert from_frame(frame).labels == ("x", "y")
+
+
+def test_svmlight(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("7 1:0.5 3:2.0\n9 2:1.0\n7 1:1.0 # a comment\n")
+    stream = open_data(str(path), scale="none")
+    assert (stream.n_features, stream.labels) == (3, (7, 9))
+    values, indices, starts = stream.rows
+    np.testing.assert_array_equal(values, [0.5, 2.0, 1.0, 1.0])
+    np.testing.assert_array_equal(indices, [0, 2, 1, 0])
+    np.testing.assert_array_equal(starts, [0, 2, 3, 4])
+    np.testing.assert_array_equal(stream.y, [0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("content", "label", "message"),
+    [
+        ("a,b\n1,2\n", None, "label of .* must be the name of the label column"),
+        ("a,b\n1,2\n", "c", "label of .* must be one of its columns a, b, got 'c'"),
+        ("a,label\nx,1\ny,2\n", None, "column 'a' of .* must be made of numbers"),
+        ("a,label\n1,x\n,y\n", None, "column 'a' of .* must be finite and without gaps, got 'none in row 1'"),
+        (
+            "a,label\n1,x\n2,\n",
+            None,
+            "column 'label' of .* must be a label in every row, got 'none in row 1'",
+        ),
+        ("label\nx\ny\n", None, "columns of .* must be the label and at least one feature"),
+    ],
+)
+def test_tables_that_are_refused(tmp_path, content, label, message):
+    path = tmp_path / "a.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidInput, match=message):
+        open_data(str(path), label=label)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.parquet", b"no parquet", "content of .* must be a table in .parquet form"),
+        ("a.svm", b"1 x:y\n", "content of .* must be svmlight lines"),
+        ("a.npz", b"no zip", "content of .* must be an .npz with X and y"),
+        ("a.txt", b"", "data of superarm must be a name or a file ending in .npz, .csv"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInput, match=message):
+        open_data(str(tmp_path / name))
+
+
+def test_a_label_column_is_for_tables_only(tmp_path):
+    X, y = blobs()
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    for source in (str(tmp_path / "a.npz"), "digits"):
+        with pytest.raises(InvalidInput, match=r"label of .* must be left out: only tables have columns"):
+            open_data(source, label="y")
+
+
+def test_npz_with_foreign_keys_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", A=np.zeros(3))
+    with pytest.raises(InvalidInput, match=r"keys of .* must be X and y"):
+        open_data(str(tmp_path / "a.npz"))
+
+
+def test_identity_follows_content_not_name(tmp_path):
+    frame, _, _ = frame_of()
+    for name in ("a.csv", "b.csv"):
+        frame.write_csv(tmp_path / name)
+    frame.head(30).write_csv(tmp_path / "c.csv")
+    a, b, c = (identity(str(tmp_path / f"{n}.csv")) for n in "abc")
+    assert a == b != c
+    assert identity("synsep") != identity("synnonsep") != identity("digits")
+
+
+def test_a_table_is_learned(tmp_path):
+    frame, _, _ = frame_of()
+    frame.write_csv(tmp_path / "a.csv")
+    stream = open_data(str(tmp_path / "a.csv"), label="animal")
+    learner = sa.SetLogit(labels=stream.labels, n_features=4, set_size=2, seed=0)
+    assert sa.simulate(learner, stream, 5000).error_rate < 0.1
+
+
+@pytest.mark.parametrize(
+    ("file", "k", "d", "n", "least"),
+    [
+        ("letter.npz", 26, 16, 20_000, 0.7),
+        ("usps.npz", 10, 256, 7_291, 0.2),
+        ("news20.npz", 20, 32_207, 18_846, 0.7),
+        ("mnist_cnn512.npz", 10, 512, 70_000, 0.5),
+    ],
+)
+def test_shared_data_end_to_end(file, k, d, n, least):
+    stream = open_data(str(shared_data(file)))
+    assert (stream.n_labels, stream.n_features, len(stream.y)) == (k, d, n)
+    common = {"labels": stream.labels} if stream.labels else {"n_labels": k}
+    learner = sa.Perceptron(n_features=d, seed=0, **common)
+    assert sa.simulate(learner, stream, 5000).error_rate < least

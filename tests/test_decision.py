@@ -1,0 +1,160 @@
+"""Decision, and the book of answered rounds."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import superarm as sa
+from superarm.decision import Answered
+from superarm.errors import InvalidInput
+
+ROUNDS = st.integers(0, 60)
+
+
+@given(
+    st.lists(ROUNDS | st.tuples(ROUNDS, ROUNDS), max_size=80),
+    st.integers(0, 80),
+)
+@settings(max_examples=300)
+def test_answered_is_a_set(adds, restart):
+    """Against a plain set, through ranges, repetitions, and saving in between."""
+    answered, plain = Answered(), set()
+    for i, item in enumerate(adds):
+        if isinstance(item, tuple):
+            start, stop = sorted(item)
+            answered.add_range(start, stop)
+            plain |= set(range(start, stop))
+        else:
+            answered.add(item)
+            plain.add(item)
+        if i == restart:
+            answered = Answered(answered.low, bytes.fromhex(answered.later.hex()))
+        assert {t for t in range(70) if t in answered} == plain
+        low = next(t for t in range(200) if t not in plain)
+        assert answered.low == low
+
+
+def test_answers_in_order_take_no_memory():
+    answered = Answered()
+    for t in range(10_000):
+        answered.add(t)
+    assert (answered.low, bytes(answered.later)) == (10_000, b"")
+    answered.add_range(10_000, 10**9)
+    assert (answered.low, bytes(answered.later)) == (10**9, b"")
+
+
+def test_an_open_round_costs_a_bit_a_round():
+    answered = Answered()
+    answered.add_range(1, 80_001)
+    assert answered.low == 0
+    assert len(answered.later) <= 10_001
+    answered.add(0)
+    assert (answered.low, bytes(answered.later)) == (80_001, b"")
+
+
+# ---------------------------------------------------------------- Decision
+
+
+def test_given():
+    decision = sa.Decision.given([0.5, 1.0], labels=[3, 7], propensity=0.25)
+    assert decision.labels == decision.drawn == [3, 7]
+    assert decision.top == []
+    assert decision.set_size == 2
+    assert decision.propensity == pytest.approx(0.25)
+    assert decision.ordered_propensity is None
+    assert decision.round is None
+    assert decision.learner is None
+    assert decision.eligible is None
+    assert sa.Decision.given([0.5], ["a"]).propensity is None
+
+
+@pytest.mark.parametrize("labels", [[], [1, 1], ["a", "b", "a"]])
+def test_given_wants_distinct_labels(labels):
+    with pytest.raises(InvalidInput, match=r"labels of Decision.given must be distinct and at least one"):
+        sa.Decision.given([1.0], labels)
+
+
+@pytest.mark.parametrize("propensity", [0.0, -0.1, 1.1, float("nan")])
+def test_given_wants_a_probability(propensity):
+    with pytest.raises(InvalidInput, match=r"propensity of Decision.given must be in \(0, 1\]"):
+        sa.Decision.given([1.0], [0], propensity)
+
+
+@pytest.mark.parametrize("x", [[0.1, 0.0, 1e-8], ([0, 2], [0.1, 1e-8])], ids=["dense", "sparse"])
+def test_json_and_back(x):
+    learner = sa.MCDBF(labels=["a", "b", 3, "d"], n_features=3, set_size=2, estimate="minimum-variance")
+    decision = learner.decide(x, eligible=["b", 3, "d"])
+    text = json.dumps(decision.to_dict(), allow_nan=False)
+    back = sa.Decision.from_dict(json.loads(text))
+    for name in ("labels", "drawn", "top", "eligible", "set_size", "gamma", "rho", "round", "learner"):
+        assert getattr(back, name) == getattr(decision, name), name
+    assert back.log_propensity == decision.log_propensity
+    assert back.log_ordered_propensity == decision.log_ordered_propensity
+    assert back.rho is not None
+    assert decision.gamma == 0.1
+    rows = (back.x, decision.x) if isinstance(x, list) else (np.stack(back.x), np.stack(decision.x))
+    assert rows[0].tobytes() == rows[1].tobytes()
+
+
+def test_given_sets_go_through_json_too():
+    given_ = sa.Decision.given(([1], [2.0]), ["b", "a"])
+    learner = sa.SetLogit(labels=["a", "b", "c"], n_features=4)
+    stored = sa.SetLogit(labels=["a", "b", "c"], n_features=4)
+    row = ([1], [2.0])
+    learner.update(sa.Decision.given(row, ["b", "a"]), hit=True)
+    stored.update(given_, hit=True)
+    assert learner.state.W.tobytes() == stored.state.W.tobytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"x": "abc"},
+        {"odds": None},
+        {"odds": ["a", "b", "c"]},
+        {"odds": [0.0]},
+        {"labels": 3},
+        {"drawn": [0]},
+        {"top": [0]},
+        {"eligible": 5},
+    ],
+)
+def test_from_dict_checks_its_content(change):
+    learner = sa.MCDBF(n_labels=5, n_features=2, set_size=2)
+    data = learner.decide([1.0, 0.0]).to_dict()
+    with pytest.raises(InvalidInput, match=r"data of Decision.from_dict must be what to_dict gave"):
+        sa.Decision.from_dict(data | change)
+    for key in data:
+        with pytest.raises(InvalidInput):
+            sa.Decision.from_dict({k: v for k, v in data.items() if k != key})
+
+
+def test_whole_numbers_from_other_languages():
+    """JavaScript writes 0 for 0.0."""
+    learner = sa.MCSLP(n_labels=3, n_features=2, set_size=2)
+    data = learner.decide([1.0, 0.0]).to_dict()
+    data["odds"], data["x"] = [0, 0, 0], [1, 0]
+    back = sa.Decision.from_dict(data)
+    assert back.propensity == 1.0
+    learner.update(back, label=2)
+
+
+@pytest.mark.parametrize("index", [-5, 33, 10**9, float("nan")])
+def test_a_tampered_estimate_index_reads_nothing_foreign(index):
+    learner = sa.MCDBF(n_labels=5, n_features=2, set_size=2, estimate="minimum-variance")
+    data = learner.decide([1.0, 0.0]).to_dict()
+    data["odds"] = [*data["odds"][:2], index]
+    try:
+        learner.update(sa.Decision.from_dict(data), hit=True)
+    except ValueError:
+        return
+    assert np.isfinite(learner.state.W).all()
+    assert np.abs(learner.state.W).max() < 1e3
+
+
+def test_it_shows_itself():
+    learner = sa.Perceptron(labels=["x", "y"], n_features=1)
+    assert repr(learner.decide([1.0])) == "Decision(labels=['x'], propensity=1.0, round=0)"

@@ -1,0 +1,113 @@
+"""VGG-16 features, with random weights on a few small images."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from superarm.cli.app import app
+from superarm.errors import DataMissing, InvalidInput
+from superarm.streams import open_data
+from superarm.streams.features import _keras, extract, make_features
+
+# (importing Keras here would choose its backend before superarm does)
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("keras") is None,
+        reason="Keras is not installed: pip install superarm[features]",
+    ),
+    pytest.mark.filterwarnings(
+        "ignore:__array__ implementation:DeprecationWarning"
+    ),  # Keras 3.15 on NumPy 2.4
+]
+
+
+@pytest.fixture(autouse=True)
+def _own_data_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERARM_DATA", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    keras = _keras()
+    keras.utils.set_random_seed(0)
+    model = keras.applications.VGG16(include_top=False, weights=None, input_shape=(32, 32, 3))
+    path = tmp_path_factory.mktemp("vgg") / "vgg16.weights.h5"
+    model.save_weights(path)
+    return path
+
+
+@pytest.fixture
+def images(tmp_path):
+    random = np.random.default_rng(0)
+    path = tmp_path / "tiny.npz"
+    pixels = random.integers(0, 256, (7, 28, 28), dtype=np.uint8)
+    np.savez(path, x_train=pixels, y_train=np.array([0, 1, 2, 0, 1, 2, 0]))
+    return path
+
+
+def test_features_do_not_depend_on_the_batch_and_match_keras(weights):
+    keras = _keras()
+    pixels = np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
+    X = extract(pixels, weights, batch=2)
+    assert X.shape == (5, 512)
+    np.testing.assert_allclose(X, extract(pixels, weights, batch=5), rtol=1e-3, atol=1e-4)
+    model = keras.applications.VGG16(include_top=False, weights=None, input_shape=(32, 32, 3))
+    model.load_weights(weights)
+    wanted = model.predict_on_batch(keras.applications.vgg16.preprocess_input(pixels.astype(np.float32)))
+    np.testing.assert_allclose(X, np.asarray(wanted).reshape(5, 512), rtol=1e-3, atol=1e-4)
+
+
+def test_made_once_from_the_same_images_and_weights(images, weights):
+    seen = []
+    path, computed = make_features(str(images), weights=weights, batch=3, progress=seen.append)
+    assert computed
+    assert seen == [3, 3, 1]
+    stream = open_data(str(path))
+    assert (stream.n_features, stream.n_labels, len(stream.y)) == (512, 3, 7)
+    assert make_features(str(images), weights=weights) == (path, False)
+    assert make_features(str(images), weights=weights, size=40) == (path, True)
+
+
+def test_the_command(images, weights, tmp_path):
+    target = tmp_path / "out.npz"
+    line = ["data", "features", str(images), "--weights", str(weights), "--output", str(target)]
+    result = CliRunner().invoke(app, line)
+    assert result.exit_code == 0, result.output
+    assert target.exists()
+
+
+def test_what_is_refused(images, weights, tmp_path, monkeypatch):
+    with pytest.raises(DataMissing, match=r"weights of VGG-16: .* is not there"):
+        make_features(str(images), weights=tmp_path / "none.h5")
+    with pytest.raises(InvalidInput, match="size of features must be at least 32, got 16"):
+        make_features(str(images), weights=weights, size=16)
+    with pytest.raises(InvalidInput, match="batch of features must be at least 1"):
+        make_features(str(images), weights=weights, batch=0)
+    with pytest.raises(InvalidInput, match=r"images of features must be an .npz file or one of mnist"):
+        make_features("nothing.npz", weights=weights)
+    broken = tmp_path / "broken.weights.h5"
+    broken.write_bytes(b"no weights")
+    with pytest.raises(InvalidInput, match=r"weights of .* must be a Keras file for VGG-16"):
+        make_features(str(images), weights=broken)
+    with pytest.raises(InvalidInput, match=r"pixels of features must be of shape"):
+        extract(np.zeros((1, 32, 32, 2)), weights)
+    np.savez(tmp_path / "odd.npz", A=np.zeros(3))
+    with pytest.raises(InvalidInput, match=r"keys of .* must be x_train and y_train"):
+        make_features(str(tmp_path / "odd.npz"), weights=weights)
+    with pytest.raises(InvalidInput, match="--model of superarm data features must be vgg16"):
+        CliRunner().invoke(app, ["data", "features", "mnist", "--model", "x"], catch_exceptions=False)
+
+
+def test_no_weights_and_no_network(images, monkeypatch):
+    from dataclasses import replace
+
+    from superarm.streams import features
+
+    nowhere = replace(features.WEIGHTS, mirrors=("http://127.0.0.1:1/",))
+    monkeypatch.setattr(features, "WEIGHTS", nowhere)
+    with pytest.raises(DataMissing, match=r"vgg16_weights.*could not be downloaded"):
+        make_features(str(images))

@@ -1,0 +1,199 @@
+"""Model files: whole or not at all."""
+
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+import superarm as sa
+from superarm import storage
+from superarm.errors import ModelFileError, SuperarmError
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A trained learner in a file."""
+    learner = sa.MCDBF(labels=["a", "b", "c"], n_features=4, set_size=2, seed=5)
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        decision = learner.decide(random.normal(size=4))
+        learner.update(decision, hit=bool(random.integers(2)))
+    learner.decide(random.normal(size=4))
+    path = tmp_path / "model.npz"
+    learner.save(path)
+    return path
+
+
+def rewritten(path, **changes):
+    """The file with other header values; a value of None leaves the key out."""
+    header, arrays = storage.read(path)
+    header = {key: value for key, value in {**header, **changes}.items() if value is not None}
+    blob = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, header=blob, **arrays)
+    return path
+
+
+def test_round_trip(model):
+    learner = sa.load(model)
+    assert learner.round == 21
+    assert learner.answered.low == 20
+    assert learner.labels == ("a", "b", "c")
+    again = model.with_name("again.npz")
+    learner.save(again)
+    assert storage.read(again)[0] == storage.read(model)[0]
+
+
+def test_arrays_and_json_and_nothing_else(model):
+    """No pickle: every part is a plain array, and the header is JSON."""
+    with zipfile.ZipFile(model) as archive:
+        names = archive.namelist()
+    assert "header.npy" in names
+    assert all(name == "header.npy" or name.startswith("state.") for name in names)
+    with np.load(model, allow_pickle=False) as file:
+        for name in file.files:
+            assert file[name].dtype.kind in "fiub"
+        header = json.loads(file["header"].tobytes())
+    assert header["format"] == "superarm-model"
+    assert header["version"] == storage.VERSION
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999])
+def test_truncated(model, share):
+    whole = model.read_bytes()
+    model.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(
+        ModelFileError, match=r"content of .*model.npz must be a whole superarm model, got 'a foreign"
+    ):
+        sa.load(model)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
+def test_a_flipped_bit_is_no_other_model(model, share):
+    """The archive has checksums: a damaged file is refused, or reads as what was saved."""
+    whole = bytearray(model.read_bytes())
+    header, arrays = storage.read(model)
+    whole[int(len(whole) * share)] ^= 16
+    model.write_bytes(bytes(whole))
+    try:
+        damaged = storage.read(model)
+    except ModelFileError:
+        return
+    assert damaged[0] == header
+    assert all((damaged[1][name] == value).all() for name, value in arrays.items())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"hello", b"\x00" * 100, b"PK\x03\x04 no zip", pickle.dumps({"a": 1}), b"\x93NUMPY\x01\x00"],
+    ids=["text", "zeros", "almost zip", "pickle", "almost npy"],
+)
+def test_foreign(tmp_path, content):
+    path = tmp_path / "foreign.npz"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"content of .*foreign.npz must be a whole superarm model"):
+        sa.load(path)
+
+
+def test_other_arrays(tmp_path):
+    np.savez(tmp_path / "data.npz", X=np.eye(3))
+    np.save(tmp_path / "data.npy", np.eye(3))
+    np.savez(tmp_path / "object.npz", header=np.array([{"format": 1}], dtype=object))
+    np.savez(tmp_path / "list.npz", header=np.frombuffer(b"[1, 2]", np.uint8))
+    for name in ("data.npz", "data.npy", "object.npz", "list.npz"):
+        with pytest.raises(ModelFileError, match="must be a whole superarm model"):
+            sa.load(tmp_path / name)
+    with pytest.raises(ModelFileError):
+        sa.load(tmp_path)
+
+
+def test_a_missing_file_stays_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        sa.load(tmp_path / "none.npz")
+
+
+def test_another_format(model):
+    with pytest.raises(ModelFileError, match=r"format of .* must be 'superarm-model', got 'another-model'"):
+        sa.load(rewritten(model, format="another-model"))
+
+
+def test_a_newer_version(model):
+    with pytest.raises(
+        ModelFileError, match=r"version of .* must be at most \d+ \(install a newer superarm\), got 99"
+    ):
+        sa.load(rewritten(model, version=99))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"class": "NoSuchLearner"},
+        {"class": None},
+        {"params": {"n_labels": 1}},
+        {"params": {"n_labels": 3, "n_features": 4, "no_such": 1}},
+        {"params": {"labels": ["a", "b", "c"], "n_features": 40, "set_size": 2}},
+        {"params": 3},
+        {"round": "x"},
+        {"answered": [1]},
+        {"answered": [0, "xyz"]},
+        {"sparse": True},
+    ],
+)
+def test_broken_headers(model, change):
+    with pytest.raises(ModelFileError, match=r"content of .* must be a superarm model, got .a broken"):
+        sa.load(rewritten(model, **change))
+
+
+def test_a_missing_array(model):
+    header, arrays = storage.read(model)
+    del arrays["state.W"]
+    storage.write(model, header, arrays)
+    with pytest.raises(ModelFileError, match=r"a broken .*state\.W"):
+        sa.load(model)
+
+
+def test_a_failing_write_leaves_the_old_file(model, monkeypatch):
+    before = model.read_bytes()
+
+    def full_disk(file, **arrays):
+        file.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    learner = sa.load(model)
+    monkeypatch.setattr(np, "savez", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        learner.save(model)
+    assert model.read_bytes() == before
+    assert [path.name for path in model.parent.iterdir()] == ["model.npz"]
+
+
+def test_a_failing_replacement_leaves_the_old_file(model, monkeypatch):
+    before = model.read_bytes()
+    learner = sa.load(model)
+
+    def refuse(*_):
+        raise PermissionError("no")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    with pytest.raises(PermissionError):
+        learner.save(model)
+    monkeypatch.undo()
+    assert model.read_bytes() == before
+    assert [path.name for path in model.parent.iterdir()] == ["model.npz"]
+
+
+def test_the_name_is_kept_as_given(tmp_path):
+    """NumPy would append .npz."""
+    learner = sa.Perceptron(n_labels=2, n_features=1)
+    learner.save(tmp_path / "model")
+    learner.save(str(tmp_path / "other.bin"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other.bin"]
+    assert sa.load(str(tmp_path / "model")).n_labels == 2
+
+
+def test_errors_are_ours(model):
+    model.write_bytes(b"")
+    with pytest.raises(SuperarmError):
+        sa.load(model)
