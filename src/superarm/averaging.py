@@ -17,7 +17,7 @@ import numpy as np
 
 from superarm.numerics import by_layout, kernel, scores
 
-__all__ = ["averaged_scores", "averaged_step", "averaging_rate"]
+__all__ = ["averaged_scores", "averaged_step", "averaging_rate", "last_scores"]
 
 AVERAGE = 3.0
 EVERY = 8
@@ -30,7 +30,6 @@ def averaging_rate(updates: float, forget: float) -> float:
 
 
 def _dense_scores(W, A, omega, x, bias, average, last):  # type: ignore[no-untyped-def]
-    scores(W, x, bias, last)
     scores(A, x, bias, average)
 
 
@@ -87,7 +86,8 @@ def _sparse_step(W, A, omega, c, x, bias, forget):  # type: ignore[no-untyped-de
         omega[0] = 1.0
 
 
-# Scores of the average and of the last iterate.
+# Scores of the average; for sparse rows those of W come along, and `last_scores` has nothing to do.
 averaged_scores = by_layout(3, _dense_scores, _sparse_scores)
+last_scores = by_layout(1, lambda W, x, bias, last: scores(W, x, bias, last), lambda W, x, bias, last: None)
 # w_r += c_r x for every label r, and the average follows.
 averaged_step = by_layout(4, _dense_step, _sparse_step)

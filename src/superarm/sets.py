@@ -301,5 +301,6 @@ def _falling(count: np.ndarray[Any, Any], power: int) -> np.ndarray[Any, Any]:
 @kernel
 def rho_index(rho: float) -> int:
     """The place of ``rho`` on `RHO_GRID` (evenly spaced in logits), the nearest one."""
-    logit = np.log(max(rho, 1e-9) / max(1.0 - rho, 1e-9))
+    rho = min(max(rho, 1e-9), 1.0 - 1e-9)
+    logit = np.log(rho / (1.0 - rho))
     return int(min(max(np.round((logit + 3.0) * 4.0), 0.0), 32.0))

@@ -24,7 +24,9 @@ def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
 
     def make(path: str | Path = "events.db", **options: Any) -> Session:
         file = tmp_path / path
-        new = {} if file.exists() or "model" in options else {"labels": LABELS, "n_features": D, "set_size": 2}
+        new = (
+            {} if file.exists() or "model" in options else {"labels": LABELS, "n_features": D, "set_size": 2}
+        )
         session = Session.open(file, **(new | options))
         opened.append(session)
         return session

@@ -76,7 +76,10 @@ class Nursery:
         script = Path(__file__).with_name("service_nursery.py")
         self.log = folder / "nursery.log"
         self.process = subprocess.Popen(
-            [sys.executable, str(script), str(self.log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script), str(self.log)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._read() == {"ready": True}
 

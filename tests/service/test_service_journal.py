@@ -33,7 +33,9 @@ from superarm.service.session import Ask, Reply, Session
 def test_the_second_process_refuses_and_says_who_holds_it(open_session, tmp_path):
     open_session()
     code = "import sys; from superarm.service.session import Session; Session.open(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", code, tmp_path / "events.db"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "events.db"], capture_output=True, text=True
+    )
     assert done.returncode != 0
     import os
 
@@ -325,7 +327,10 @@ def test_a_crash_in_the_middle_of_a_compaction_does_no_harm(open_session, monkey
         assert replay_of_live(session) == expected
     compact(session)
     assert [e.text for e in session.journal.events()] == before
-    assert session.journal.reader.execute("SELECT min(seq) FROM events").fetchone()[0] > session.journal.archived()
+    assert (
+        session.journal.reader.execute("SELECT min(seq) FROM events").fetchone()[0]
+        > session.journal.archived()
+    )
 
 
 def test_keep_no_snapshots_means_never_compact(open_session):
@@ -354,7 +359,9 @@ def test_replay_notices_a_changed_outcome(open_session):
     outcome = next(e for e in session.journal.events() if e.kind == 2)
     body = outcome.body
     body["taught"] = {"hit": not body["taught"]["hit"]}
-    session.journal.write("UPDATE events SET body = ? WHERE seq = ?", (json.dumps(body).encode(), outcome.seq))
+    session.journal.write(
+        "UPDATE events SET body = ? WHERE seq = ?", (json.dumps(body).encode(), outcome.seq)
+    )
     session.commit()
     assert replay(session.journal).broken
 
@@ -362,7 +369,9 @@ def test_replay_notices_a_changed_outcome(open_session):
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("decide"), st.integers(0, 30), st.sampled_from([None, 1, 3]), st.booleans()),
-        st.tuples(st.just("answer"), st.integers(0, 30), st.sampled_from([True, False, "label-0"]), st.none()),
+        st.tuples(
+            st.just("answer"), st.integers(0, 30), st.sampled_from([True, False, "label-0"]), st.none()
+        ),
         st.tuples(st.sampled_from(["expire", "snapshot", "compact", "restart", "kill"]), *[st.none()] * 3),
     ),
     max_size=60,

@@ -114,7 +114,16 @@ def test_fifty_kills_lose_nothing(nursery, tmp_path):
 def start_command(journal: Path, log: Path) -> tuple[subprocess.Popen[bytes], Web]:
     port = free_port()
     (journal.parent / "labels.txt").write_text("\n".join(LABELS))
-    command: list[Any] = [sys.executable, "-m", "superarm", "serve", "--journal", journal, "--port", str(port)]
+    command: list[Any] = [
+        sys.executable,
+        "-m",
+        "superarm",
+        "serve",
+        "--journal",
+        journal,
+        "--port",
+        str(port),
+    ]
     command += ["--labels", journal.parent / "labels.txt", "--features", str(D), "--set-size", "2"]
     with log.open("ab") as out:
         return subprocess.Popen(command, stdout=out, stderr=out), Web(port)

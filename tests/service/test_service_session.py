@@ -123,7 +123,9 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(("default", "learnt_first", "learnt_late"), [(False, 1, 0), (True, 1, 0), (None, 0, 1)])
+@pytest.mark.parametrize(
+    ("default", "learnt_first", "learnt_late"), [(False, 1, 0), (True, 1, 0), (None, 0, 1)]
+)
 def test_timeout_is_an_event_and_nothing_is_learnt_twice(open_session, default, learnt_first, learnt_late):
     clock = Clock()
     session = open_session(timeout=10.0, default=default, clock=clock)
@@ -217,7 +219,13 @@ def test_a_journal_remembers_what_it_was_made_for(open_session):
     session = open_session()
     assert session.labels == tuple(LABELS)
     session.close()
-    for wrong in ({"labels": ["x", "y"]}, {"n_features": 9}, {"set_size": 3}, {"learner": "mc-dbf"}, {"seed": 7}):
+    for wrong in (
+        {"labels": ["x", "y"]},
+        {"n_features": 9},
+        {"set_size": 3},
+        {"learner": "mc-dbf"},
+        {"seed": 7},
+    ):
         with pytest.raises(JournalForeign, match="which .*events.db was made for"):
             open_session(**wrong)
 

@@ -238,6 +238,8 @@ class Learner:
             for was, now in zip(old, self.state, strict=True):
                 if isinstance(was, np.ndarray):
                     now[tuple(slice(size) for size in was.shape)] = was
+            if hasattr(self.state, "credit"):
+                self.state.credit[before:] = 0.0  # new labels are tried first
 
     # ------------------------------------------------------------ predictions
 

@@ -10,6 +10,11 @@ the paper's own step is not (it drops the hinge):
 
     W += sum_r e^_r 1[M - s_r + mean_{Y^} s > 0] (e_r - 1_{Y^} / m) x
 
+M sets the scale of W and so acts like a step size. By default it follows the noise of the estimates,
+M = 1 + sqrt(sum of |e^|^2 over earlier rounds) / 5, and needs no tuning. rho, the minimum-variance
+estimate's belief P(y in Y^), is learnt by least squares from E[f | j] = out + rho (j/m - out),
+out = (m-j)/(k-m), over earlier rounds with a memory of about 1000. Both leave e^ unbiased.
+
 From a log: e^ needs only how the logged set was drawn (its own top set and gamma), so it stays
 unbiased; the other part, 1_{Y^} / m, is taken at the learner's own current top set.
 """
@@ -37,7 +42,8 @@ class State(NamedTuple):
     gate: bool
     margin: float
     learn_rho: bool
-    rho: np.ndarray[Any, Any]  # hit rate over rounds that showed the top set itself, their number
+    rho: np.ndarray[Any, Any]  # numerator and denominator of the least squares
+    squares: np.ndarray[Any, Any]  # sum of |e^|^2
     updates: np.ndarray[Any, Any]
     touched: np.ndarray[Any, Any]  # scratch
     c: np.ndarray[Any, Any]  # scratch
@@ -49,7 +55,7 @@ def choose(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
     draw_set(state, design, s, eligible, seed, round_, drawn, top, odds)
-    odds[2] = rho_index(state.rho[0]) if design.estimates.shape[0] > 1 else 0
+    odds[2] = rho_index(state.rho[0] / state.rho[1]) if design.estimates.shape[0] > 1 else 0
 
 
 @kernel
@@ -119,12 +125,15 @@ def learn(
             c[_find(eligible, label)] = 1.0
         total = 1.0
         if state.gate:
-            total = 0.0
+            margin = state.margin if state.margin > 0.0 else 1.0 + np.sqrt(state.squares[0]) / 5.0
+            total, squares = 0.0, 0.0
             for i in range(n):
-                if state.margin - s[0, touched[i]] + mean_top > 0.0:
+                squares += c[i] * c[i]
+                if margin - s[0, touched[i]] + mean_top > 0.0:
                     total += c[i]
                 else:
                     c[i] = 0.0
+            state.squares[0] += squares
         for i in range(m):
             c[_find(eligible, own[i])] -= total / m
     if not add_outer(state.W, touched, c, n, x, state.bias):
@@ -132,9 +141,11 @@ def learn(
     state.updates[0] += 1
     if rest != 0.0 and state.updates[0] % CENTRE_EVERY == 0:
         centre(state.W, x)
-    if state.learn_rho and label < 0 and shared == m:
-        state.rho[1] += 1.0
-        state.rho[0] += (int(hit) - state.rho[0]) * max(1.0 / state.rho[1], 0.001)
+    if state.learn_rho and label < 0 and design.n > m:
+        outside = (m - shared) / (design.n - m)
+        slope = shared / m - outside
+        state.rho[0] = 0.999 * state.rho[0] + slope * (int(hit) - outside)
+        state.rho[1] = 0.999 * state.rho[1] + slope * slope
     return True
 
 
@@ -158,7 +169,7 @@ class MCDBF(Learner):
         gamma: the share of exploration, in (0, 1].
         estimate: ``"ordered"`` (the paper), ``"set"`` or ``"minimum-variance"``.
         gate: update only where the hinge loss with ``margin`` is positive.
-        margin: the margin M of the gate.
+        margin: the margin M of the gate; ``None`` follows the noise of the estimates.
         rho: P(y in top set) for the minimum-variance estimate; ``None`` learns it from the stream.
 
     >>> import superarm as sa
@@ -180,7 +191,7 @@ class MCDBF(Learner):
         gamma: float = 0.1,
         estimate: str = "ordered",
         gate: bool = False,
-        margin: float = 1.0,
+        margin: float | None = None,
         rho: float | None = None,
         **common: Any,
     ) -> None:
@@ -188,7 +199,7 @@ class MCDBF(Learner):
         self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
         self.estimate = self._choice("estimate", estimate, ESTIMATES)
         self.gate = bool(gate)
-        self.margin = self._number("margin", margin, 0.0)
+        self.margin = None if margin is None else self._number("margin", margin, 0.0)
         self.rho = None if rho is None else self._number("rho", rho, 0.0, 1.0)
         self._logged: dict[tuple[int, int, float], Design] = {}  # how sets in logs were drawn
 
@@ -212,13 +223,13 @@ class MCDBF(Learner):
         plan, odds = self._logged[key], decision.odds.copy()
         if self.estimate == "ordered" and m < n:
             odds[0] = log_ordered_probability(n, m, gamma, np.isin(sets[1], sets[2]).tolist())
-        odds[2] = -1.0 - (rho_index(self.state.rho[0]) if len(plan.estimates) > 1 else 0)
+        odds[2] = -1.0 - (rho_index(self.state.rho[0] / self.state.rho[1]) if len(plan.estimates) > 1 else 0)
         return plan, odds
 
     def _rho(self) -> float | None:
         if self.estimate != "minimum-variance":
             return None
-        return float(RHO_GRID[rho_index(self.state.rho[0])])
+        return float(RHO_GRID[rho_index(self.state.rho[0] / self.state.rho[1])])
 
     def _start(self, shape: tuple[int, int]) -> State:
         return State(
@@ -226,9 +237,10 @@ class MCDBF(Learner):
             bias=self.bias,
             ordered=self.estimate == "ordered",
             gate=self.gate,
-            margin=self.margin,
+            margin=self.margin or 0.0,
             learn_rho=self.rho is None,
-            rho=np.array([0.9 if self.rho is None else self.rho, 0.0]),
+            rho=np.array([0.9 if self.rho is None else self.rho, 1.0]) * 20.0,
+            squares=np.zeros(1),
             updates=np.zeros(1, np.int64),
             touched=np.zeros(self.n_labels, np.int64),
             c=np.zeros(self.n_labels, np.float64),

@@ -7,23 +7,23 @@ The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one sc
 s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'        where the gradient is taken
-    post  softmax at  0.4 s + 0.6 s', times the likelihood of the bit, renormalised
+    post  softmax at  0.4 s + 0.6 s' (sparse: as p), times the likelihood of the bit, renormalised
     f = 1: 1 - e1 inside S, e0 outside;  f = 0: e1 inside S, 1 - e0 outside;  told: post = e_y
 
-On a miss, 2 % of post goes to the labels that were not shown in proportion to 1 / (credit + 0.01/k),
-credit being the running average of post: a label that never gets any credit is revived.
+On a miss, the labels that were not shown give 2 % of their part of post to each other in proportion
+to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
 
-**The sets: leave out a runner-up, within a budget.** Labels ranked by p at 0.2 s + 0.8 s'. When two
-labels compete, showing the first without the second says most, and costs only p of the second. Rank
-r = 2..m is left out with probability
+**The sets: leave out a runner-up, within a budget.** Labels ranked by softmax(s'), called p here. When
+two labels compete, showing the first without the second says most, and costs only p of the second.
+Rank r = 2..m is left out with probability
 
-    pi_r = q b_r,   b_r = min(1, 2 p_r / (1 - p_1)) (p_r / p_1)^((1 - explore) / 2)
+    pi_r = q b_r,   b_r = min(1, 2 p_r / (1 - p_1)) (p_r / p_1)^w,   w = 0.5 - 0.4 explore
 
 one uniform u chooses: with C the running sums of pi, the labels in whose interval u or u + 1 falls
 (at most min(2, k - m)); ranks m+1, m+2 fill up. The top label always stays. At m = 1 another label r
-is shown in place of the top one with probability q p_r (p_r / p_1)^((1 - explore) / 2).
+is shown in place of the top one with probability q p_r (p_r / p_1)^w.
 
-    q = min(1, B / M),   B = (0.15 + explore / (1 - explore)) sqrt(k t)
+    q = min(1, B / M),   B = (0.07 sqrt(m) + explore / (1 - explore)) sqrt(k t)
 
 M sums what leaving out at q = 1 would have cost, sum_r b_r (p_r - p_{m+1}): exploring costs of the
 order of sqrt(k t) misses whatever the data, and explore = 1 has no budget (q = 1).
@@ -37,14 +37,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.averaging import averaged_scores, averaged_step, averaging_rate
+from superarm.averaging import averaged_scores, averaged_step, averaging_rate, last_scores
 from superarm.learners.base import LabelLearner, Learner, probabilities
 from superarm.learners.loop import compile_loop
 from superarm.numerics import contains, kernel, safe_to_add, softmax, top_positions, uniform, weights
 from superarm.scaling import absorb, prepare, prepared
 
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
-MIX_GRADIENT, MIX_POSTERIOR, MIX_SHOWN = 0.5, 0.6, 0.8  # the average's share in the scores
+MIX_GRADIENT, MIX_DENSE, MIX_SPARSE = 0.5, 0.6, 0.5  # the average's share; of post: dense, sparse
 REVIVE = 0.02
 STEP_DENSE, STEP_SPARSE = 4.0, 12.0
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
@@ -56,6 +56,7 @@ class State(NamedTuple):
     omega: np.ndarray[Any, Any]
     bias: float
     step: float
+    share: float  # of the average, in post
     forget: float
     false_yes: float
     false_no: float
@@ -81,8 +82,7 @@ class State(NamedTuple):
 
 @kernel
 def score(state: Any, x: Any, s: Any) -> None:
-    z = prepare(state, x)
-    averaged_scores(state.W, state.A, state.omega, z, state.bias, s[0], s[1])
+    averaged_scores(state.W, state.A, state.omega, prepare(state, x), state.bias, s[0], s[1])
 
 
 @kernel
@@ -102,13 +102,13 @@ def plan(state: Any, p: Any, order: Any, n: int, m: int) -> int:
     Sum i belongs to rank i + 2; at m = 1, to position i, shown in place of the top one.
     """
     sums, clock = state.sums, state.clock
-    sharp = 0.5 * (1.0 - state.explore)
+    sharp = 0.5 - 0.4 * state.explore
     clock[0] *= 1.0 - state.forget
     clock[1] *= 1.0 - state.forget
     q = 1.0
     if state.explore < 1.0 and clock[1] > 0.0:
-        budget = 0.15 + state.explore / (1.0 - state.explore)
-        q = min(1.0, budget * np.sqrt(state.c.shape[0] * clock[0]) / clock[1])
+        budget = 0.07 * np.sqrt(m) + state.explore / (1.0 - state.explore)
+        q = min(1.0, budget * np.sqrt(n * clock[0]) / clock[1])
     best, cost = p[order[0]], 0.0
     sums[0] = 0.0
     if m == 1:
@@ -189,16 +189,17 @@ def choose(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
     n, m = eligible.shape[0], top.shape[0]
-    top_positions(s[0], eligible, top)
     odds[0], odds[1] = 0.0, 0.0
     if n == m:
+        top_positions(s[0], eligible, top)
         for i in range(m):
             drawn[i] = top[i]
     else:
-        mix(s, MIX_SHOWN, state.mixed)
         order = state.order[: min(n, m + 2)]
-        top_positions(state.mixed, eligible, order)
-        softmax(state.mixed, eligible, 1.0, state.p)
+        top_positions(s[0], eligible, order)
+        softmax(s[0], eligible, 1.0, state.p)
+        for i in range(m):
+            top[i] = order[i]
         count = plan(state, state.p, order, n, m)
         if state.uniform > 0.0 and uniform(seed, round_, 1) < state.uniform:
             for i in range(m):  # Floyd's way to m out of n
@@ -240,25 +241,26 @@ def posterior(state: Any, drawn: Any, hit: bool) -> None:
     total = shown * inside + max(1.0 - shown, 0.0) * outside
     if total < 1e-20:  # the bit had probability 0: nothing can be learnt from it
         return
-    revived, spread = 0.0 if hit else REVIVE, 0.0
-    floor = 0.01 / k
-    if not hit:
-        for r in range(k):
-            spread += 1.0 / (state.credit[r] + floor)
-        for i in range(drawn.shape[0]):
-            spread -= 1.0 / (state.credit[drawn[i]] + floor)
-    if not spread > 1e-9:  # everything was shown
-        revived, spread = 0.0, 1.0
-    # shown labels first, marked by a minus, so that one pass over all labels does the rest
     for i in range(drawn.shape[0]):
-        r = drawn[i]
-        p[r] = -(1.0 - revived) * p[r] * inside / total
+        p[drawn[i]] *= -inside / total  # marked by a minus
+    revived = 0.0 if hit else REVIVE
+    given, spread, floor = 0.0, 0.0, 0.01 / k
     for r in range(k):
         if np.signbit(p[r]):
             p[r] = -p[r]
         else:
-            own = revived / spread / (state.credit[r] + floor)
-            p[r] = (1.0 - revived) * p[r] * outside / total + own
+            p[r] *= outside / total
+            if revived > 0.0:
+                given += revived * p[r]
+                p[r] *= 1.0 - revived
+                # until the total is known, what r receives waits in c
+                state.c[r] = 1.0 / (state.credit[r] + floor)
+                spread += state.c[r]
+                continue
+        state.c[r] = 0.0
+    if given > 0.0:
+        for r in range(k):
+            p[r] += given * state.c[r] / spread
 
 
 @kernel
@@ -277,12 +279,13 @@ def learn(
     p, c, k = state.p, state.c, state.c.shape[0]
     if not safe_to_add(c, 0, x):
         return False
+    last_scores(state.W, prepared(state, x), state.bias, s[1])
     if label >= 0:
         for r in range(k):
             p[r] = 0.0
         p[label] = 1.0
     else:
-        mix(s, MIX_POSTERIOR, state.mixed)
+        mix(s, state.share, state.mixed)
         softmax(state.mixed, state.labels, 1.0, p)
         posterior(state, drawn, hit)
     mix(s, MIX_GRADIENT, state.mixed)
@@ -306,6 +309,7 @@ def start(learner: Any, shape: tuple[int, int], **settings: float) -> State:
         A=weights(shape),
         omega=np.array([1.0, 0.0]),
         bias=bias,
+        share=MIX_SPARSE if sparse else MIX_DENSE,
         step=learner.step or (STEP_SPARSE if sparse else STEP_DENSE),
         forget=settings.get("forget", 0.0),
         false_yes=settings.get("false_yes", 0.0),

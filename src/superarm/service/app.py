@@ -70,7 +70,9 @@ def make_app(open_session: Callable[[], Session], **limits: Any) -> Gate:
         upkeep = asyncio.create_task(_upkeep(group))
         log.info("ready", extra={"event_no": session.journal.seq, "replayed": session.replayed})
         if session.different:
-            log.warning("decisions came out otherwise (another kind of CPU?)", extra={"count": session.different})
+            log.warning(
+                "decisions came out otherwise (another kind of CPU?)", extra={"count": session.different}
+            )
         try:
             yield
         finally:
@@ -221,6 +223,7 @@ def _add_routes(api: FastAPI) -> None:
         return _response(routes().stats())
 
     binary = {200: {"content": {"application/octet-stream": {}}, "description": "A file for superarm.load."}}
+
     @api.get("/v1/model", response_class=Response, responses={**binary, **_refusals(401, 429)})
     async def model() -> Response:
         """The model as it is now."""
@@ -237,6 +240,7 @@ def _add_routes(api: FastAPI) -> None:
         return _response(routes().ready())
 
     text = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
+
     @api.get("/metrics", response_class=Response, responses={**text, **_refusals(401, 429)})
     async def metrics() -> Response:
         """Numbers for Prometheus."""

@@ -46,7 +46,13 @@ class Model:
         parse(meta["learner"])  # a learner in a user's own file must be imported before it can be loaded
         self.journal = journal
         self.learner = learner_from(snapshot.model)
-        self.stats = Stats(meta["labels"], ) if not snapshot.stats else Stats.from_dict(meta["labels"], snapshot.stats)
+        self.stats = (
+            Stats(
+                meta["labels"],
+            )
+            if not snapshot.stats
+            else Stats.from_dict(meta["labels"], snapshot.stats)
+        )
         self.seq = snapshot.seq
         self.different = 0  # decisions that did not come out as they were kept
         self._open: dict[int, tuple[float, dict[str, Any], Decision]] = {}

@@ -77,7 +77,9 @@ def read_ask(data: Any, shape: Shape) -> Ask:
         raise _refuse("body", "decision", "an object", data)
     if not data.keys() <= ASK_FIELDS:
         unknown = min(data.keys() - ASK_FIELDS)
-        raise _refuse(unknown, "decision", f"left out: the fields are {', '.join(sorted(ASK_FIELDS))}", data[unknown])
+        raise _refuse(
+            unknown, "decision", f"left out: the fields are {', '.join(sorted(ASK_FIELDS))}", data[unknown]
+        )
     if "features" not in data:
         raise _refuse("features", "decision", "given", None)
     features = data["features"]
@@ -112,7 +114,9 @@ def read_reply(data: Any, id_: str | None, shape: Shape) -> Reply:
     fields = {"hit", "label"} if id_ is not None else {"hit", "label", "id"}
     if not data.keys() <= fields:
         unknown = min(data.keys() - fields)
-        raise _refuse(unknown, "outcome", f"left out: the fields are {', '.join(sorted(fields))}", data[unknown])
+        raise _refuse(
+            unknown, "outcome", f"left out: the fields are {', '.join(sorted(fields))}", data[unknown]
+        )
     if id_ is None:
         id_ = read_id(data.get("id"), "outcome")
     hit, label = data.get("hit"), data.get("label")

@@ -73,7 +73,9 @@ class Routes:
         return await self._batch(body, "decisions", self._decide, lambda item: read_ask(item, self.shape))
 
     async def outcome_batch(self, body: bytes) -> Answer:
-        return await self._batch(body, "outcomes", self._outcome, lambda item: read_reply(item, None, self.shape))
+        return await self._batch(
+            body, "outcomes", self._outcome, lambda item: read_reply(item, None, self.shape)
+        )
 
     # The answers are made in their turn: a later call in the same batch may change the entry.
 
@@ -172,7 +174,12 @@ class Routes:
             "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
             "mean_age": stats.age_sum / max(1, sum(stats.ages)),
             "ages": {"below": [*AGES, None], "count": stats.ages},
-            "labels": {"name": stats.labels, "shown": stats.shown, "answered": stats.answered, "hit": stats.hit},
+            "labels": {
+                "name": stats.labels,
+                "shown": stats.shown,
+                "answered": stats.answered,
+                "hit": stats.hit,
+            },
             "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
             "recent": [self._brief(entry) for entry in self._recent(12)],
             "learner": session.journal.meta()["learner"],

@@ -42,7 +42,9 @@ class Stats:
     def pending(self) -> int:
         return self.decisions - self.outcomes - self.timeouts
 
-    def decision(self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None) -> None:
+    def decision(
+        self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
+    ) -> None:
         self.decisions += 1
         slot = self._slot(at)
         slot[DECISIONS] += 1
