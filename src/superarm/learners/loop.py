@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from superarm.numerics import borrowed, contains, kernel, row, scores, specialise, top_positions
+from superarm.numerics import borrowed, contains, kernel, row, scores, shared, specialise, top_positions
 from superarm.sets import draw
 
 __all__ = ["Loop", "compile_loop", "draw_set", "linear_score", "resolve", "show_top"]
@@ -62,7 +62,8 @@ def compile_loop(
     # a learner in a user's own file must be compiled anew when that file has changed
     digest = hashlib.sha256()
     for function in (names["score"], names["choose"], learn):
-        digest.update(Path(inspect.getfile(function.py_func)).read_bytes())  # type: ignore[union-attr]
+        body = function.py_func  # type: ignore[union-attr]
+        digest.update(body.__module__.encode() + Path(inspect.getfile(body)).read_bytes())
     stamp = f"{name}-{digest.hexdigest()[:8]}"
     templates = (_decide, _update, _run, _score_rows)
     return Loop(*(specialise(template, stamp, **names) for template in templates))
@@ -81,12 +82,12 @@ def resolve(function: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
 # ---------------------------------------------------------------- the parts most learners use
 
 
-@kernel
+@shared
 def linear_score(state: Any, x: Any, s: Any) -> None:
     scores(state.W, x, state.bias, s[0])
 
 
-@kernel
+@shared
 def draw_set(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
@@ -98,7 +99,7 @@ def draw_set(
         drawn[i] = eligible[drawn[i]]
 
 
-@kernel
+@shared
 def show_top(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
@@ -137,7 +138,7 @@ learn: Any = None
 sees_label: bool = False
 
 
-def _decide(
+def _decide(  # compiled
     state: Any, design: Any, x: Any, s: Any, eligible: Any, seed: int, round_: int, sets: Any, odds: Any
 ) -> bool:
     score(state, x, s)
@@ -149,7 +150,7 @@ def _decide(
     return True
 
 
-def _update(
+def _update(  # compiled
     state: Any, design: Any, x: Any, s: Any, eligible: Any, sets: Any, odds: Any, hit: bool, label: int
 ) -> int:
     score(state, x, s)
@@ -160,7 +161,7 @@ def _update(
     return DONE
 
 
-def _run(
+def _run(  # compiled
     state: Any,
     design: Any,
     rows: Any,
@@ -195,7 +196,9 @@ def _run(
     return visit.shape[0], DONE
 
 
-def _score_rows(state: Any, rows: Any, n: int, s: Any, out: Any) -> None:
+def _score_rows(  # compiled
+    state: Any, rows: Any, n: int, s: Any, out: Any
+) -> None:
     for i in range(n):
         score(state, row(rows, i), s)
         out[i] = s[0]
