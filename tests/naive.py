@@ -137,14 +137,16 @@ class Banditron(Naive):
 
 
 class MCDBF(Naive):
-    def __init__(self, *args, estimate="ordered", gate=False, margin=1.0, rho=None, **kwargs):
+    def __init__(self, *args, estimate="ordered", gate=False, margin=None, rho=None, **kwargs):
         super().__init__(*args, **kwargs)
-        self.estimate, self.gate, self.margin = estimate, gate, margin
-        self.fixed, self.rho, self.seen = rho is not None, 0.9 if rho is None else rho, 0
+        self.estimate, self.gate, self.margin, self.squares = estimate, gate, margin, 0.0
+        self.fixed, self.rho = rho is not None, 0.9 if rho is None else rho
+        self.least_squares = [18.0, 20.0]
 
     def belief(self):
         grid = 1 / (1 + np.exp(-np.linspace(-3, 5, 33)))
-        logit = np.log(max(self.rho, 1e-9) / max(1 - self.rho, 1e-9))
+        rho = min(max(self.rho, 1e-9), 1 - 1e-9)
+        logit = np.log(rho / (1 - rho))
         return grid[np.argmin(abs(np.linspace(-3, 5, 33) - logit))]
 
     def estimated(self, shown, f):
@@ -187,12 +189,20 @@ class MCDBF(Naive):
             e, s = np.zeros(self.k), self.scores(shown.x)
             e[shown.E] = self.estimated(shown, f)
             if self.gate:
-                e *= self.margin - s + s[shown.top].mean() > 0
+                margin = self.margin or 1 + np.sqrt(self.squares) / 5
+                self.squares += e @ e
+                e *= margin - s + s[shown.top].mean() > 0
             total = e.sum() if self.gate else 1.0
             self.add(e - total * self.one(*shown.top) / len(shown.top), shown.x)
-            if set(shown.drawn) == set(shown.top) and not self.fixed:
-                self.seen += 1
-                self.rho += (f - self.rho) * max(1 / self.seen, 0.001)
+            if not self.fixed:  # E[f | j] = out + rho (j/m - out)
+                m, n, j = len(shown.top), len(shown.E), len(set(shown.drawn) & set(shown.top))
+                out = (m - j) / (n - m)
+                up, down = self.least_squares
+                self.least_squares = [
+                    0.999 * up + (j / m - out) * (f - out),
+                    0.999 * down + (j / m - out) ** 2,
+                ]
+                self.rho = self.least_squares[0] / self.least_squares[1]
 
 
 class SOBA(Naive):

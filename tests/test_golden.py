@@ -31,7 +31,7 @@ GOLDEN = {
     "mc-dbf": (2854, 2854, 3030),
     "mc-dbf:set_size=4": (4299, 2728, 2778),
     "mc-dbf:set_size=4,estimate=set": (4413, 2478, 2575),
-    "mc-dbf:set_size=4,estimate=minimum-variance": (2263, 731, 1124),
+    "mc-dbf:set_size=4,estimate=minimum-variance": (2148, 642, 1079),
 }
 
 

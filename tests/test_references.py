@@ -33,6 +33,7 @@ CASES = [
     ("MCDBF", {"set_size": 2, "gamma": 0.3, "estimate": "minimum-variance", "rho": 0.6}),
     ("MCDBF", {"set_size": 2, "gamma": 0.3, "gate": True, "margin": 2.0}),
     ("MCDBF", {"set_size": 3, "gamma": 0.3, "gate": True, "margin": 1.0, "estimate": "minimum-variance"}),
+    ("MCDBF", {"set_size": 3, "gamma": 0.3, "gate": True, "estimate": "minimum-variance"}),
 ]
 IDS = [" ".join([name, *(f"{k}={v}" for k, v in params.items())]) for name, params in CASES]
 
@@ -122,7 +123,7 @@ def test_mcdbf_takes_labels_too(gate):
     X, y = data()
     for k, m in ((K, 2), (4, 2), (2, 1)):
         common = {"n_labels": k, "n_features": D, "set_size": m, "gate": gate}
-        told = sa.MCDBF(gamma=1.0, **common)
+        told = sa.MCDBF(gamma=1.0, margin=1.0, **common)
         slow = naive.MCSLP(k, D, m=m, gate=gate)
         for x, label in zip(X, y % k, strict=True):
             decision, shown = told.decide(x), slow.decide(x)
