@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.learners import setlogit
+from superarm.learners import runner_up, setlogit
 from superarm.streams import Arrays
 
 
@@ -193,7 +193,7 @@ def rule(k: int, m: int, explore: float, demand: float) -> tuple[sa.SetLogit, An
     state.p[:] = np.random.default_rng(k * 10 + m).dirichlet(np.full(k, 0.5))
     state.clock[:] = [100.0, demand]
     order = np.argsort(-state.p)[: min(k, m + 2)]
-    return learner, order, state.sums, setlogit.plan(state, state.p, order, k, m)
+    return learner, order, state.sums, runner_up.plan(state, state.p, order, k, m)
 
 
 @pytest.mark.parametrize("explore", [0.0, 0.5, 1.0])
@@ -204,7 +204,7 @@ def test_probability_of_every_set(k: int, m: int, explore: float) -> None:
     steps = 20_000
     seen: dict[frozenset[int], int] = {}
     for u in (np.arange(steps) + 0.5) / steps:
-        first, second = setlogit.left_out(u, sums, count, min(2, k - m) if m > 1 else 1)
+        first, second = runner_up.left_out(u, sums, count, min(2, k - m) if m > 1 else 1)
         if m == 1:
             drawn = [order[0] if first < 0 else first]
         else:
@@ -214,7 +214,7 @@ def test_probability_of_every_set(k: int, m: int, explore: float) -> None:
         seen[key] = seen.get(key, 0) + 1
     total = 0.0
     for labels in combinations(range(k), m):
-        exact = setlogit.rule_probability(np.array(labels), order, sums, k, m, count)
+        exact = runner_up.rule_probability(np.array(labels), order, sums, k, m, count)
         total += exact
         assert seen.get(frozenset(labels), 0) / steps == pytest.approx(exact, abs=3 / steps)
     assert total == pytest.approx(1.0)
