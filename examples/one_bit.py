@@ -19,6 +19,7 @@ from superarm.simulation import Trace
 # spec -> (what it is told, whether it shows one label only)
 LEARNERS = {
     "softmax-averaged": ("the label", False),
+    "softmax:step=1": ("the label", False),
     "softmax:step=10": ("the label", False),
     "perceptron": ("the label", False),
     "mc-slp": ("the label", False),
