@@ -75,7 +75,10 @@ class Connection(asyncio.Protocol):
         if not self.answering:
             self.answering = True
             name = rest.partition(b'"id":"')[2].partition(b'"')[0]
-            self.send(b"/v1/decisions/%b/outcome" % name, b'{"hit":true}' if random.random() < 0.5 else b'{"hit":false}')
+            self.send(
+                b"/v1/decisions/%b/outcome" % name,
+                b'{"hit":true}' if random.random() < 0.5 else b'{"hit":false}',
+            )
         else:
             self.pairs += 1
             if time.perf_counter() < self.until:
@@ -157,7 +160,9 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
         shown = session.decide(Ask(rows[session.journal.seq % 1000]))
         session.outcome(Reply(shown.place.id, hit=shown.body["labels"][0] == labels[0]))
         if session.journal.seq % 1000 == 0:
-            if session.snapshot_due() and session.journal.seq < events - 45_000:  # leave a long tail to replay
+            if (
+                session.snapshot_due() and session.journal.seq < events - 45_000
+            ):  # leave a long tail to replay
                 session.snapshot()
             session.commit()
             work = Compaction(session.journal, session.keep_snapshots)
@@ -184,7 +189,14 @@ def main() -> None:
         (folder / "constant.py").write_text(CONSTANT)
         told: dict[str, object] = {"cores": os.cpu_count(), "fsync_ms": round(fsync_ms(folder), 2)}
         journal = folder / "events.db"
-        options = ["--labels", str(folder / "labels.txt"), "--features", str(asked.features), "--set-size", "3"]
+        options = [
+            "--labels",
+            str(folder / "labels.txt"),
+            "--features",
+            str(asked.features),
+            "--set-size",
+            "3",
+        ]
         serve = [sys.executable, "-m", "superarm", "serve", "--rate-limit", "1000000"]
         for kind in ("constant", "service"):
             port = free_port()
@@ -194,7 +206,10 @@ def main() -> None:
             process, _ = start(command, port)
             try:
                 load(port, asked.clients, asked.features, 1.0)
-                told[kind] = {k: round(v, 1) for k, v in load(port, asked.clients, asked.features, asked.seconds).items()}
+                told[kind] = {
+                    k: round(v, 1)
+                    for k, v in load(port, asked.clients, asked.features, asked.seconds).items()
+                }
             finally:
                 process.terminate()
                 process.wait()

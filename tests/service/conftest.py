@@ -12,9 +12,9 @@ import pytest
 for part in ("fastapi", "uvicorn", "orjson"):
     pytest.importorskip(part, reason=f"the service's tests need {part}: pip install 'superarm[serve,dev]'")
 
-from service_kit import LABELS, D, Nursery, Web, free_port
+from service_kit import LABELS, D, Nursery, Web, free_port  # noqa: E402
 
-from superarm.service.session import Session
+from superarm.service.session import Session  # noqa: E402
 
 
 @pytest.fixture
@@ -24,7 +24,9 @@ def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
 
     def make(path: str | Path = "events.db", **options: Any) -> Session:
         file = tmp_path / path
-        new = {} if file.exists() or "model" in options else {"labels": LABELS, "n_features": D, "set_size": 2}
+        new = (
+            {} if file.exists() or "model" in options else {"labels": LABELS, "n_features": D, "set_size": 2}
+        )
         session = Session.open(file, **(new | options))
         opened.append(session)
         return session

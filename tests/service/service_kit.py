@@ -76,7 +76,10 @@ class Nursery:
         script = Path(__file__).with_name("service_nursery.py")
         self.log = folder / "nursery.log"
         self.process = subprocess.Popen(
-            [sys.executable, str(script), str(self.log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script), str(self.log)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._read() == {"ready": True}
 
@@ -95,7 +98,8 @@ class Nursery:
         return self._read()["pid"], Web(port)
 
     def close(self) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(20)
         self.process.stdout.close()

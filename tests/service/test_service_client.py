@@ -57,7 +57,10 @@ def test_a_wrong_token(live):
 
 
 def test_nobody_there():
-    with Client(f"http://127.0.0.1:{free_port()}", retries=1) as client, pytest.raises(ServiceError) as caught:
+    with (
+        Client(f"http://127.0.0.1:{free_port()}", retries=1) as client,
+        pytest.raises(ServiceError) as caught,
+    ):
         client.info()
     assert caught.value.status is None
     with pytest.raises(ServiceError, match="http://host:port"):

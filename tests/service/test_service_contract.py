@@ -45,7 +45,10 @@ def test_anything_at_all_is_answered_with_2xx_or_4xx(live):
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(body=ALMOST | JSON | st.binary(max_size=100), path=st.sampled_from(["decisions", "decisions/a/outcome", "batch/decisions", "batch/outcomes"]))
+    @given(
+        body=ALMOST | JSON | st.binary(max_size=100),
+        path=st.sampled_from(["decisions", "decisions/a/outcome", "batch/decisions", "batch/outcomes"]),
+    )
     def tried(body, path):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         status, answer = web.post(f"/v1/{path}", data)

@@ -12,14 +12,15 @@ from service_kit import D
 
 browser_module = pytest.importorskip("service_browser", reason="websockets (extra serve) is not installed")
 
-from superarm.service.traffic import Habits, traffic
-from superarm.streams import Arrays
+from superarm.service.traffic import Habits, traffic  # noqa: E402
+from superarm.streams import Arrays  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
-    browser_module.CHROMIUM is None, reason="no chromium here to open the dashboard with (apt-get install chromium)"
+    browser_module.CHROMIUM is None,
+    reason="no chromium here to open the dashboard with (apt-get install chromium)",
 )
 
-EVIL = "<img src=x onerror=\"window.broken=1\"><script>window.broken=1</script>"
+EVIL = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
 NAMES = ["news", "sport", "weather", "culture", "science", EVIL]
 
 
@@ -61,7 +62,9 @@ def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
         for dark in (False, True):
             browser.look(width=width, dark=dark)
             time.sleep(0.3)
-            assert browser.eval("document.documentElement.scrollWidth <= innerWidth"), f"it overflows at {width}"
+            assert browser.eval("document.documentElement.scrollWidth <= innerWidth"), (
+                f"it overflows at {width}"
+            )
             paper = browser.eval("getComputedStyle(document.body).backgroundColor")
             assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
             browser.screenshot(shots / f"dashboard-{width}-{'dark' if dark else 'light'}.png")
@@ -85,6 +88,7 @@ def test_it_asks_for_the_token(live, browser):
     browser.look(width=400, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.getElementById('login').hidden === false")
-    browser.eval("document.getElementById('token').value = 'a-very-secret-token'; document.getElementById('login').requestSubmit()")
+    browser.eval("document.getElementById('token').value = 'a-very-secret-token'")
+    browser.eval("document.getElementById('login').requestSubmit()")
     browser.wait("document.getElementById('state').className == 'live'")
     assert browser.eval("document.getElementById('login').hidden")

@@ -46,7 +46,9 @@ def shim(tmp_path):
     if compiler is None:
         pytest.skip("no C compiler here to build the library that counts fsyncs")
     (tmp_path / "shim.c").write_text(SHIM)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True
+    )
     return tmp_path / "shim.so"
 
 
@@ -55,7 +57,16 @@ def test_every_answer_waits_for_its_fsync(shim, tmp_path):
     port = free_port()
     (tmp_path / "labels.txt").write_text("\n".join(LABELS))
     environment = os.environ | {"LD_PRELOAD": str(shim), "FSYNC_GATE": str(gate), "FSYNC_LOG": str(log)}
-    command = [sys.executable, "-m", "superarm", "serve", "--labels", tmp_path / "labels.txt", "--features", str(D)]
+    command = [
+        sys.executable,
+        "-m",
+        "superarm",
+        "serve",
+        "--labels",
+        tmp_path / "labels.txt",
+        "--features",
+        str(D),
+    ]
     command += ["--set-size", "2", "--journal", tmp_path / "events.db", "--port", str(port)]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     try:
@@ -73,9 +84,13 @@ def test_every_answer_waits_for_its_fsync(shim, tmp_path):
                 assert log.stat().st_size > before, "answered without an fsync"
 
         # while fsync is held, nobody is answered
-        for path, body in (("/v1/decisions", {"features": [0] * D, "id": "held"}), ("/v1/decisions/held/outcome", {"hit": False})):
+        answers: list[int] = []
+        for path, body in (
+            ("/v1/decisions", {"features": [0] * D, "id": "held"}),
+            ("/v1/decisions/held/outcome", {"hit": False}),
+        ):
             gate.touch()
-            answers: list[int] = []
+            answers.clear()
             asking = threading.Thread(target=lambda p=path, b=body: answers.append(Web(port).post(p, b)[0]))
             asking.start()
             time.sleep(0.5)
@@ -91,7 +106,9 @@ def test_every_answer_waits_for_its_fsync(shim, tmp_path):
         before, count = log.stat().st_size, 64
         gate.touch()
         crowd = [
-            threading.Thread(target=lambda i=i: answers.append(Web(port).post("/v1/decisions", {"features": [i] * D})[0]))
+            threading.Thread(
+                target=lambda i=i: answers.append(Web(port).post("/v1/decisions", {"features": [i] * D})[0])
+            )
             for i in range(count)
         ]
         for thread in crowd:

@@ -35,7 +35,11 @@ def test_a_decision_and_its_outcome(live):
     assert record["state"] == "pending"
     assert (record["features"], record["context"], record["labels"]) == (X, {"page": "/"}, shown["labels"])
     pending = web.get("/v1/pending")[1]
-    assert ([p["id"] for p in pending["pending"]], pending["count"], pending["next"]) == (["order-1"], 1, None)
+    assert ([p["id"] for p in pending["pending"]], pending["count"], pending["next"]) == (
+        ["order-1"],
+        1,
+        None,
+    )
     status, taken = web.post("/v1/decisions/order-1/outcome", {"hit": True})
     assert status == 200
     assert taken["outcome"]["hit"] is True
@@ -86,13 +90,23 @@ def test_three_forms_of_features(live):
 
 def test_batches(live):
     web = live()
-    asks = [{"features": X, "id": "a"}, {"features": [1.0]}, {"features": X, "id": "a"}, {"features": X, "id": "b"}]
+    asks = [
+        {"features": X, "id": "a"},
+        {"features": [1.0]},
+        {"features": X, "id": "a"},
+        {"features": X, "id": "b"},
+    ]
     status, answer = web.post("/v1/batch/decisions", {"decisions": asks})
     assert status == 200
     a, refused, again, b = answer["results"]
     assert a == again
     assert (refused["error"]["status"], refused["error"]["field"]) == (422, "features")
-    outcomes = [{"id": "a", "hit": True}, {"id": "b", "label": b["labels"][0]}, {"id": "c", "hit": True}, {"hit": True}]
+    outcomes = [
+        {"id": "a", "hit": True},
+        {"id": "b", "label": b["labels"][0]},
+        {"id": "c", "hit": True},
+        {"hit": True},
+    ]
     status, answer = web.post("/v1/batch/outcomes", {"outcomes": outcomes})
     assert status == 200
     assert [r.get("error", {}).get("status") for r in answer["results"]] == [None, None, 404, 422]
@@ -151,7 +165,10 @@ def test_bad_decisions_get_a_4xx_that_names_the_field(live):
         if status is None:
             assert got in (200, 422)
             continue
-        assert (got, answer["error"]["field"]) == (status, field), (body[:60] if isinstance(body, bytes) else body, answer)
+        assert (got, answer["error"]["field"]) == (status, field), (
+            body[:60] if isinstance(body, bytes) else body,
+            answer,
+        )
         assert field.partition("[")[0] in answer["error"]["message"]
 
 
@@ -186,16 +203,22 @@ def test_content_type_and_size(live):
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         status, answer = web.post("/v1/decisions", {"features": X}, Content_Type=kind)
         assert (status, answer["error"]["field"]) == (415, "content-type")
-    assert web.post("/v1/decisions", {"features": X}, Content_Type="application/json; charset=utf-8")[0] == 200
+    assert (
+        web.post("/v1/decisions", {"features": X}, Content_Type="application/json; charset=utf-8")[0] == 200
+    )
     status, answer = web.post("/v1/decisions", {"features": X, "context": "x" * 6000})
     assert (status, answer["error"]["field"]) == (413, "body")
     # without saying how long it is
     connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
     body = iter([b'{"features": [1,2,', b"3,4,5]", b', "id": "chunked"}'])
-    connection.request("POST", "/v1/decisions", body, {"Content-Type": "application/json"}, encode_chunked=True)
+    connection.request(
+        "POST", "/v1/decisions", body, {"Content-Type": "application/json"}, encode_chunked=True
+    )
     assert json.loads(connection.getresponse().read())["id"] == "chunked"
     huge = iter([b"x" * 3000] * 3)
-    connection.request("POST", "/v1/decisions", huge, {"Content-Type": "application/json"}, encode_chunked=True)
+    connection.request(
+        "POST", "/v1/decisions", huge, {"Content-Type": "application/json"}, encode_chunked=True
+    )
     assert connection.getresponse().status == 413
     connection.close()
 
@@ -271,11 +294,17 @@ def test_requests_that_come_together_are_committed_together(live, open_session):
     session = open_session()
     web = live(session)
     with ThreadPoolExecutor(16) as pool:
-        ids = list(pool.map(lambda x: web.post("/v1/decisions", {"features": x.tolist()})[1]["id"], rows(200)))
+        ids = list(
+            pool.map(lambda x: web.post("/v1/decisions", {"features": x.tolist()})[1]["id"], rows(200))
+        )
         done = list(pool.map(lambda id_: web.post(f"/v1/decisions/{id_}/outcome", {"hit": True})[0], ids))
     assert set(done) == {200}
     assert len(set(ids)) == 200
-    commits = next(int(line.split()[1]) for line in web.get("/metrics")[1].decode().splitlines() if line.startswith("superarm_commits_total"))
+    commits = next(
+        int(line.split()[1])
+        for line in web.get("/metrics")[1].decode().splitlines()
+        if line.startswith("superarm_commits_total")
+    )
     assert commits < 400
     web.stop()
     assert replay(open_session().journal).same
@@ -302,7 +331,11 @@ def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_session)
         assert time.monotonic() < until
         time.sleep(0.05)
     record = web.get("/v1/decisions/first")[1]
-    assert (record["state"], record["outcome"]["timeout"], record["outcome"]["hit"]) == ("expired", True, False)
+    assert (record["state"], record["outcome"]["timeout"], record["outcome"]["hit"]) == (
+        "expired",
+        True,
+        False,
+    )
     late = web.post("/v1/decisions/first/outcome", {"hit": True})[1]["outcome"]
     assert (late["late"], late["learnt"]) == (True, False)
     web.stop()
@@ -321,7 +354,9 @@ def test_pending_comes_in_pages(live):
 
 
 def test_metrics_are_prometheus(live):
-    parser = pytest.importorskip("prometheus_client.parser", reason="prometheus-client (extra dev) is not installed")
+    parser = pytest.importorskip(
+        "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
+    )
     web = live()
     assert b"superarm_hit_rate NaN" in web.get("/metrics")[1]
     for i in range(10):
@@ -345,7 +380,12 @@ def test_metrics_are_prometheus(live):
 def test_info_and_openapi(live):
     web = live()
     info = web.get("/v1/info")[1]
-    assert (info["labels"], info["n_features"], info["set_size"], info["learner"]) == (LABELS, D, 2, "set-logit")
+    assert (info["labels"], info["n_features"], info["set_size"], info["learner"]) == (
+        LABELS,
+        D,
+        2,
+        "set-logit",
+    )
     document = web.get("/openapi.json")[1]
     for path in ("/v1/decisions", "/v1/decisions/{id}/outcome", "/v1/batch/decisions", "/v1/batch/outcomes"):
         body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
@@ -353,7 +393,9 @@ def test_info_and_openapi(live):
         assert body["schema"]["$ref"].rpartition("/")[2] in document["components"]["schemas"]
     assert web.get("/docs")[0] == 200
     # the examples work
-    for example in document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"]["examples"].values():
+    for example in document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"][
+        "examples"
+    ].values():
         assert web.post("/v1/decisions", example["value"])[0] == 200
 
 

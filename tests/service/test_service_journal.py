@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
@@ -33,10 +35,10 @@ from superarm.service.session import Ask, Reply, Session
 def test_the_second_process_refuses_and_says_who_holds_it(open_session, tmp_path):
     open_session()
     code = "import sys; from superarm.service.session import Session; Session.open(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", code, tmp_path / "events.db"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "events.db"], capture_output=True, text=True
+    )
     assert done.returncode != 0
-    import os
-
     assert "JournalHeld: journal of superarm must be held by no other process" in done.stderr
     assert f"held by process {os.getpid()} on " in done.stderr
 
@@ -107,7 +109,7 @@ def test_commits_wait_for_the_disk(open_session):
 def fill_until_down(session, most=100_000):
     """Decide until the journal refuses; the ids that were acknowledged."""
     kept = []
-    for i in range(most):
+    for _ in range(most):
         try:
             entry = session.decide(Ask(rows(1)[0], context="x" * 2000))
             session.commit()
@@ -289,7 +291,7 @@ def test_old_events_move_to_parquet_and_nothing_is_lost(open_session, tmp_path):
     near, far = replay(session.journal), replay(session.journal, from_start=True)
     assert (near.start, far.start) == (kept[1], 0)
     assert near.sha256 == far.sha256 == replay_of_live(session)
-    assert near.same and far.same
+    assert (near.same, far.same) == (True, True)
     assert near.checked == (kept[2],)
 
 
@@ -325,7 +327,10 @@ def test_a_crash_in_the_middle_of_a_compaction_does_no_harm(open_session, monkey
         assert replay_of_live(session) == expected
     compact(session)
     assert [e.text for e in session.journal.events()] == before
-    assert session.journal.reader.execute("SELECT min(seq) FROM events").fetchone()[0] > session.journal.archived()
+    assert (
+        session.journal.reader.execute("SELECT min(seq) FROM events").fetchone()[0]
+        > session.journal.archived()
+    )
 
 
 def test_keep_no_snapshots_means_never_compact(open_session):
@@ -354,7 +359,9 @@ def test_replay_notices_a_changed_outcome(open_session):
     outcome = next(e for e in session.journal.events() if e.kind == 2)
     body = outcome.body
     body["taught"] = {"hit": not body["taught"]["hit"]}
-    session.journal.write("UPDATE events SET body = ? WHERE seq = ?", (json.dumps(body).encode(), outcome.seq))
+    session.journal.write(
+        "UPDATE events SET body = ? WHERE seq = ?", (json.dumps(body).encode(), outcome.seq)
+    )
     session.commit()
     assert replay(session.journal).broken
 
@@ -362,7 +369,9 @@ def test_replay_notices_a_changed_outcome(open_session):
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("decide"), st.integers(0, 30), st.sampled_from([None, 1, 3]), st.booleans()),
-        st.tuples(st.just("answer"), st.integers(0, 30), st.sampled_from([True, False, "label-0"]), st.none()),
+        st.tuples(
+            st.just("answer"), st.integers(0, 30), st.sampled_from([True, False, "label-0"]), st.none()
+        ),
         st.tuples(st.sampled_from(["expire", "snapshot", "compact", "restart", "kill"]), *[st.none()] * 3),
     ),
     max_size=60,
@@ -380,16 +389,12 @@ def test_whatever_happens_a_replay_gives_the_same_bits(tmp_path_factory, steps, 
     for what, number, value, flag in steps:
         if what == "decide":
             eligible = ("label-0", "label-2", "label-4") if flag else None
-            try:
+            with suppress(ValueError):
                 session.decide(Ask(xs[number], f"d{number}", eligible, value))
-            except ValueError:
-                pass
         elif what == "answer":
             answer = {"label": value} if isinstance(value, str) else {"hit": value}
-            try:
+            with suppress(ValueError):
                 session.outcome(Reply(f"d{number}", **answer))
-            except ValueError:
-                pass
         elif what == "expire":
             session.commit()
             session.expire()

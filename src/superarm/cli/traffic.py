@@ -16,11 +16,17 @@ def traffic(
     data: Annotated[str, typer.Option(help="A data set's name or an .npz file; its labels answer.")],
     decisions: Annotated[int, typer.Option(help="How many decisions to ask for.", min=1)] = 10_000,
     users: Annotated[int, typer.Option(help="How many users at once.", min=1)] = 8,
-    rate: Annotated[float | None, typer.Option(help="Decisions a second, together. Default: as fast as they can.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Decisions a second, together. Default: as fast as they can.")
+    ] = None,
     delay: Annotated[float, typer.Option(help="Mean seconds before an answer.", min=0)] = 0.5,
     lose: Annotated[float, typer.Option(help="Share of decisions that nobody answers.", min=0, max=1)] = 0.1,
-    repeat: Annotated[float, typer.Option(help="Share of requests that are sent twice.", min=0, max=1)] = 0.05,
-    name_label: Annotated[float, typer.Option(help="Share of answers that name the label.", min=0, max=1)] = 0.0,
+    repeat: Annotated[
+        float, typer.Option(help="Share of requests that are sent twice.", min=0, max=1)
+    ] = 0.05,
+    name_label: Annotated[
+        float, typer.Option(help="Share of answers that name the label.", min=0, max=1)
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="The seed of it all.", min=0)] = 0,
     scale: Annotated[str, typer.Option(help="'unit': rows of length 1; 'none': as they are.")] = "unit",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
@@ -44,7 +50,8 @@ def traffic(
         print(json.dumps(asdict(tally)))
     else:
         each = tally.decisions / tally.seconds if tally.seconds else 0.0
-        print(f"{tally.decisions:,} decisions, {tally.outcomes:,} outcomes, {tally.repeats:,} sent twice, {tally.lost:,} lost")
+        print(f"{tally.decisions:,} decisions, {tally.repeats:,} of them sent twice")
+        print(f"{tally.outcomes:,} outcomes; {tally.lost:,} decisions were never answered")
         print(f"hit rate {tally.hits / tally.decisions:.3f}, {each:,.0f} decisions/s")
     if tally.errors:
         print(f"superarm: {len(tally.errors)} users gave up: {tally.errors[0]}", file=sys.stderr)

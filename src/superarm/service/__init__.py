@@ -1,11 +1,11 @@
 """Sets over HTTP, answers whenever they come, and nothing lost.
 
-    session.py    a learner behind a journal: decide, outcome, expire; no HTTP in it
-    journal.py    the SQLite file: events, snapshots, one holder; archive.py moves old events to Parquet
-    replay.py     the same bits again, from the journal alone; export.py writes the decision log
-    group.py      requests that arrive together are committed together
-    routes.py     what each route does; gate.py lets requests in; app.py documents them (FastAPI)
-    client.py     the Python client (it needs no extra); traffic.py simulates users with it
+session.py    a learner behind a journal: decide, outcome, expire; no HTTP in it
+journal.py    the SQLite file: events, snapshots, one holder; archive.py moves old events to Parquet
+replay.py     the same bits again, from the journal alone; export.py writes the decision log
+group.py      requests that arrive together are committed together
+routes.py     what each route does; gate.py lets requests in; app.py documents them (FastAPI)
+client.py     the Python client (it needs no extra); traffic.py simulates users with it
 """
 
 from __future__ import annotations

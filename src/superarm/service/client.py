@@ -62,7 +62,9 @@ class Client:
     again: the service gives the same set. The same outcome twice is fine too.
     """
 
-    def __init__(self, url: str, *, token: str | None = None, retries: int = 5, timeout: float = 10.0) -> None:
+    def __init__(
+        self, url: str, *, token: str | None = None, retries: int = 5, timeout: float = 10.0
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ServiceError(f"url of Client must be http://host:port, got {url!r}")
@@ -156,7 +158,11 @@ def _ask(features: Any, id_: str | None, eligible: Any, set_size: int | None, co
     if hasattr(features, "tolist"):
         features = features.tolist()
     ask: dict[str, Any] = {"features": features, "id": id_ or uuid.uuid4().hex}
-    given = {"eligible": None if eligible is None else list(eligible), "set_size": set_size, "context": context}
+    given = {
+        "eligible": None if eligible is None else list(eligible),
+        "set_size": set_size,
+        "context": context,
+    }
     return ask | {name: value for name, value in given.items() if value is not None}
 
 

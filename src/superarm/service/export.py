@@ -33,7 +33,12 @@ def rows(journal: Journal) -> Iterator[dict[str, Any]]:
     Two passes: outcomes come after their decisions, days later perhaps, and are small.
     """
     answers = {}
-    closed = {seq for (seq,) in journal.reader.execute("SELECT closed FROM decisions WHERE state IN (?, ?)", (ANSWERED, LATE))}
+    closed = {
+        seq
+        for (seq,) in journal.reader.execute(
+            "SELECT closed FROM decisions WHERE state IN (?, ?)", (ANSWERED, LATE)
+        )
+    }
     for event in journal.events():
         if event.kind == OUTCOME and event.seq in closed:
             body = event.body
@@ -68,7 +73,9 @@ def export(journal: Journal, path: str | Path) -> int:
     """Write the decision log, as Parquet or JSON lines by the file's ending; how many rows."""
     target, count = Path(path), 0
     if target.suffix not in (".parquet", ".jsonl"):
-        raise InvalidInput(must("output", "superarm export", "a file that ends in .parquet or .jsonl", str(path)))
+        raise InvalidInput(
+            must("output", "superarm export", "a file that ends in .parquet or .jsonl", str(path))
+        )
 
     def lines(file: Any) -> None:
         nonlocal count
@@ -81,9 +88,18 @@ def export(journal: Journal, path: str | Path) -> int:
         import polars as pl
 
         texts, numbers = pl.List(pl.String), pl.List(pl.Float32)
-        kinds = {"id": pl.String, "time": pl.String, "x": numbers, "x_indices": pl.List(pl.Int32), "x_values": numbers}
+        kinds: dict[str, Any] = {
+            "id": pl.String,
+            "time": pl.String,
+            "x": numbers,
+            "x_indices": pl.List(pl.Int32),
+            "x_values": numbers,
+        }
         kinds |= dict.fromkeys(("labels", "drawn", "top", "eligible"), texts)
-        kinds |= {"set_size": pl.Int32, **dict.fromkeys(("gamma", "propensity", "ordered_propensity"), pl.Float64)}
+        kinds |= {
+            "set_size": pl.Int32,
+            **dict.fromkeys(("gamma", "propensity", "ordered_propensity"), pl.Float64),
+        }
         kinds |= {"hit": pl.Boolean, **dict.fromkeys(("label", "learner", "context"), pl.String)}
         parts = []
         source = rows(journal)
@@ -91,7 +107,11 @@ def export(journal: Journal, path: str | Path) -> int:
             schema = {name: kind for name, kind in kinds.items() if name in part[0]}
             parts.append(pl.DataFrame(part, schema=schema))
             count += len(part)
-        first = parts[0] if parts else pl.DataFrame(schema={n: k for n, k in kinds.items() if not n.startswith("x_")})
+        first = (
+            parts[0]
+            if parts
+            else pl.DataFrame(schema={n: k for n, k in kinds.items() if not n.startswith("x_")})
+        )
         pl.concat(parts or [first]).write_parquet(file)
 
     write_atomically(target, lines if target.suffix == ".jsonl" else table)

@@ -1,13 +1,13 @@
 """What can go wrong in a service, each with the HTTP status that says so.
 
-    SuperarmError
-    ├── Refused             (ValueError)    a request that cannot be taken: `status`, and the `field` at fault
-    │   ├── UnknownDecision  404             no decision has that id
-    │   └── Conflict         409             the id, or the answer, is taken by something else
-    └── JournalError        (OSError)       the journal cannot be used
-        ├── JournalHeld                      another process has it
-        ├── JournalForeign                   not a journal, or one made for something else
-        └── JournalDown                      it cannot be written at the moment: `status` 507 (full) or 503
+SuperarmError
+├── Refused             (ValueError)    a request that cannot be taken: `status`, and the `field` at fault
+│   ├── UnknownDecision  404             no decision has that id
+│   └── Conflict         409             the id, or the answer, is taken by something else
+└── JournalError        (OSError)       the journal cannot be used
+    ├── JournalHeld                      another process has it
+    ├── JournalForeign                   not a journal, or one made for something else
+    └── JournalDown                      it cannot be written at the moment: `status` 507 (full) or 503
 """
 
 from __future__ import annotations

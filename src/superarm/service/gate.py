@@ -79,7 +79,11 @@ class Gate:
         if self._token is not None and path not in OPEN_PATHS:
             given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
             if not hmac.compare_digest(given, self._token):
-                raise Refused("authorization of request must be 'Bearer' and the service's token", status=401, field="authorization")
+                raise Refused(
+                    "authorization of request must be 'Bearer' and the service's token",
+                    status=401,
+                    field="authorization",
+                )
         client = scope.get("client")
         address = client[0] if client else ""
         now = monotonic()
@@ -90,7 +94,9 @@ class Gate:
             self._buckets.popitem(last=False)
         self._buckets[address] = (left - 1.0 if left >= 1.0 else left), now
         if left < 1.0:
-            raise Refused(f"requests of {address} must be at most {self.rate:g} a second", status=429, field="rate")
+            raise Refused(
+                f"requests of {address} must be at most {self.rate:g} a second", status=429, field="rate"
+            )
 
     async def _body(self, scope: Any, receive: Any) -> bytes:
         kind, length = b"", b"0"
@@ -101,7 +107,9 @@ class Gate:
                 length = value
         if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
             got = kind.decode("latin-1")
-            raise Refused(must("content-type", "request", "application/json", got), status=415, field="content-type")
+            raise Refused(
+                must("content-type", "request", "application/json", got), status=415, field="content-type"
+            )
         if length.isdigit() and int(length) > self.max_body:
             raise self._too_large(int(length))
         message = await receive()
@@ -111,7 +119,9 @@ class Gate:
             try:
                 body = await asyncio.wait_for(self._rest(message.get("body", b""), receive), BODY_SECONDS)
             except TimeoutError:
-                raise Refused(f"body of request must arrive within {BODY_SECONDS:g} s", status=408, field="body") from None
+                raise Refused(
+                    f"body of request must arrive within {BODY_SECONDS:g} s", status=408, field="body"
+                ) from None
         if len(body) > self.max_body:
             raise self._too_large(len(body))
         return body

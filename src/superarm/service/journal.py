@@ -21,10 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-
-from superarm.service.fastjson import dumps, loads
 from superarm.errors import must
 from superarm.service.events import DECISION, Event
+from superarm.service.fastjson import dumps, loads
 from superarm.service.faults import JournalDown, JournalForeign, JournalHeld
 
 __all__ = ["OPEN", "Journal", "Place", "Snapshot"]
@@ -36,13 +35,16 @@ STATES = ("pending", "answered", "expired", "answered late")
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE events (
-  seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL, x BLOB, body BLOB NOT NULL
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,
+  x BLOB, body BLOB NOT NULL
 );
 CREATE TABLE decisions (
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, time REAL NOT NULL, state INTEGER NOT NULL, closed INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX open_decisions ON decisions (seq, time) WHERE state = 0;
-CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, time REAL NOT NULL, model BLOB NOT NULL, stats TEXT NOT NULL);
+CREATE TABLE snapshots (
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, model BLOB NOT NULL, stats TEXT NOT NULL
+);
 CREATE TABLE archives (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, file TEXT NOT NULL);
 CREATE TABLE probe (filler BLOB);
 """
@@ -113,7 +115,9 @@ class Journal:
         try:
             self._lock = path.open("a+")
         except OSError as error:
-            raise JournalDown(f"journal {self.path} cannot be opened for writing: {error.strerror}", 503) from error
+            raise JournalDown(
+                f"journal {self.path} cannot be opened for writing: {error.strerror}", 503
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -122,7 +126,9 @@ class Journal:
             self._lock.close()
             self._lock = None
             wanted = "held by no other process"
-            raise JournalHeld(f"journal of superarm must be {wanted}, got {self.path}: held by {holder}") from error
+            raise JournalHeld(
+                f"journal of superarm must be {wanted}, got {self.path}: held by {holder}"
+            ) from error
         self._lock.truncate(0)
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
         self._lock.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
@@ -135,7 +141,9 @@ class Journal:
             uri += "&immutable=1"  # a read-only disk: SQLite could not make its index of the (empty) log
         try:
             # one thread at a time uses a connection: the loop, or the thread that commits for it
-            connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
+            connection = sqlite3.connect(
+                uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10
+            )
             if write:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
@@ -206,7 +214,9 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise self.down(error) from error
 
-    def append(self, at: float, kind: int, id_: str, x: bytes | None, text: bytes, of: int = 0, state: int = 0) -> int:
+    def append(
+        self, at: float, kind: int, id_: str, x: bytes | None, text: bytes, of: int = 0, state: int = 0
+    ) -> int:
         """A further event; an outcome or timeout moves decision ``id_`` to ``state``. Its number."""
         seq = self.seq + 1
         self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (seq, at, kind, id_, x, text))
@@ -278,7 +288,9 @@ class Journal:
         from superarm.service import archive
 
         until = self.seq if until is None else until
-        for file, first, last in self.reader.execute("SELECT file, first, last FROM archives ORDER BY last").fetchall():
+        for file, first, last in self.reader.execute(
+            "SELECT file, first, last FROM archives ORDER BY last"
+        ).fetchall():
             if last > after and first <= until:
                 yield from archive.read(archive.folder(self.path) / file, after, min(last, until))
         after = max(after, self.archived())  # (no compaction runs meanwhile: it takes turns with us)

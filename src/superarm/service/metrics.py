@@ -54,7 +54,9 @@ class Metrics:
             head = [f"# HELP superarm_{name} {help_}", f"# TYPE superarm_{name} {kind}"]
             lines.extend([*head, f"superarm_{name} {'NaN' if value is None else repr(value)}"])
 
-        def histogram(name: str, edges: tuple[float, ...], counts: list[int], total: float, tags: str = "") -> None:
+        def histogram(
+            name: str, edges: tuple[float, ...], counts: list[int], total: float, tags: str = ""
+        ) -> None:
             running, comma = 0, "," if tags else ""
             for edge, count in zip((*edges, "+Inf"), counts, strict=True):
                 running += count
@@ -69,7 +71,9 @@ class Metrics:
         one("late_outcomes_total", "counter", "Answers after the timeout.", stats.late)
         one("timeouts_total", "counter", "Decisions closed by the timeout.", stats.timeouts)
         one("hits_total", "counter", "Answers that were hits.", stats.hits)
-        one("learnt_total", "counter", "Answers and default outcomes learnt: the model version.", stats.learnt)
+        one(
+            "learnt_total", "counter", "Answers and default outcomes learnt: the model version.", stats.learnt
+        )
         one("refused_updates_total", "counter", "Answers not learnt: weights would overflow.", stats.refused)
         one("hit_rate", "gauge", "Hits among all answers.", stats.hits / counted if counted else None)
         share = stats.explored / stats.decisions if stats.decisions else None

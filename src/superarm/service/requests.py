@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from superarm.service.fastjson import JSONDecodeError, loads
 from superarm.errors import must
 from superarm.rows import Row
+from superarm.service.fastjson import JSONDecodeError, loads
 from superarm.service.faults import Refused
 from superarm.service.session import Ask, Reply
 
@@ -77,7 +77,9 @@ def read_ask(data: Any, shape: Shape) -> Ask:
         raise _refuse("body", "decision", "an object", data)
     if not data.keys() <= ASK_FIELDS:
         unknown = min(data.keys() - ASK_FIELDS)
-        raise _refuse(unknown, "decision", f"left out: the fields are {', '.join(sorted(ASK_FIELDS))}", data[unknown])
+        raise _refuse(
+            unknown, "decision", f"left out: the fields are {', '.join(sorted(ASK_FIELDS))}", data[unknown]
+        )
     if "features" not in data:
         raise _refuse("features", "decision", "given", None)
     features = data["features"]
@@ -112,7 +114,9 @@ def read_reply(data: Any, id_: str | None, shape: Shape) -> Reply:
     fields = {"hit", "label"} if id_ is not None else {"hit", "label", "id"}
     if not data.keys() <= fields:
         unknown = min(data.keys() - fields)
-        raise _refuse(unknown, "outcome", f"left out: the fields are {', '.join(sorted(fields))}", data[unknown])
+        raise _refuse(
+            unknown, "outcome", f"left out: the fields are {', '.join(sorted(fields))}", data[unknown]
+        )
     if id_ is None:
         id_ = read_id(data.get("id"), "outcome")
     hit, label = data.get("hit"), data.get("label")
@@ -168,7 +172,7 @@ def _sparse(features: dict[str, Any], shape: Shape) -> Row:
 
 
 def place_of(name: str, n_features: int) -> int:
-    """Where a named feature goes: the 8-byte BLAKE2b hash of its UTF-8 name, little-endian, modulo n_features.
+    """Where a named feature goes: its 8-byte BLAKE2b hash (of UTF-8, little-endian) mod n_features.
 
     >>> place_of("age", 64)
     27

@@ -23,14 +23,22 @@ class DecisionRequest(Strict):
     """A request for a set."""
 
     features: list[Number] | SparseRow | dict[str, Number | bool | str] = Field(
-        description="All n_features numbers; or a sparse row; or named features, hashed into n_features places.",
-        examples=[[0.5, 0.0, 1.0, 0.25], {"indices": [3, 17], "values": [1.0, 0.5]}, {"age": 41, "colour": "red"}],
+        description="All n_features numbers; a sparse row; or names, hashed into n_features places.",
+        examples=[
+            [0.5, 0.0, 1.0, 0.25],
+            {"indices": [3, 17], "values": [1.0, 0.5]},
+            {"age": 41, "colour": "red"},
+        ],
     )
-    id: Id | None = Field(None, description="Your key: the same request with the same id gives the same set again.")
+    id: Id | None = Field(
+        None, description="Your key: the same request with the same id gives the same set again."
+    )
     eligible: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="The only labels that may be shown this time."
     )
-    set_size: Annotated[int, Field(ge=1)] | None = Field(None, description="How many labels to show this time.")
+    set_size: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="How many labels to show this time."
+    )
     context: Any = Field(None, description="Anything to be kept with the decision.")
 
 
@@ -139,8 +147,14 @@ REQUESTS: dict[str, type[BaseModel]] = {
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "DecisionRequest": {
-        "named": {"summary": "named features", "value": {"features": {"age": 41, "colour": "red"}, "id": "order-4711"}},
-        "sparse": {"summary": "a sparse row", "value": {"features": {"indices": [0, 3], "values": [1.0, 0.5]}}},
+        "named": {
+            "summary": "named features",
+            "value": {"features": {"age": 41, "colour": "red"}, "id": "order-4711"},
+        },
+        "sparse": {
+            "summary": "a sparse row",
+            "value": {"features": {"indices": [0, 3], "values": [1.0, 0.5]}},
+        },
         "limited": {
             "summary": "a smaller set, and something to be kept with it",
             "value": {"features": {"age": 41}, "set_size": 2, "context": {"page": "/home"}},
@@ -150,6 +164,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "bit": {"summary": "was the right label among them?", "value": {"hit": True}},
         "miss": {"summary": "it was not", "value": {"hit": False}},
     },
-    "DecisionBatch": {"two": {"value": {"decisions": [{"features": {"age": 41}}, {"features": {"age": 23}}]}}},
-    "OutcomeBatch": {"two": {"value": {"outcomes": [{"id": "order-1", "hit": True}, {"id": "order-2", "hit": False}]}}},
+    "DecisionBatch": {
+        "two": {"value": {"decisions": [{"features": {"age": 41}}, {"features": {"age": 23}}]}}
+    },
+    "OutcomeBatch": {
+        "two": {"value": {"outcomes": [{"id": "order-1", "hit": True}, {"id": "order-2", "hit": False}]}}
+    },
 }

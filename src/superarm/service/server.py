@@ -23,7 +23,8 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
@@ -35,14 +36,18 @@ class JsonLines(logging.Formatter):
 
 def check_exposure(host: str, token: str | None) -> None:
     """Anything but the loopback address needs a token."""
-    if token is not None and (len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token):
-        raise InvalidInput(must("token", "superarm serve", "at least 16 visible ASCII characters", "a weaker one"))
+    if token is not None and (
+        len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token
+    ):
+        raise InvalidInput(
+            must("token", "superarm serve", "at least 16 visible ASCII characters", "a weaker one")
+        )
     try:
         local = ip_address(host).is_loopback
     except ValueError:
         local = host == "localhost"
     if not local and token is None:
-        wanted = "given (or in the environment variable SUPERARM_TOKEN) to listen on an address that others can reach"
+        wanted = "given (or SUPERARM_TOKEN set) to listen where others can reach it"
         raise InvalidInput(must("--token-file", "superarm serve", wanted, f"none, with --host {host}"))
 
 

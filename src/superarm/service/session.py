@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from superarm.service.fastjson import dumps
 from superarm.decision import Decision
 from superarm.errors import WeightsOverflow, must
 from superarm.learners import load
 from superarm.learners.registry import make
 from superarm.rows import Row
 from superarm.service.events import DECISION, OUTCOME, TIMEOUT, decision_body, pack_row, to_decision
+from superarm.service.fastjson import dumps
 from superarm.service.faults import Conflict, JournalDown, JournalForeign, Refused, UnknownDecision
 from superarm.service.journal import ANSWERED, EXPIRED, LATE, OPEN, STATES, Journal, Place
 from superarm.service.replay import Model, learner_from, model_bytes
@@ -156,7 +156,13 @@ class Session:
             journal, down = Journal(path, read_only=True, max_mb=max_mb), error
         try:
             meta = journal.meta()
-            asked = {"learner": learner, "labels": labels, "n_features": n_features, "set_size": set_size, "seed": seed}
+            asked: dict[str, Any] = {
+                "learner": learner,
+                "labels": labels,
+                "n_features": n_features,
+                "set_size": set_size,
+                "seed": seed,
+            }
             if not meta:
                 _found(journal, asked, model)
             else:
@@ -242,7 +248,12 @@ class Session:
             return self._agreed(entry, reply, hit)
         self._writable()
         expired = entry.outcome if state == EXPIRED else None
-        body: dict[str, Any] = {"of": entry.place.seq, "hit": hit, "label": reply.label, "late": expired is not None}
+        body: dict[str, Any] = {
+            "of": entry.place.seq,
+            "hit": hit,
+            "label": reply.label,
+            "late": expired is not None,
+        }
         body |= {"default": expired["hit"] if expired else None}
         if expired is not None and expired["learnt"]:
             body |= {"learnt": False, "taught": None}  # the default outcome has been learnt already
@@ -341,7 +352,9 @@ class Session:
         if self.down is not None:
             raise self.down
 
-    def _append(self, at: float, kind: int, id_: str, x: Any, body: dict[str, Any], of: int = 0, state: int = 0) -> None:
+    def _append(
+        self, at: float, kind: int, id_: str, x: Any, body: dict[str, Any], of: int = 0, state: int = 0
+    ) -> None:
         try:
             self.journal.append(at, kind, id_, x, dumps(body), of, state)
         except JournalDown as error:
@@ -424,13 +437,19 @@ def _found(journal: Journal, asked: dict[str, Any], model: str | Path | None) ->
         for name in ("labels", "n_features", "set_size", "seed"):
             has = getattr(learner, name)
             if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
-                raise JournalForeign(must(name, "superarm serve", f"left out or {has!r}, which {model} has", asked[name]))
+                raise JournalForeign(
+                    must(name, "superarm serve", f"left out or {has!r}, which {model} has", asked[name])
+                )
     else:
         for name, option in (("labels", "--labels"), ("n_features", "--features")):
             if asked[name] is None:
                 raise JournalForeign(must(option, "superarm serve", "given for a new journal", None))
         spec = asked["learner"] or "set-logit"
-        common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
+        common = {
+            "labels": list(asked["labels"]),
+            "n_features": asked["n_features"],
+            "seed": asked["seed"] or 0,
+        }
         if asked["set_size"] is not None:
             common["set_size"] = asked["set_size"]
         learner = make(spec, **common)

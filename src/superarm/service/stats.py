@@ -8,7 +8,8 @@ from typing import Any
 
 __all__ = ["AGES", "Stats"]
 
-AGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)  # seconds
+# seconds
+AGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
 MOST_SLOTS = 240  # points of the curves
 
 # what is counted in a slot of the curves
@@ -42,7 +43,9 @@ class Stats:
     def pending(self) -> int:
         return self.decisions - self.outcomes - self.timeouts
 
-    def decision(self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None) -> None:
+    def decision(
+        self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
+    ) -> None:
         self.decisions += 1
         slot = self._slot(at)
         slot[DECISIONS] += 1

@@ -80,7 +80,9 @@ def traffic(
                     tally.decisions += 1
                 if habits.rate is not None:
                     _answer_until(client, later, began + nth / habits.rate, dice, habits, tally, lock)
-                shown = client.decide(x, id=f"{info['learner_id']}.{habits.seed}.{nth}", context={"user": number})
+                shown = client.decide(
+                    x, id=f"{info['learner_id']}.{habits.seed}.{nth}", context={"user": number}
+                )
                 if dice.random() < habits.repeat:
                     again = client.decide(x, id=shown.id, context={"user": number})
                     assert again == shown, "the same id must give the same set"
@@ -92,7 +94,9 @@ def traffic(
                     tally.lost += (lost := dice.random() < habits.lose)
                 if not lost:
                     told = {"label": names[y]} if dice.random() < habits.name_label else {"hit": hit}
-                    due = time.monotonic() + (dice.expovariate(1.0 / habits.delay) if habits.delay > 0 else 0.0)
+                    due = time.monotonic() + (
+                        dice.expovariate(1.0 / habits.delay) if habits.delay > 0 else 0.0
+                    )
                     heapq.heappush(later, (due, shown.id, told))
                 _answer_until(client, later, None, dice, habits, tally, lock)
                 if tick is not None:
@@ -117,7 +121,13 @@ def traffic(
 
 
 def _answer_until(
-    client: Client, later: Any, until: float | None, dice: random.Random, habits: Habits, tally: Tally, lock: Any
+    client: Client,
+    later: Any,
+    until: float | None,
+    dice: random.Random,
+    habits: Habits,
+    tally: Tally,
+    lock: Any,
 ) -> None:
     """Give the answers that are due, up to a time; None: now, without waiting."""
     while True:
