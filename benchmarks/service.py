@@ -36,6 +36,15 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": body})
 import sys
+if sys.argv[2] == "fastapi":
+    from fastapi import FastAPI, Request
+    app = FastAPI()
+    @app.get("/ready")
+    @app.post("/v1/decisions")
+    @app.post("/v1/decisions/{id}/outcome")
+    async def answer(request: Request, id: str = ""):
+        await request.body()
+        return {"id": "19b1c3a2f4e00", "labels": ["a", "b", "c"], "propensity": 0.5, "model_version": 1}
 uvicorn.run(app, port=int(sys.argv[1]), log_level="critical", access_log=False, server_header=False)
 """
 
@@ -135,6 +144,11 @@ def start(command: list[str], port: int) -> tuple[subprocess.Popen[bytes], float
             time.sleep(0.02)
 
 
+def cpu_seconds(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def fsync_ms(folder: Path) -> float:
     """What one small durable write costs here."""
     path = folder / "probe"
@@ -198,22 +212,28 @@ def main() -> None:
             "3",
         ]
         serve = [sys.executable, "-m", "superarm", "serve", "--rate-limit", "1000000"]
-        for kind in ("constant", "service"):
+        for kind in ("constant", "fastapi constant", "service"):
             port = free_port()
             command = [*serve, *options, "--journal", str(journal), "--port", str(port)]
-            if kind == "constant":
-                command = [sys.executable, str(folder / "constant.py"), str(port)]
+            if kind != "service":
+                command = [sys.executable, str(folder / "constant.py"), str(port), kind.split()[0]]
             process, _ = start(command, port)
             try:
                 load(port, asked.clients, asked.features, 1.0)
-                told[kind] = {
-                    k: round(v, 1)
-                    for k, v in load(port, asked.clients, asked.features, asked.seconds).items()
+                before = cpu_seconds(process.pid)
+                got = load(port, asked.clients, asked.features, asked.seconds)
+                used = (cpu_seconds(process.pid) - before) / (got["pairs_per_second"] * asked.seconds)
+                told[kind] = {k: round(v, 1) for k, v in got.items()} | {
+                    "server_cpu_us_per_pair": round(1e6 * used)
                 }
             finally:
                 process.terminate()
                 process.wait()
-        told["ratio"] = round(told["service"]["pairs_per_second"] / told["constant"]["pairs_per_second"], 3)  # type: ignore[index]
+        speeds = {
+            kind: told[kind]["pairs_per_second"] for kind in ("constant", "fastapi constant", "service")
+        }  # type: ignore[index]
+        told["ratio_to_constant"] = round(speeds["service"] / speeds["constant"], 3)
+        told["ratio_to_fastapi_constant"] = round(speeds["service"] / speeds["fastapi constant"], 3)
         if asked.events:
             journal = folder / "long.db"
             fill(journal, labels, asked.features, asked.events)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections import OrderedDict
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -44,7 +43,7 @@ class Gate:
         self.app, self.metrics, self.max_body, self.rate = app, metrics, max_body, rate
         self.routes: Routes | None = None  # when the session is open
         self._token = None if token is None else f"Bearer {token}".encode()
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: dict[str, tuple[float, float]] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -88,15 +87,20 @@ class Gate:
         address = client[0] if client else ""
         now = monotonic()
         # a bucket that holds one second's requests, and fills up evenly
-        left, at = self._buckets.pop(address, (self.rate, now))
+        left, at = self._buckets.get(address, (self.rate, now))
         left = min(self.rate, left + (now - at) * self.rate)
-        if len(self._buckets) >= MOST_ADDRESSES:
-            self._buckets.popitem(last=False)
-        self._buckets[address] = (left - 1.0 if left >= 1.0 else left), now
-        if left < 1.0:
+        if left >= 1.0:
+            self._buckets[address] = left - 1.0, now
+            if len(self._buckets) > MOST_ADDRESSES:
+                self._forget(now)
+        else:
             raise Refused(
                 f"requests of {address} must be at most {self.rate:g} a second", status=429, field="rate"
             )
+
+    def _forget(self, now: float) -> None:
+        """A bucket that has had a second to fill up is as good as none."""
+        self._buckets = {who: one for who, one in self._buckets.items() if now - one[1] < 1.0}
 
     async def _body(self, scope: Any, receive: Any) -> bytes:
         kind, length = b"", b"0"

@@ -35,6 +35,7 @@ __all__ = ["Ask", "Entry", "Reply", "Session"]
 CACHED = 20_000  # decisions kept in memory; older ones are read from the journal
 EXPIRED_AT_ONCE = 500
 RETRY_SECONDS = 1.0
+INDEX_EVERY = 2_000  # events
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +230,10 @@ class Session:
         body = decision_body(decision, ask.set_size, ask.context)
         body["version"] = self.stats.learnt  # how many answers the model had learnt
         x, at = pack_row(decision.x), self._now()
-        self._append(at, DECISION, id_, x, body)
+        place = Place(id_, self.journal.seq + 1, at, OPEN, None)
+        self._append(at, DECISION, x, body, place)
         self.stats.decision(at, body["labels"], body["top"], decision.propensity)
-        return self._keep(Entry(Place(id_, self.journal.seq, at, OPEN, None), x, body, decision, None))
+        return self._keep(Entry(place, x, body, decision, None))
 
     def outcome(self, reply: Reply) -> Entry:
         """Take an answer: learn from it, once."""
@@ -261,9 +263,9 @@ class Session:
             named = reply.label is not None and "label" in self.learner.feedback
             body |= self._teach(entry.decision, {"label": reply.label} if named else {"hit": hit})
         at = self._now()
-        self._append(at, OUTCOME, reply.id, None, body, entry.place.seq, LATE if expired else ANSWERED)
+        self._close(entry, at, OUTCOME, LATE if expired else ANSWERED, body)
         self.stats.outcome(at, at - entry.place.time, shown, body)
-        return self._close(entry, at, LATE if expired else ANSWERED, body)
+        return entry
 
     def expire(self, now: float | None = None) -> int:
         """Close decisions that have waited longer than the timeout; how many."""
@@ -283,9 +285,8 @@ class Session:
                 body |= {"learnt": False, "taught": None}
             else:
                 body |= self._teach(entry.decision, {"hit": self.default})
-            self._append(at, TIMEOUT, place.id, None, body, entry.place.seq, EXPIRED)
+            self._close(entry, at, TIMEOUT, EXPIRED, body)
             self.stats.timeout(body)
-            self._close(entry, at, EXPIRED, body)
         return len(places)
 
     def commit(self) -> None:
@@ -352,11 +353,11 @@ class Session:
         if self.down is not None:
             raise self.down
 
-    def _append(
-        self, at: float, kind: int, id_: str, x: Any, body: dict[str, Any], of: int = 0, state: int = 0
-    ) -> None:
+    def _append(self, at: float, kind: int, x: bytes | None, body: dict[str, Any], place: Place) -> None:
         try:
-            self.journal.append(at, kind, id_, x, dumps(body), of, state)
+            self.journal.append(at, kind, x, dumps(body), place)
+            if self.journal.seq % INDEX_EVERY == 0:
+                self.journal.index()
         except JournalDown as error:
             self.fail(error)
             raise
@@ -404,10 +405,11 @@ class Session:
             self._entries.popitem(last=False)
         return entry
 
-    def _close(self, entry: Entry, at: float, state: int, body: dict[str, Any]) -> Entry:
-        entry.place = entry.place._replace(state=state, closed=self.journal.seq)
+    def _close(self, entry: Entry, at: float, kind: int, state: int, body: dict[str, Any]) -> None:
+        place = entry.place._replace(state=state, closed=self.journal.seq + 1)
+        self._append(at, kind, None, body, place)
+        entry.place = place
         entry.outcome = _outcome(at, state == EXPIRED, body)
-        return entry
 
     def _now(self) -> float:
         return max(self.clock(), self.journal.time)
