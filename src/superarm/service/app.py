@@ -96,14 +96,19 @@ def make_app(open_session: Callable[[], Session], **limits: Any) -> Gate:
 
 async def _upkeep(group: Group) -> None:
     """Timeouts, snapshots, compaction: in turn with the requests."""
-    session = group.session
+    session, was_down = group.session, False
     while True:  # at once: after a crash the tail may be long
         try:
             if session.down is not None:
                 await group.submit(lambda _: None, None)  # gives the group a turn to try again
-            while await group.submit(lambda _: session.expire(), None):
+            if (session.down is not None) != was_down:
+                was_down = not was_down
+                log.error("journal down", extra={"reason": str(session.down)}) if was_down else log.info(
+                    "journal up"
+                )
+            while session.down is None and await group.submit(lambda _: session.expire(), None):
                 pass
-            if session.snapshot_due():
+            if session.down is None and session.snapshot_due():
                 await group.submit(lambda _: session.snapshot(), None)
                 log.info("snapshot", extra={"event_no": session.snapshot_seq})
                 await _compact(group)

@@ -84,6 +84,7 @@ def serve(
         log_config=None,
         access_log=log_requests,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=30,
         lifespan="on",
         ws="none",
