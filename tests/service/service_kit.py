@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import subprocess
@@ -103,3 +104,8 @@ class Nursery:
         self.process.stdin.close()
         self.process.wait(20)
         self.process.stdout.close()
+
+
+def sha256_of(session: Any) -> str:
+    """Of the model that the session has in memory."""
+    return hashlib.sha256(session.model_file()).hexdigest()

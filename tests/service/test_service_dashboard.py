@@ -56,7 +56,7 @@ def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
     assert browser.eval("document.querySelectorAll('#labels tr').length") == 6
     assert browser.eval("document.querySelectorAll('#recent tr').length") == 12
     assert browser.eval("document.querySelectorAll('#hit-chart path').length") == 2  # the line and its band
-    assert browser.eval("document.querySelectorAll('.tile .number')[3].textContent") == str(stats["pending"])
+    browser.wait(f"document.querySelectorAll('.tile .number')[3].textContent == '{stats['pending']}'")
     shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
     for width in (1280, 400):
         for dark in (False, True):

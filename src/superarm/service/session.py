@@ -12,7 +12,6 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,14 @@ import numpy as np
 
 from superarm.decision import Decision
 from superarm.errors import WeightsOverflow, must
-from superarm.learners import load
-from superarm.learners.registry import make
 from superarm.rows import Row
+from superarm.service.entries import Ask, Entry, Reply, outcome_of
 from superarm.service.events import DECISION, OUTCOME, TIMEOUT, decision_body, pack_row, to_decision
 from superarm.service.fastjson import dumps
-from superarm.service.faults import Conflict, JournalDown, JournalForeign, Refused, UnknownDecision
-from superarm.service.journal import ANSWERED, EXPIRED, LATE, OPEN, STATES, Journal, Place
+from superarm.service.faults import Conflict, JournalDown, Refused, UnknownDecision
+from superarm.service.founding import check, found
+from superarm.service.journal import ANSWERED, EXPIRED, LATE, OPEN, Journal, Place
 from superarm.service.replay import Model, learner_from, model_bytes
-from superarm.service.stats import Stats
 
 __all__ = ["Ask", "Entry", "Reply", "Session"]
 
@@ -36,63 +34,6 @@ CACHED = 20_000  # decisions kept in memory; older ones are read from the journa
 EXPIRED_AT_ONCE = 500
 RETRY_SECONDS = 1.0
 INDEX_EVERY = 2_000  # events
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A request for a set."""
-
-    x: Row
-    id: str | None = None
-    eligible: tuple[str, ...] | None = None
-    set_size: int | None = None
-    context: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer about a decision: the bit, or the right label."""
-
-    id: str
-    hit: bool | None = None
-    label: str | None = None
-
-
-@dataclass(slots=True)
-class Entry:
-    """A decision and what has become of it."""
-
-    place: Place
-    x: bytes
-    body: dict[str, Any]
-    decision: Decision
-    outcome: dict[str, Any] | None
-
-    def shown(self) -> dict[str, Any]:
-        """What the asker is told."""
-        return {
-            "id": self.place.id,
-            "labels": self.body["labels"],
-            "propensity": self.decision.propensity,
-            "model_version": self.body["version"],
-        }
-
-    def full(self) -> dict[str, Any]:
-        """All about it, as JSON-ready values."""
-        x: Any = self.decision.x
-        sparse = isinstance(x, tuple)
-        features = {"indices": x[0].tolist(), "values": x[1].tolist()} if sparse else x.tolist()
-        return {
-            **self.shown(),
-            "time": self.place.time,
-            "state": STATES[self.place.state],
-            "features": features,
-            "top": self.body["top"],
-            "eligible": self.body["eligible"],
-            "set_size": len(self.body["labels"]),
-            "context": self.body["context"],
-            "outcome": self.outcome,
-        }
 
 
 class Session:
@@ -164,13 +105,10 @@ class Session:
                 "set_size": set_size,
                 "seed": seed,
             }
-            if not meta:
-                _found(journal, asked, model)
+            if meta:
+                check(journal, meta, asked)
             else:
-                for name, value in asked.items():
-                    if value is not None and (list(value) if name == "labels" else value) != meta[name]:
-                        wanted = f"left out or {meta[name]!r}, which {path} was made for"
-                        raise JournalForeign(must(name, "superarm serve", wanted, value))
+                found(journal, asked, model)
             session = cls(journal, **settings)
             session.down = down
             return session
@@ -343,7 +281,7 @@ class Session:
         outcome = None
         if place.closed is not None:
             closing = self.journal.event(place.closed, uncommitted=uncommitted)
-            outcome = _outcome(closing.time, closing.kind == TIMEOUT, closing.body)
+            outcome = outcome_of(closing.time, closing.kind == TIMEOUT, closing.body)
         assert event.x is not None
         return Entry(place, event.x, body, to_decision(event.x, body, self.learner.id), outcome)
 
@@ -409,7 +347,7 @@ class Session:
         place = entry.place._replace(state=state, closed=self.journal.seq + 1)
         self._append(at, kind, None, body, place)
         entry.place = place
-        entry.outcome = _outcome(at, state == EXPIRED, body)
+        entry.outcome = outcome_of(at, state == EXPIRED, body)
 
     def _now(self) -> float:
         return max(self.clock(), self.journal.time)
@@ -420,44 +358,7 @@ class Session:
         return f"{stamp:011x}{os.urandom(6).hex()}"
 
 
-def _outcome(at: float, timeout: bool, body: dict[str, Any]) -> dict[str, Any]:
-    kept = {"hit": body["hit"], "label": body["label"], "time": at, "learnt": body["learnt"]}
-    return kept | {"late": body["late"], "timeout": timeout}
-
-
 def _as_arrays(row: Row) -> Row:
     if isinstance(row, tuple):
         return np.asarray(row[0], np.int32), np.asarray(row[1], np.float32)
     return np.asarray(row, np.float32)
-
-
-def _found(journal: Journal, asked: dict[str, Any], model: str | Path | None) -> None:
-    """Give a new journal its learner."""
-    if model is not None:
-        learner = load(model)
-        spec = asked["learner"] or learner.name
-        for name in ("labels", "n_features", "set_size", "seed"):
-            has = getattr(learner, name)
-            if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
-                raise JournalForeign(
-                    must(name, "superarm serve", f"left out or {has!r}, which {model} has", asked[name])
-                )
-    else:
-        for name, option in (("labels", "--labels"), ("n_features", "--features")):
-            if asked[name] is None:
-                raise JournalForeign(must(option, "superarm serve", "given for a new journal", None))
-        spec = asked["learner"] or "set-logit"
-        common = {
-            "labels": list(asked["labels"]),
-            "n_features": asked["n_features"],
-            "seed": asked["seed"] or 0,
-        }
-        if asked["set_size"] is not None:
-            common["set_size"] = asked["set_size"]
-        learner = make(spec, **common)
-    if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
-        raise JournalForeign(must("labels", "superarm serve", "names (strings)", learner.labels))
-    meta = {name: getattr(learner, name) for name in ("labels", "n_features", "set_size", "seed")}
-    journal.put_meta({"learner": spec, "id": learner.id, "made": time.time(), **meta})
-    journal.put_snapshot(model_bytes(learner), Stats(learner.labels).to_dict())
-    journal.commit()
