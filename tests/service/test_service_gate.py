@@ -134,5 +134,20 @@ def test_buckets_of_addresses_that_are_gone_are_forgotten(monkeypatch):
     gate = gate_module.Gate(None, Metrics(), rate=5)
     for i in range(50):
         now[0] += 0.4
-        gate._admit({"headers": [], "client": (f"10.0.0.{i}", 1)}, "/")
+        gate._admit({"headers": [(b"host", b"localhost")], "client": (f"10.0.0.{i}", 1)}, "/")
     assert len(gate._buckets) <= 4
+
+
+def test_without_a_token_only_loopback_names(live):
+    web = live()
+    for host in ("127.0.0.1:1", "localhost", "LOCALHOST:8800", "[::1]:80"):
+        assert web.get("/v1/info", Host=host)[0] == 200
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1"):
+        status, answer = web.get("/v1/info", Host=host)
+        assert (status, answer["error"]["field"]) == (403, "host")
+        assert web.post("/v1/decisions", {"features": X}, Host=host)[0] == 403
+
+
+def test_with_a_token_any_name(live):
+    web = live(token="a-very-secret-token")
+    assert web.get("/v1/info", Host="models.example")[0] == 200

@@ -38,6 +38,7 @@ EXPIRE_SECONDS = 0.5
 REFUSALS = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",
+    403: "The service has no token, and is not meant for this host name.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not application/json.",
@@ -143,8 +144,8 @@ def _refusals(*statuses: int, **more: str) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": schemas.Error, "description": text} for status, text in told.items()}
 
 
-WRITING = (400, 401, 408, 413, 415, 422, 429, 503, 507)
-LOOKING = (401, 422, 429)
+WRITING = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
+LOOKING = (401, 403, 422, 429)
 
 
 def _takes(model: type[Any]) -> dict[str, Any]:
@@ -217,12 +218,12 @@ def _add_routes(api: FastAPI) -> None:
         """Decisions without an answer, oldest first."""
         return _response(routes().pending(limit, after))
 
-    @api.get("/v1/info", response_model=schemas.Info, responses=_refusals(401, 429))
+    @api.get("/v1/info", response_model=schemas.Info, responses=_refusals(401, 403, 429))
     async def info() -> Response:
         """What the service was made for."""
         return _response(routes().info())
 
-    @api.get("/v1/stats", responses=_refusals(401, 429))
+    @api.get("/v1/stats", responses=_refusals(401, 403, 429))
     async def stats() -> Response:
         """All that the dashboard shows."""
         return _response(routes().stats())
@@ -231,17 +232,17 @@ def _add_routes(api: FastAPI) -> None:
         200: {"content": {"application/octet-stream": {}}, "description": "A file for superarm.load."}
     }
 
-    @api.get("/v1/model", response_class=Response, responses={**binary, **_refusals(401, 429)})
+    @api.get("/v1/model", response_class=Response, responses={**binary, **_refusals(401, 403, 429)})
     async def model() -> Response:
         """The model as it is now."""
         return _response(await routes().model())
 
-    @api.get("/health", responses=_refusals(429))
+    @api.get("/health", responses=_refusals(403, 429))
     async def health() -> Response:
         """Whether the process is alive."""
         return _response(routes().health())
 
-    @api.get("/ready", responses=_refusals(429, 503, 507))
+    @api.get("/ready", responses=_refusals(403, 429, 503, 507))
     async def ready() -> Response:
         """Whether it can take decisions."""
         return _response(routes().ready())
@@ -250,7 +251,7 @@ def _add_routes(api: FastAPI) -> None:
         200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}
     }
 
-    @api.get("/metrics", response_class=Response, responses={**text, **_refusals(401, 429)})
+    @api.get("/metrics", response_class=Response, responses={**text, **_refusals(401, 403, 429)})
     async def metrics() -> Response:
         """Numbers for Prometheus."""
         return _response(routes().metrics_text())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = ["Gate"]
 OPEN_PATHS = frozenset({"/", "/health", "/ready", "/openapi.json", "/docs", "/favicon.ico"})
 HOT, TAIL = "/v1/decisions", "/outcome"
 BODY_SECONDS = 30.0
+LOCAL = re.compile(rb"(127(\.\d{1,3}){3}|localhost|\[::1\]|)(:\d{1,5})?", re.IGNORECASE)
 MOST_ADDRESSES = 10_000
 SAFE_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -75,7 +77,15 @@ class Gate:
     # ------------------------------------------------------------ who may come in
 
     def _admit(self, scope: Any, path: str) -> None:
-        if self._token is not None and path not in OPEN_PATHS:
+        if self._token is None:
+            host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+            if not LOCAL.fullmatch(host):
+                # a page in a browser here may reach us under a name of its own (DNS rebinding)
+                wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
+                raise Refused(
+                    must("host", "request", wanted, host.decode("latin-1")), status=403, field="host"
+                )
+        elif path not in OPEN_PATHS:
             given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
             if not hmac.compare_digest(given, self._token):
                 raise Refused(
