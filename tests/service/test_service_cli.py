@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from service_kit import LABELS, D, rows
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
-from superarm.errors import InvalidInput
+from superarm.errors import InvalidInput, MissingExtra
 from superarm.service import server
 from superarm.service.faults import JournalForeign
 from superarm.service.session import Ask, Reply
@@ -143,3 +146,19 @@ def test_traffic(live, tmp_path):
     assert "30 decisions" in shown.stdout
     assert web.get("/v1/stats")[1]["decisions"] == 60
     web.stop()
+
+
+@pytest.mark.parametrize(("part", "module"), [("orjson", "fastjson"), ("fastapi", "app")])
+def test_a_missing_part_is_told_with_the_command_that_installs_it(monkeypatch, part, module):
+    name = f"superarm.service.{module}"
+    __import__(name)
+    monkeypatch.setitem(sys.modules, part, None)
+    monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingExtra, match=r"pip install 'superarm\[serve\]'"):
+        importlib.import_module(name)
+
+
+def test_the_client_needs_no_extra():
+    code = "import sys; sys.modules.update(orjson=None, fastapi=None, uvicorn=None, numba=None)\n"
+    code += "from superarm.service import Client; Client('http://127.0.0.1:1')"
+    subprocess.run([sys.executable, "-c", code], check=True)

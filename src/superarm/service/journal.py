@@ -86,6 +86,7 @@ class Journal:
         self._fresh: dict[str, Place] = {}  # what is on the disk as events, but not in the table yet
         self._indexed = False  # whether the transaction brings the table up to date
         self._lock: Any = None
+        self._retired: set[sqlite3.Connection] = set()
         if read_only and not self.path.is_file():
             raise JournalForeign(must("journal", "superarm", "an existing file", str(path)))
         if not read_only:
@@ -109,8 +110,10 @@ class Journal:
         if self._lock is None:
             self._take()
         self.read_only = False
-        # the old ones close when nobody looks through them any more
-        self.writer, self.reader = self._connect(), self._connect(write=False)
+        writer, old = self._connect(), {self.writer, self.reader}
+        self.writer, self.reader = writer, self._connect(write=False)
+        # somebody may be looking through the old ones at this moment: they close next time
+        self._retire(old)
         self.dirty = False
         self._find_end()
 
@@ -149,6 +152,9 @@ class Journal:
             connection = sqlite3.connect(
                 uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10
             )
+        except sqlite3.DatabaseError as error:
+            raise self.down(error) from error
+        try:
             if write:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
@@ -156,6 +162,7 @@ class Journal:
                     size = connection.execute("PRAGMA page_size").fetchone()[0]
                     connection.execute(f"PRAGMA max_page_count = {self.max_mb * 2**20 // size}")
         except sqlite3.DatabaseError as error:
+            connection.close()
             raise self.down(error) from error
         return connection
 
@@ -216,10 +223,16 @@ class Journal:
         why = "its disk or its size limit is full" if full else str(error)
         return JournalDown(f"journal {self.path} cannot be written: {why}", 507 if full else 503)
 
+    def _retire(self, connections: set[sqlite3.Connection]) -> None:
+        for connection in self._retired - connections:
+            connection.close()
+        self._retired = connections
+
     def close(self) -> None:
         for name in ("reader", "writer"):
             if hasattr(self, name):
                 getattr(self, name).close()
+        self._retire(set())
         if self._lock is not None:
             self._lock.close()
             self._lock = None
