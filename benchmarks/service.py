@@ -36,6 +36,15 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": body})
 import sys
+if sys.argv[2] == "fastapi":
+    from fastapi import FastAPI, Request
+    app = FastAPI()
+    @app.get("/ready")
+    @app.post("/v1/decisions")
+    @app.post("/v1/decisions/{id}/outcome")
+    async def answer(request: Request, id: str = ""):
+        await request.body()
+        return {"id": "19b1c3a2f4e00", "labels": ["a", "b", "c"], "propensity": 0.5, "model_version": 1}
 uvicorn.run(app, port=int(sys.argv[1]), log_level="critical", access_log=False, server_header=False)
 """
 
@@ -57,7 +66,7 @@ class Connection(asyncio.Protocol):
 
     def send(self, path: bytes, body: bytes) -> None:
         self.began = time.perf_counter()
-        head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        head = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         self.transport.write(head % (path, len(body)) + body)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
@@ -75,7 +84,10 @@ class Connection(asyncio.Protocol):
         if not self.answering:
             self.answering = True
             name = rest.partition(b'"id":"')[2].partition(b'"')[0]
-            self.send(b"/v1/decisions/%b/outcome" % name, b'{"hit":true}' if random.random() < 0.5 else b'{"hit":false}')
+            self.send(
+                b"/v1/decisions/%b/outcome" % name,
+                b'{"hit":true}' if random.random() < 0.5 else b'{"hit":false}',
+            )
         else:
             self.pairs += 1
             if time.perf_counter() < self.until:
@@ -132,6 +144,11 @@ def start(command: list[str], port: int) -> tuple[subprocess.Popen[bytes], float
             time.sleep(0.02)
 
 
+def cpu_seconds(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def fsync_ms(folder: Path) -> float:
     """What one small durable write costs here."""
     path = folder / "probe"
@@ -157,7 +174,9 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
         shown = session.decide(Ask(rows[session.journal.seq % 1000]))
         session.outcome(Reply(shown.place.id, hit=shown.body["labels"][0] == labels[0]))
         if session.journal.seq % 1000 == 0:
-            if session.snapshot_due() and session.journal.seq < events - 45_000:  # leave a long tail to replay
+            if (
+                session.snapshot_due() and session.journal.seq < events - 45_000
+            ):  # leave a long tail to replay
                 session.snapshot()
             session.commit()
             work = Compaction(session.journal, session.keep_snapshots)
@@ -184,21 +203,37 @@ def main() -> None:
         (folder / "constant.py").write_text(CONSTANT)
         told: dict[str, object] = {"cores": os.cpu_count(), "fsync_ms": round(fsync_ms(folder), 2)}
         journal = folder / "events.db"
-        options = ["--labels", str(folder / "labels.txt"), "--features", str(asked.features), "--set-size", "3"]
+        options = [
+            "--labels",
+            str(folder / "labels.txt"),
+            "--features",
+            str(asked.features),
+            "--set-size",
+            "3",
+        ]
         serve = [sys.executable, "-m", "superarm", "serve", "--rate-limit", "1000000"]
-        for kind in ("constant", "service"):
+        for kind in ("constant", "fastapi constant", "service"):
             port = free_port()
             command = [*serve, *options, "--journal", str(journal), "--port", str(port)]
-            if kind == "constant":
-                command = [sys.executable, str(folder / "constant.py"), str(port)]
+            if kind != "service":
+                command = [sys.executable, str(folder / "constant.py"), str(port), kind.split()[0]]
             process, _ = start(command, port)
             try:
                 load(port, asked.clients, asked.features, 1.0)
-                told[kind] = {k: round(v, 1) for k, v in load(port, asked.clients, asked.features, asked.seconds).items()}
+                before = cpu_seconds(process.pid)
+                got = load(port, asked.clients, asked.features, asked.seconds)
+                used = (cpu_seconds(process.pid) - before) / (got["pairs_per_second"] * asked.seconds)
+                told[kind] = {k: round(v, 1) for k, v in got.items()} | {
+                    "server_cpu_us_per_pair": round(1e6 * used)
+                }
             finally:
                 process.terminate()
                 process.wait()
-        told["ratio"] = round(told["service"]["pairs_per_second"] / told["constant"]["pairs_per_second"], 3)  # type: ignore[index]
+        speeds = {
+            kind: told[kind]["pairs_per_second"] for kind in ("constant", "fastapi constant", "service")
+        }  # type: ignore[index]
+        told["ratio_to_constant"] = round(speeds["service"] / speeds["constant"], 3)
+        told["ratio_to_fastapi_constant"] = round(speeds["service"] / speeds["fastapi constant"], 3)
         if asked.events:
             journal = folder / "long.db"
             fill(journal, labels, asked.features, asked.events)

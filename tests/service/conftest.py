@@ -12,9 +12,9 @@ import pytest
 for part in ("fastapi", "uvicorn", "orjson"):
     pytest.importorskip(part, reason=f"the service's tests need {part}: pip install 'superarm[serve,dev]'")
 
-from service_kit import LABELS, D, Nursery, Web, free_port
+from service_kit import LABELS, D, Nursery, Web, free_port  # noqa: E402
 
-from superarm.service.session import Session
+from superarm.service.session import Session  # noqa: E402
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import subprocess
@@ -98,7 +99,13 @@ class Nursery:
         return self._read()["pid"], Web(port)
 
     def close(self) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(20)
         self.process.stdout.close()
+
+
+def sha256_of(session: Any) -> str:
+    """Of the model that the session has in memory."""
+    return hashlib.sha256(session.model_file()).hexdigest()

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 
@@ -47,10 +48,8 @@ def main() -> None:
         children.append(pid)
         print(json.dumps({"pid": pid}), flush=True)
     for pid in children:  # our own, by their ids
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 if __name__ == "__main__":

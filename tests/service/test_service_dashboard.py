@@ -12,8 +12,8 @@ from service_kit import D
 
 browser_module = pytest.importorskip("service_browser", reason="websockets (extra serve) is not installed")
 
-from superarm.service.traffic import Habits, traffic
-from superarm.streams import Arrays
+from superarm.service.traffic import Habits, traffic  # noqa: E402
+from superarm.streams import Arrays  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     browser_module.CHROMIUM is None,
@@ -56,7 +56,7 @@ def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
     assert browser.eval("document.querySelectorAll('#labels tr').length") == 6
     assert browser.eval("document.querySelectorAll('#recent tr').length") == 12
     assert browser.eval("document.querySelectorAll('#hit-chart path').length") == 2  # the line and its band
-    assert browser.eval("document.querySelectorAll('.tile .number')[3].textContent") == str(stats["pending"])
+    browser.wait(f"document.querySelectorAll('.tile .number')[3].textContent == '{stats['pending']}'")
     shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
     for width in (1280, 400):
         for dark in (False, True):
@@ -88,8 +88,7 @@ def test_it_asks_for_the_token(live, browser):
     browser.look(width=400, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.getElementById('login').hidden === false")
-    browser.eval(
-        "document.getElementById('token').value = 'a-very-secret-token'; document.getElementById('login').requestSubmit()"
-    )
+    browser.eval("document.getElementById('token').value = 'a-very-secret-token'")
+    browser.eval("document.getElementById('login').requestSubmit()")
     browser.wait("document.getElementById('state').className == 'live'")
     assert browser.eval("document.getElementById('login').hidden")

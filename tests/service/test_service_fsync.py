@@ -84,12 +84,13 @@ def test_every_answer_waits_for_its_fsync(shim, tmp_path):
                 assert log.stat().st_size > before, "answered without an fsync"
 
         # while fsync is held, nobody is answered
+        answers: list[int] = []
         for path, body in (
             ("/v1/decisions", {"features": [0] * D, "id": "held"}),
             ("/v1/decisions/held/outcome", {"hit": False}),
         ):
             gate.touch()
-            answers: list[int] = []
+            answers.clear()
             asking = threading.Thread(target=lambda p=path, b=body: answers.append(Web(port).post(p, b)[0]))
             asking.start()
             time.sleep(0.5)

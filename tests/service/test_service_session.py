@@ -7,11 +7,12 @@ import pytest
 from service_kit import LABELS, D, rows
 
 import superarm as sa
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.service import session as session_module
 from superarm.service.faults import Conflict, JournalForeign, Refused, UnknownDecision
 from superarm.service.replay import replay
 from superarm.service.session import Ask, Reply
+from superarm.service.stats import Stats
 
 
 def test_the_same_bits_as_the_library(open_session):
@@ -67,7 +68,7 @@ def test_answers_come_once(open_session):
     session = open_session()
     session.decide(Ask(rows(1)[0], id="a"))
     first = dict(session.outcome(Reply("a", hit=True)).outcome)
-    assert first["learnt"] and not first["late"] and not first["timeout"]
+    assert (first["learnt"], first["late"], first["timeout"]) == (True, False, False)
     version = session.stats.learnt
     assert session.outcome(Reply("a", hit=True)).outcome == first
     assert session.stats.learnt == version == 1
@@ -143,7 +144,7 @@ def test_timeout_is_an_event_and_nothing_is_learnt_twice(open_session, default, 
     assert session.stats.learnt == learnt_first
     assert session.expire() == 0
     late = session.outcome(Reply("a", hit=True))
-    assert late.outcome["late"] and late.outcome["hit"] is True
+    assert (late.outcome["late"], late.outcome["hit"]) == (True, True)
     assert late.full()["state"] == "answered late"
     assert session.stats.learnt == learnt_first + learnt_late
     assert session.outcome(Reply("a", hit=True)).outcome == late.outcome
@@ -178,22 +179,35 @@ def test_a_decision_that_has_left_the_memory_can_be_answered(open_session, monke
     assert session.learner.state.W.tobytes() == twin.state.W.tobytes()
 
 
-def test_an_answer_that_would_overflow_is_kept_but_not_learnt(open_session):
-    session = open_session(learner="set-logit:step=1e38")
-    x = np.full(D, 3e30, np.float32)
-    learnt = []
-    for i in range(4):
-        try:
-            entry = session.decide(Ask(x, id=str(i)))
-        except Refused as error:
-            assert error.field == "features"
-            break
-        learnt.append(session.outcome(Reply(str(i), hit=bool(i % 2))).outcome["learnt"])
-        assert entry.place.state == 1
-    assert False in learnt
-    assert session.stats.refused >= 1
+def overflow(*_, **__):
+    raise WeightsOverflow("weights must stay finite")
+
+
+def test_an_answer_that_would_overflow_is_kept_but_not_learnt(open_session, monkeypatch):
+    session = open_session()
+    for id_, x in zip("abc", rows(3), strict=True):
+        session.decide(Ask(x, id_))
+    session.outcome(Reply("a", hit=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(session.learner, "update", overflow)
+        outcome = session.outcome(Reply("b", hit=True)).outcome
+    assert (outcome["hit"], outcome["learnt"]) == (True, False)
+    session.outcome(Reply("c", hit=True))
+    assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
     session.commit()
     assert replay(session.journal).same
+    totals, model = session.stats.to_dict(), session.model_file()
+    session.journal.close()
+    again = open_session()
+    assert (again.stats.to_dict(), again.model_file()) == (totals, model)
+
+
+def test_a_row_that_makes_scores_overflow_is_refused(open_session, monkeypatch):
+    session = open_session()
+    monkeypatch.setattr(session.learner, "decide", overflow)
+    with pytest.raises(Refused, match="features of decision must be so small that all scores stay finite"):
+        session.decide(Ask(rows(1)[0]))
+    assert session.stats.decisions == session.journal.seq == 0
 
 
 def test_a_restart_needs_only_the_events_after_the_last_snapshot(open_session):
@@ -226,7 +240,7 @@ def test_a_journal_remembers_what_it_was_made_for(open_session):
         {"learner": "mc-dbf"},
         {"seed": 7},
     ):
-        with pytest.raises(JournalForeign, match="which .*events.db was made for"):
+        with pytest.raises(JournalForeign, match=r"which .*events\.db was made for"):
             open_session(**wrong)
 
 
@@ -262,3 +276,37 @@ def test_warm_up_changes_nothing(open_session):
     session.warm_up()
     assert session.model_file() == before
     assert session.learner.round == 0
+
+
+def test_the_curves_of_the_totals_stay_short():
+    stats = Stats(LABELS)
+    for i in range(5000):
+        stats.decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
+    assert len(stats.slots) <= 240
+    assert sum(slot[0] for slot in stats.slots) == 5000
+    assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
+    assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
+    assert Stats.from_dict(LABELS, stats.to_dict()).to_dict() == stats.to_dict()
+
+
+def test_the_index_of_ids_keeps_up_in_the_middle_of_a_transaction(open_session, monkeypatch):
+    monkeypatch.setattr(session_module, "INDEX_EVERY", 7)
+    session = open_session()
+    ids = []
+    for i, x in enumerate(rows(60)):
+        ids.append(session.decide(Ask(x, f"d{i}")).place.id)
+        if i % 2:
+            session.outcome(Reply(f"d{i - 1}", hit=True))
+        if i % 10 == 9:
+            session._entries.clear()
+            assert session.find(ids[i - 1], uncommitted=True).place.state == 1
+            session.commit()
+            assert session.find(ids[i - 1]).place.state == 1
+    states = {id_: session.find(id_).place.state for id_ in ids}
+    pending = [place.id for place in session.journal.open_places(limit=100)]
+    assert pending == [id_ for id_ in ids if states[id_] == 0]
+    assert len(pending) == 30
+    session.journal.close()
+    session = open_session()
+    assert {id_: session.find(id_).place.state for id_ in ids} == states
+    assert [place.id for place in session.journal.open_places(limit=100)] == pending

@@ -50,9 +50,8 @@ def traffic(
         print(json.dumps(asdict(tally)))
     else:
         each = tally.decisions / tally.seconds if tally.seconds else 0.0
-        print(
-            f"{tally.decisions:,} decisions, {tally.outcomes:,} outcomes, {tally.repeats:,} sent twice, {tally.lost:,} lost"
-        )
+        print(f"{tally.decisions:,} decisions, {tally.repeats:,} of them sent twice")
+        print(f"{tally.outcomes:,} outcomes; {tally.lost:,} decisions were never answered")
         print(f"hit rate {tally.hits / tally.decisions:.3f}, {each:,.0f} decisions/s")
     if tally.errors:
         print(f"superarm: {len(tally.errors)} users gave up: {tally.errors[0]}", file=sys.stderr)

@@ -11,8 +11,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Annotated, Any
 
-from superarm.service.fastjson import dumps
 from superarm.errors import MissingExtra
+from superarm.service.fastjson import dumps
 from superarm.service.faults import JournalError
 from superarm.service.gate import Gate
 from superarm.service.group import Group
@@ -38,6 +38,7 @@ EXPIRE_SECONDS = 0.5
 REFUSALS = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",
+    403: "The service has no token, and is not meant for this host name.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not application/json.",
@@ -96,14 +97,19 @@ def make_app(open_session: Callable[[], Session], **limits: Any) -> Gate:
 
 async def _upkeep(group: Group) -> None:
     """Timeouts, snapshots, compaction: in turn with the requests."""
-    session = group.session
+    session, was_down = group.session, False
     while True:  # at once: after a crash the tail may be long
         try:
             if session.down is not None:
                 await group.submit(lambda _: None, None)  # gives the group a turn to try again
-            while await group.submit(lambda _: session.expire(), None):
+            if (session.down is not None) != was_down:
+                was_down = not was_down
+                log.error("journal down", extra={"reason": str(session.down)}) if was_down else log.info(
+                    "journal up"
+                )
+            while session.down is None and await group.submit(lambda _: session.expire(), None):
                 pass
-            if session.snapshot_due():
+            if session.down is None and session.snapshot_due():
                 await group.submit(lambda _: session.snapshot(), None)
                 log.info("snapshot", extra={"event_no": session.snapshot_seq})
                 await _compact(group)
@@ -138,8 +144,8 @@ def _refusals(*statuses: int, **more: str) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": schemas.Error, "description": text} for status, text in told.items()}
 
 
-WRITING = (400, 401, 408, 413, 415, 422, 429, 503, 507)
-LOOKING = (401, 422, 429)
+WRITING = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
+LOOKING = (401, 403, 422, 429)
 
 
 def _takes(model: type[Any]) -> dict[str, Any]:
@@ -212,36 +218,40 @@ def _add_routes(api: FastAPI) -> None:
         """Decisions without an answer, oldest first."""
         return _response(routes().pending(limit, after))
 
-    @api.get("/v1/info", response_model=schemas.Info, responses=_refusals(401, 429))
+    @api.get("/v1/info", response_model=schemas.Info, responses=_refusals(401, 403, 429))
     async def info() -> Response:
         """What the service was made for."""
         return _response(routes().info())
 
-    @api.get("/v1/stats", responses=_refusals(401, 429))
+    @api.get("/v1/stats", responses=_refusals(401, 403, 429))
     async def stats() -> Response:
         """All that the dashboard shows."""
         return _response(routes().stats())
 
-    binary = {200: {"content": {"application/octet-stream": {}}, "description": "A file for superarm.load."}}
+    binary: dict[int | str, dict[str, Any]] = {
+        200: {"content": {"application/octet-stream": {}}, "description": "A file for superarm.load."}
+    }
 
-    @api.get("/v1/model", response_class=Response, responses={**binary, **_refusals(401, 429)})
+    @api.get("/v1/model", response_class=Response, responses={**binary, **_refusals(401, 403, 429)})
     async def model() -> Response:
         """The model as it is now."""
         return _response(await routes().model())
 
-    @api.get("/health", responses=_refusals(429))
+    @api.get("/health", responses=_refusals(403, 429))
     async def health() -> Response:
         """Whether the process is alive."""
         return _response(routes().health())
 
-    @api.get("/ready", responses=_refusals(429, 503, 507))
+    @api.get("/ready", responses=_refusals(403, 429, 503, 507))
     async def ready() -> Response:
         """Whether it can take decisions."""
         return _response(routes().ready())
 
-    text = {200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}}
+    text: dict[int | str, dict[str, Any]] = {
+        200: {"content": {"text/plain": {}}, "description": "Prometheus' text format."}
+    }
 
-    @api.get("/metrics", response_class=Response, responses={**text, **_refusals(401, 429)})
+    @api.get("/metrics", response_class=Response, responses={**text, **_refusals(401, 403, 429)})
     async def metrics() -> Response:
         """Numbers for Prometheus."""
         return _response(routes().metrics_text())
@@ -275,7 +285,7 @@ def _add_routes(api: FastAPI) -> None:
     made["security"] = [{}, {"token": []}]
     for path in made["paths"].values():  # FastAPI's own error format never comes out of here
         for operation in path.values():
-            operation["responses"].setdefault("422", {"$ref": "#/components/responses/never"})
-            if operation["responses"]["422"].get("$ref"):
+            schema = str(operation["responses"].get("422"))
+            if "HTTPValidationError" in schema:
                 del operation["responses"]["422"]
     api.openapi_schema = made

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from superarm.service.fastjson import loads
 from superarm.decision import Decision
 from superarm.rows import Row
+from superarm.service.fastjson import loads
 
 __all__ = ["DECISION", "OUTCOME", "TIMEOUT", "Event", "decision_body", "same_decision", "to_decision"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from superarm.errors import InvalidInput, must
 from superarm.service.events import DECISION, OUTCOME, unpack_row
-from superarm.service.journal import ANSWERED, LATE, Journal
+from superarm.service.journal import Journal
 from superarm.storage import write_atomically
 
 __all__ = ["export", "rows"]
@@ -33,14 +33,8 @@ def rows(journal: Journal) -> Iterator[dict[str, Any]]:
     Two passes: outcomes come after their decisions, days later perhaps, and are small.
     """
     answers = {}
-    closed = {
-        seq
-        for (seq,) in journal.reader.execute(
-            "SELECT closed FROM decisions WHERE state IN (?, ?)", (ANSWERED, LATE)
-        )
-    }
     for event in journal.events():
-        if event.kind == OUTCOME and event.seq in closed:
+        if event.kind == OUTCOME:  # at most one for each decision
             body = event.body
             answers[body["of"]] = body["hit"], body["label"]
     learner = journal.meta()["learner"]
@@ -88,7 +82,7 @@ def export(journal: Journal, path: str | Path) -> int:
         import polars as pl
 
         texts, numbers = pl.List(pl.String), pl.List(pl.Float32)
-        kinds = {
+        kinds: dict[str, Any] = {
             "id": pl.String,
             "time": pl.String,
             "x": numbers,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections import OrderedDict
+import re
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = ["Gate"]
 OPEN_PATHS = frozenset({"/", "/health", "/ready", "/openapi.json", "/docs", "/favicon.ico"})
 HOT, TAIL = "/v1/decisions", "/outcome"
 BODY_SECONDS = 30.0
+LOCAL = re.compile(rb"(127(\.\d{1,3}){3}|localhost|\[::1\]|)(:\d{1,5})?", re.IGNORECASE)
 MOST_ADDRESSES = 10_000
 SAFE_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -44,7 +45,7 @@ class Gate:
         self.app, self.metrics, self.max_body, self.rate = app, metrics, max_body, rate
         self.routes: Routes | None = None  # when the session is open
         self._token = None if token is None else f"Bearer {token}".encode()
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: dict[str, tuple[float, float]] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -76,7 +77,15 @@ class Gate:
     # ------------------------------------------------------------ who may come in
 
     def _admit(self, scope: Any, path: str) -> None:
-        if self._token is not None and path not in OPEN_PATHS:
+        if self._token is None:
+            host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+            if not LOCAL.fullmatch(host):
+                # a page in a browser here may reach us under a name of its own (DNS rebinding)
+                wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
+                raise Refused(
+                    must("host", "request", wanted, host.decode("latin-1")), status=403, field="host"
+                )
+        elif path not in OPEN_PATHS:
             given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
             if not hmac.compare_digest(given, self._token):
                 raise Refused(
@@ -88,15 +97,20 @@ class Gate:
         address = client[0] if client else ""
         now = monotonic()
         # a bucket that holds one second's requests, and fills up evenly
-        left, at = self._buckets.pop(address, (self.rate, now))
+        left, at = self._buckets.get(address, (self.rate, now))
         left = min(self.rate, left + (now - at) * self.rate)
-        if len(self._buckets) >= MOST_ADDRESSES:
-            self._buckets.popitem(last=False)
-        self._buckets[address] = (left - 1.0 if left >= 1.0 else left), now
-        if left < 1.0:
+        if left >= 1.0:
+            self._buckets[address] = left - 1.0, now
+            if len(self._buckets) > MOST_ADDRESSES:
+                self._forget(now)
+        else:
             raise Refused(
                 f"requests of {address} must be at most {self.rate:g} a second", status=429, field="rate"
             )
+
+    def _forget(self, now: float) -> None:
+        """A bucket that has had a second to fill up is as good as none."""
+        self._buckets = {who: one for who, one in self._buckets.items() if now - one[1] < 1.0}
 
     async def _body(self, scope: Any, receive: Any) -> bytes:
         kind, length = b"", b"0"

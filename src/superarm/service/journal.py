@@ -2,7 +2,8 @@
 
     meta        what it was made for: learner, labels, number of features, set size
     events      decisions, outcomes and timeouts, numbered from 1
-    decisions   where each id stands: its event, whether it is open, the event that closed it
+    decisions   where each id stands: its event, whether it is open, the event that closed it;
+                an index of the events up to the one that meta calls "indexed", the rest is in memory
     snapshots   the whole learner (the bytes that Learner.save writes) and totals after an event
     archives    Parquet files beside the journal that hold the oldest events (see archive.py)
 
@@ -18,13 +19,13 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-
-from superarm.service.fastjson import dumps, loads
 from superarm.errors import must
-from superarm.service.events import DECISION, Event
+from superarm.service.events import DECISION, TIMEOUT, Event
+from superarm.service.fastjson import dumps, loads
 from superarm.service.faults import JournalDown, JournalForeign, JournalHeld
 
 __all__ = ["OPEN", "Journal", "Place", "Snapshot"]
@@ -36,13 +37,16 @@ STATES = ("pending", "answered", "expired", "answered late")
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE events (
-  seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL, x BLOB, body BLOB NOT NULL
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,
+  x BLOB, body BLOB NOT NULL
 );
 CREATE TABLE decisions (
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, time REAL NOT NULL, state INTEGER NOT NULL, closed INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX open_decisions ON decisions (seq, time) WHERE state = 0;
-CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, time REAL NOT NULL, model BLOB NOT NULL, stats TEXT NOT NULL);
+CREATE TABLE snapshots (
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, model BLOB NOT NULL, stats TEXT NOT NULL
+);
 CREATE TABLE archives (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, file TEXT NOT NULL);
 CREATE TABLE probe (filler BLOB);
 """
@@ -78,7 +82,11 @@ class Journal:
         self.path, self.read_only, self.max_mb = Path(path), read_only, max_mb
         self.dirty = False  # whether a transaction is under way
         self.seq, self.time = 0, 0.0
+        self._staged: dict[str, Place] = {}  # what the transaction under way has moved
+        self._fresh: dict[str, Place] = {}  # what is on the disk as events, but not in the table yet
+        self._indexed = False  # whether the transaction brings the table up to date
         self._lock: Any = None
+        self._retired: set[sqlite3.Connection] = set()
         if read_only and not self.path.is_file():
             raise JournalForeign(must("journal", "superarm", "an existing file", str(path)))
         if not read_only:
@@ -102,8 +110,10 @@ class Journal:
         if self._lock is None:
             self._take()
         self.read_only = False
-        # the old ones close when nobody looks through them any more
-        self.writer, self.reader = self._connect(), self._connect(write=False)
+        writer, old = self._connect(), {self.writer, self.reader}
+        self.writer, self.reader = writer, self._connect(write=False)
+        # somebody may be looking through the old ones at this moment: they close next time
+        self._retire(old)
         self.dirty = False
         self._find_end()
 
@@ -142,6 +152,9 @@ class Journal:
             connection = sqlite3.connect(
                 uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10
             )
+        except sqlite3.DatabaseError as error:
+            raise self.down(error) from error
+        try:
             if write:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
@@ -149,6 +162,7 @@ class Journal:
                     size = connection.execute("PRAGMA page_size").fetchone()[0]
                     connection.execute(f"PRAGMA max_page_count = {self.max_mb * 2**20 // size}")
         except sqlite3.DatabaseError as error:
+            connection.close()
             raise self.down(error) from error
         return connection
 
@@ -182,9 +196,26 @@ class Journal:
             os.close(directory)
 
     def _find_end(self) -> None:
+        """The last event, and where the decisions stand that the table does not know yet."""
         row = self.writer.execute("SELECT seq, time FROM events ORDER BY seq DESC LIMIT 1").fetchone()
         last = self.writer.execute("SELECT max(last) FROM archives").fetchone()[0] or 0
         self.seq, self.time = row or (last, 0.0)
+        self._staged, self._indexed = {}, False
+        self._fresh = {}
+        for event in self.events(self._last_indexed()):
+            if event.kind == DECISION:
+                place = Place(event.id, event.seq, event.time, OPEN, None)
+            else:
+                before = self.place(event.id)
+                assert before is not None
+                late = before.state == EXPIRED
+                state = EXPIRED if event.kind == TIMEOUT else LATE if late else ANSWERED
+                place = before._replace(state=state, closed=event.seq)
+            self._fresh[event.id] = place
+
+    def _last_indexed(self) -> int:
+        row = self.reader.execute("SELECT value FROM meta WHERE key = 'indexed'").fetchone()
+        return int(row[0]) if row else 0
 
     def down(self, error: sqlite3.DatabaseError) -> JournalDown:
         """The refusal for an error of SQLite."""
@@ -192,10 +223,16 @@ class Journal:
         why = "its disk or its size limit is full" if full else str(error)
         return JournalDown(f"journal {self.path} cannot be written: {why}", 507 if full else 503)
 
+    def _retire(self, connections: set[sqlite3.Connection]) -> None:
+        for connection in self._retired - connections:
+            connection.close()
+        self._retired = connections
+
     def close(self) -> None:
         for name in ("reader", "writer"):
             if hasattr(self, name):
                 getattr(self, name).close()
+        self._retire(set())
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -212,18 +249,24 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise self.down(error) from error
 
-    def append(
-        self, at: float, kind: int, id_: str, x: bytes | None, text: bytes, of: int = 0, state: int = 0
-    ) -> int:
-        """A further event; an outcome or timeout moves decision ``id_`` to ``state``. Its number."""
+    def append(self, at: float, kind: int, x: bytes | None, text: bytes, place: Place) -> int:
+        """A further event, after which decision ``place.id`` stands there. Its number."""
         seq = self.seq + 1
-        self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (seq, at, kind, id_, x, text))
-        if kind == DECISION:
-            self.write("INSERT INTO decisions VALUES (?, ?, ?, 0, NULL)", (id_, seq, at))
-        else:
-            self.write("UPDATE decisions SET state = ?, closed = ? WHERE id = ?", (state, seq, id_))
+        self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (seq, at, kind, place.id, x, text))
+        self._staged[place.id] = place
         self.seq, self.time = seq, at
         return seq
+
+    def index(self) -> None:
+        """Bring the table of decisions up to date with the events: many rows at once cost less."""
+        rows = sorted({**self._fresh, **self._staged}.values())
+        sql = "INSERT INTO decisions VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE"
+        self.write("INSERT OR REPLACE INTO meta VALUES ('indexed', ?)", (str(self.seq),))
+        try:
+            self.writer.executemany(f"{sql} SET state = excluded.state, closed = excluded.closed", rows)
+        except sqlite3.DatabaseError as error:
+            raise self.down(error) from error
+        self._staged, self._indexed = {}, True
 
     def commit(self) -> None:
         """Return when all that was written is on the disk."""
@@ -233,10 +276,15 @@ class Journal:
             except sqlite3.DatabaseError as error:
                 raise self.down(error) from error
             self.dirty = False
+            if self._indexed:
+                self._fresh = {}
+            self._fresh.update(self._staged)
+            self._staged, self._indexed = {}, False
 
     def rollback(self) -> None:
         """As if nothing had been written since the last commit."""
         self.dirty = False
+        self._staged, self._indexed = {}, False
         try:
             if self.writer.in_transaction:
                 self.writer.execute("ROLLBACK")
@@ -257,6 +305,7 @@ class Journal:
 
     def put_snapshot(self, model: bytes, stats: dict[str, Any]) -> None:
         values = (self.seq, self.time or time.time(), model, dumps(stats).decode())
+        self.index()  # events up to a snapshot may move to an archive
         self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", values)
 
     def put_meta(self, meta: dict[str, Any]) -> None:
@@ -267,7 +316,9 @@ class Journal:
 
     def meta(self) -> dict[str, Any]:
         """What the journal was made for; empty if it is new."""
-        return {key: loads(value) for key, value in self.reader.execute("SELECT key, value FROM meta")}
+        found = {key: loads(value) for key, value in self.reader.execute("SELECT key, value FROM meta")}
+        found.pop("indexed", None)
+        return found
 
     def snapshots(self) -> list[int]:
         """The event numbers of the kept snapshots, oldest first."""
@@ -306,6 +357,11 @@ class Journal:
 
     def place(self, id_: str, *, uncommitted: bool = False) -> Place | None:
         """Where a decision stands, or None if there is no such."""
+        known = self._staged.get(id_) if uncommitted else None
+        if known is None and not (uncommitted and self._indexed):
+            known = self._fresh.get(id_)
+        if known is not None:
+            return known
         connection = self.writer if uncommitted else self.reader
         row = connection.execute("SELECT * FROM decisions WHERE id = ?", (id_,)).fetchone()
         return Place(*row) if row else None
@@ -313,8 +369,11 @@ class Journal:
     def open_places(self, *, limit: int, after: int = 0, before: float | None = None) -> list[Place]:
         """Decisions without an answer, oldest first, made before a time, after an event."""
         sql = "SELECT * FROM decisions INDEXED BY open_decisions WHERE state = 0 AND seq > ? AND time < ?"
-        values = (after, float("inf") if before is None else before, limit)
-        return [Place(*row) for row in self.reader.execute(f"{sql} ORDER BY seq LIMIT ?", values)]
+        before = float("inf") if before is None else before
+        cursor = self.reader.execute(f"{sql} ORDER BY seq", (after, before))
+        known = (place for row in cursor if (place := Place(*row)).id not in self._fresh)
+        new = (p for p in self._fresh.values() if p.state == OPEN and p.seq > after and p.time < before)
+        return list(islice(chain(known, new), limit))
 
     def recent(self, limit: int) -> list[Event]:
         """The newest decisions, newest first."""

@@ -46,13 +46,7 @@ class Model:
         parse(meta["learner"])  # a learner in a user's own file must be imported before it can be loaded
         self.journal = journal
         self.learner = learner_from(snapshot.model)
-        self.stats = (
-            Stats(
-                meta["labels"],
-            )
-            if not snapshot.stats
-            else Stats.from_dict(meta["labels"], snapshot.stats)
-        )
+        self.stats = Stats.from_dict(meta["labels"], snapshot.stats)
         self.seq = snapshot.seq
         self.different = 0  # decisions that did not come out as they were kept
         self._open: dict[int, tuple[float, dict[str, Any], Decision]] = {}
@@ -82,7 +76,7 @@ class Model:
             self._open[event.seq] = event.time, body, decision
             self.stats.decision(event.time, body["labels"], body["top"], decision.propensity)
         else:
-            at, shown, decision = self._open.pop(body["of"], None) or self._fetch(body["of"])
+            at, shown, decision = self._taken(body["of"])
             if body["learnt"]:
                 try:
                     answer = body["taught"]
@@ -96,7 +90,9 @@ class Model:
                 self._open[body["of"]] = at, shown, decision
         self.seq = event.seq
 
-    def _fetch(self, seq: int) -> tuple[float, dict[str, Any], Decision]:
+    def _taken(self, seq: int) -> tuple[float, dict[str, Any], Decision]:
+        if seq in self._open:
+            return self._open.pop(seq)
         event = self.journal.event(seq)
         body = event.body
         return event.time, body, to_decision(event.x, body, self.learner.id)
@@ -136,7 +132,8 @@ def replay(
     archived = journal.archived()
     start = 0 if from_start else next(seq for seq in kept if seq >= archived)
     model = Model(journal, journal.snapshot(start))
-    checked, broken = [], []
+    checked: list[int] = []
+    broken: list[int] = []
     for seq in [*(seq for seq in kept if seq > start), None]:
         model.catch_up(until=seq, tick=tick)
         if seq is not None:

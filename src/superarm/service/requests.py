@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from superarm.service.fastjson import JSONDecodeError, loads
 from superarm.errors import must
 from superarm.rows import Row
+from superarm.service.fastjson import JSONDecodeError, loads
 from superarm.service.faults import Refused
 from superarm.service.session import Ask, Reply
 
@@ -28,6 +28,8 @@ __all__ = ["Shape", "items", "parse_json", "place_of", "read_ask", "read_reply"]
 MOST_ITEMS = 1_000
 ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 NUMBERS = frozenset({int, float})
+LARGEST = 3.4e38
+FINITE = "finite as a 32-bit float"
 ASK_FIELDS = frozenset({"features", "id", "eligible", "set_size", "context"})
 
 
@@ -148,12 +150,10 @@ def _numbers(values: list[Any], field: str) -> Any:
     if not set(map(type, values)) <= NUMBERS:
         at = next(i for i, value in enumerate(values) if type(value) not in NUMBERS)
         raise _refuse(f"{field}[{at}]", "decision", "a number", values[at])
-    with np.errstate(over="ignore"):  # too large for float32: found just below
-        row = np.array(values, np.float32)
-    if not np.isfinite(row).all():
-        at = int(np.flatnonzero(~np.isfinite(row))[0])
-        raise _refuse(f"{field}[{at}]", "decision", "finite as a 32-bit float", values[at])
-    return row
+    if values and not (max(values) <= LARGEST and min(values) >= -LARGEST):
+        at = next(i for i, value in enumerate(values) if not abs(value) <= LARGEST)
+        raise _refuse(f"{field}[{at}]", "decision", FINITE, values[at])
+    return np.array(values, np.float32)
 
 
 def _sparse(features: dict[str, Any], shape: Shape) -> Row:
@@ -172,7 +172,7 @@ def _sparse(features: dict[str, Any], shape: Shape) -> Row:
 
 
 def place_of(name: str, n_features: int) -> int:
-    """Where a named feature goes: the 8-byte BLAKE2b hash of its UTF-8 name, little-endian, modulo n_features.
+    """Where a named feature goes: its 8-byte BLAKE2b hash (of UTF-8, little-endian) mod n_features.
 
     >>> place_of("age", 64)
     27
@@ -192,8 +192,8 @@ def _hashed(features: dict[str, Any], shape: Shape) -> Row:
             raise _refuse(f"features.{name}", "decision", "a number, a string, true or false", value)
         place = place_of(name, shape.n_features)
         row[place] = row.get(place, 0.0) + float(value)
-        if not abs(row[place]) <= 3.4e38:
-            raise _refuse(f"features.{name}", "decision", "finite as a 32-bit float", value)
+        if not abs(row[place]) <= LARGEST:
+            raise _refuse(f"features.{name}", "decision", FINITE, value)
     places = sorted(row)
     return np.array(places, np.int32), np.array([row[place] for place in places], np.float32)
 

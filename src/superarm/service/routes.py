@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-
-from superarm.service.fastjson import dumps, loads
 from superarm.errors import SuperarmError
+from superarm.service.fastjson import dumps, loads
 from superarm.service.faults import JournalDown, Refused, UnknownDecision
 from superarm.service.group import Group
 from superarm.service.journal import OPEN, STATES
 from superarm.service.metrics import Metrics
 from superarm.service.requests import Shape, items, parse_json, read_ask, read_reply
-from superarm.service.session import Entry, Session
+from superarm.service.session import Entry
 from superarm.service.stats import AGES
 
 __all__ = ["Answer", "Routes", "refusal"]
@@ -102,14 +101,14 @@ class Routes:
         futures = [one for one in waiting if isinstance(one, asyncio.Future)]
         await asyncio.gather(*futures, return_exceptions=True)
         results: list[Any] = []
-        down = None
+        down: JournalDown | None = None
         for one in waiting:
-            error = one.exception() if isinstance(one, asyncio.Future) else one
-            if error is None:
+            failed: Any = one.exception() if isinstance(one, asyncio.Future) else one
+            if failed is None:
                 results.append(one.result())
             else:
-                down = error if isinstance(error, JournalDown) else down
-                results.append(loads(refusal(error).body))
+                down = failed if isinstance(failed, JournalDown) else down
+                results.append(loads(refusal(failed).body))
         # a batch of which something could not be written fails as a whole: all of it may be sent again
         return refusal(down) if down else Answer(200, dumps({"results": results}))
 

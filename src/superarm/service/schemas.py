@@ -23,7 +23,7 @@ class DecisionRequest(Strict):
     """A request for a set."""
 
     features: list[Number] | SparseRow | dict[str, Number | bool | str] = Field(
-        description="All n_features numbers; or a sparse row; or named features, hashed into n_features places.",
+        description="All n_features numbers; a sparse row; or names, hashed into n_features places.",
         examples=[
             [0.5, 0.0, 1.0, 0.25],
             {"indices": [3, 17], "values": [1.0, 0.5]},

@@ -47,7 +47,7 @@ def check_exposure(host: str, token: str | None) -> None:
     except ValueError:
         local = host == "localhost"
     if not local and token is None:
-        wanted = "given (or in the environment variable SUPERARM_TOKEN) to listen on an address that others can reach"
+        wanted = "given (or SUPERARM_TOKEN set) to listen where others can reach it"
         raise InvalidInput(must("--token-file", "superarm serve", wanted, f"none, with --host {host}"))
 
 
@@ -84,6 +84,7 @@ def serve(
         log_config=None,
         access_log=log_requests,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=30,
         lifespan="on",
         ws="none",

@@ -12,86 +12,28 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from superarm.service.fastjson import dumps
 from superarm.decision import Decision
 from superarm.errors import WeightsOverflow, must
-from superarm.learners import load
-from superarm.learners.registry import make
 from superarm.rows import Row
+from superarm.service.entries import Ask, Entry, Reply, outcome_of
 from superarm.service.events import DECISION, OUTCOME, TIMEOUT, decision_body, pack_row, to_decision
-from superarm.service.faults import Conflict, JournalDown, JournalForeign, Refused, UnknownDecision
-from superarm.service.journal import ANSWERED, EXPIRED, LATE, OPEN, STATES, Journal, Place
+from superarm.service.fastjson import dumps
+from superarm.service.faults import Conflict, JournalDown, Refused, UnknownDecision
+from superarm.service.founding import check, found
+from superarm.service.journal import ANSWERED, EXPIRED, LATE, OPEN, Journal, Place
 from superarm.service.replay import Model, learner_from, model_bytes
-from superarm.service.stats import Stats
 
 __all__ = ["Ask", "Entry", "Reply", "Session"]
 
 CACHED = 20_000  # decisions kept in memory; older ones are read from the journal
 EXPIRED_AT_ONCE = 500
 RETRY_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A request for a set."""
-
-    x: Row
-    id: str | None = None
-    eligible: tuple[str, ...] | None = None
-    set_size: int | None = None
-    context: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer about a decision: the bit, or the right label."""
-
-    id: str
-    hit: bool | None = None
-    label: str | None = None
-
-
-@dataclass(slots=True)
-class Entry:
-    """A decision and what has become of it."""
-
-    place: Place
-    x: bytes
-    body: dict[str, Any]
-    decision: Decision
-    outcome: dict[str, Any] | None
-
-    def shown(self) -> dict[str, Any]:
-        """What the asker is told."""
-        return {
-            "id": self.place.id,
-            "labels": self.body["labels"],
-            "propensity": self.decision.propensity,
-            "model_version": self.body["version"],
-        }
-
-    def full(self) -> dict[str, Any]:
-        """All about it, as JSON-ready values."""
-        x: Any = self.decision.x
-        sparse = isinstance(x, tuple)
-        features = {"indices": x[0].tolist(), "values": x[1].tolist()} if sparse else x.tolist()
-        return {
-            **self.shown(),
-            "time": self.place.time,
-            "state": STATES[self.place.state],
-            "features": features,
-            "top": self.body["top"],
-            "eligible": self.body["eligible"],
-            "set_size": len(self.body["labels"]),
-            "context": self.body["context"],
-            "outcome": self.outcome,
-        }
+INDEX_EVERY = 2_000  # events
 
 
 class Session:
@@ -156,20 +98,17 @@ class Session:
             journal, down = Journal(path, read_only=True, max_mb=max_mb), error
         try:
             meta = journal.meta()
-            asked = {
+            asked: dict[str, Any] = {
                 "learner": learner,
                 "labels": labels,
                 "n_features": n_features,
                 "set_size": set_size,
                 "seed": seed,
             }
-            if not meta:
-                _found(journal, asked, model)
+            if meta:
+                check(journal, meta, asked)
             else:
-                for name, value in asked.items():
-                    if value is not None and (list(value) if name == "labels" else value) != meta[name]:
-                        wanted = f"left out or {meta[name]!r}, which {path} was made for"
-                        raise JournalForeign(must(name, "superarm serve", wanted, value))
+                found(journal, asked, model)
             session = cls(journal, **settings)
             session.down = down
             return session
@@ -229,9 +168,10 @@ class Session:
         body = decision_body(decision, ask.set_size, ask.context)
         body["version"] = self.stats.learnt  # how many answers the model had learnt
         x, at = pack_row(decision.x), self._now()
-        self._append(at, DECISION, id_, x, body)
+        place = Place(id_, self.journal.seq + 1, at, OPEN, None)
+        self._append(at, DECISION, x, body, place)
         self.stats.decision(at, body["labels"], body["top"], decision.propensity)
-        return self._keep(Entry(Place(id_, self.journal.seq, at, OPEN, None), x, body, decision, None))
+        return self._keep(Entry(place, x, body, decision, None))
 
     def outcome(self, reply: Reply) -> Entry:
         """Take an answer: learn from it, once."""
@@ -261,9 +201,9 @@ class Session:
             named = reply.label is not None and "label" in self.learner.feedback
             body |= self._teach(entry.decision, {"label": reply.label} if named else {"hit": hit})
         at = self._now()
-        self._append(at, OUTCOME, reply.id, None, body, entry.place.seq, LATE if expired else ANSWERED)
+        self._close(entry, at, OUTCOME, LATE if expired else ANSWERED, body)
         self.stats.outcome(at, at - entry.place.time, shown, body)
-        return self._close(entry, at, LATE if expired else ANSWERED, body)
+        return entry
 
     def expire(self, now: float | None = None) -> int:
         """Close decisions that have waited longer than the timeout; how many."""
@@ -283,9 +223,8 @@ class Session:
                 body |= {"learnt": False, "taught": None}
             else:
                 body |= self._teach(entry.decision, {"hit": self.default})
-            self._append(at, TIMEOUT, place.id, None, body, entry.place.seq, EXPIRED)
+            self._close(entry, at, TIMEOUT, EXPIRED, body)
             self.stats.timeout(body)
-            self._close(entry, at, EXPIRED, body)
         return len(places)
 
     def commit(self) -> None:
@@ -342,7 +281,7 @@ class Session:
         outcome = None
         if place.closed is not None:
             closing = self.journal.event(place.closed, uncommitted=uncommitted)
-            outcome = _outcome(closing.time, closing.kind == TIMEOUT, closing.body)
+            outcome = outcome_of(closing.time, closing.kind == TIMEOUT, closing.body)
         assert event.x is not None
         return Entry(place, event.x, body, to_decision(event.x, body, self.learner.id), outcome)
 
@@ -352,11 +291,11 @@ class Session:
         if self.down is not None:
             raise self.down
 
-    def _append(
-        self, at: float, kind: int, id_: str, x: Any, body: dict[str, Any], of: int = 0, state: int = 0
-    ) -> None:
+    def _append(self, at: float, kind: int, x: bytes | None, body: dict[str, Any], place: Place) -> None:
         try:
-            self.journal.append(at, kind, id_, x, dumps(body), of, state)
+            self.journal.append(at, kind, x, dumps(body), place)
+            if self.journal.seq % INDEX_EVERY == 0:
+                self.journal.index()
         except JournalDown as error:
             self.fail(error)
             raise
@@ -404,10 +343,11 @@ class Session:
             self._entries.popitem(last=False)
         return entry
 
-    def _close(self, entry: Entry, at: float, state: int, body: dict[str, Any]) -> Entry:
-        entry.place = entry.place._replace(state=state, closed=self.journal.seq)
-        entry.outcome = _outcome(at, state == EXPIRED, body)
-        return entry
+    def _close(self, entry: Entry, at: float, kind: int, state: int, body: dict[str, Any]) -> None:
+        place = entry.place._replace(state=state, closed=self.journal.seq + 1)
+        self._append(at, kind, None, body, place)
+        entry.place = place
+        entry.outcome = outcome_of(at, state == EXPIRED, body)
 
     def _now(self) -> float:
         return max(self.clock(), self.journal.time)
@@ -418,44 +358,7 @@ class Session:
         return f"{stamp:011x}{os.urandom(6).hex()}"
 
 
-def _outcome(at: float, timeout: bool, body: dict[str, Any]) -> dict[str, Any]:
-    kept = {"hit": body["hit"], "label": body["label"], "time": at, "learnt": body["learnt"]}
-    return kept | {"late": body["late"], "timeout": timeout}
-
-
 def _as_arrays(row: Row) -> Row:
     if isinstance(row, tuple):
         return np.asarray(row[0], np.int32), np.asarray(row[1], np.float32)
     return np.asarray(row, np.float32)
-
-
-def _found(journal: Journal, asked: dict[str, Any], model: str | Path | None) -> None:
-    """Give a new journal its learner."""
-    if model is not None:
-        learner = load(model)
-        spec = asked["learner"] or learner.name
-        for name in ("labels", "n_features", "set_size", "seed"):
-            has = getattr(learner, name)
-            if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
-                raise JournalForeign(
-                    must(name, "superarm serve", f"left out or {has!r}, which {model} has", asked[name])
-                )
-    else:
-        for name, option in (("labels", "--labels"), ("n_features", "--features")):
-            if asked[name] is None:
-                raise JournalForeign(must(option, "superarm serve", "given for a new journal", None))
-        spec = asked["learner"] or "set-logit"
-        common = {
-            "labels": list(asked["labels"]),
-            "n_features": asked["n_features"],
-            "seed": asked["seed"] or 0,
-        }
-        if asked["set_size"] is not None:
-            common["set_size"] = asked["set_size"]
-        learner = make(spec, **common)
-    if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
-        raise JournalForeign(must("labels", "superarm serve", "names (strings)", learner.labels))
-    meta = {name: getattr(learner, name) for name in ("labels", "n_features", "set_size", "seed")}
-    journal.put_meta({"learner": spec, "id": learner.id, "made": time.time(), **meta})
-    journal.put_snapshot(model_bytes(learner), Stats(learner.labels).to_dict())
-    journal.commit()

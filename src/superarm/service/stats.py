@@ -8,7 +8,10 @@ from typing import Any
 
 __all__ = ["AGES", "Stats"]
 
-AGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)  # seconds
+# seconds
+AGES = (
+    0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0
+)  # fmt: skip
 MOST_SLOTS = 240  # points of the curves
 
 # what is counted in a slot of the curves
@@ -18,8 +21,8 @@ DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
 class Stats:
     """Running totals.
 
-    The curves have at most 240 slots, first of a quarter of a second each; when they run out, the width doubles
-    and neighbours merge.
+    The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
+    width doubles and neighbours merge.
     """
 
     COUNTS = ("decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused")
