@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from superarm.report.stats import with_interval, with_series
-from superarm.report.theme import PALETTE, style
+from superarm.report.theme import DASHES, PALETTE, style
 
 if TYPE_CHECKING:
     import polars
@@ -87,15 +87,7 @@ def _chart(name: str, title: str, figure: dict[str, Any], frame: polars.DataFram
     first: dict[str, tuple[Any, ...]] = {}
     for series, *facts in names:
         first.setdefault(series, tuple(facts))
-    if len(first) <= len(PALETTE):
-        few = len({facts[1] for facts in first.values()}) <= 4
-        groups = [(series, facts[1] if few else "") for series, facts in first.items()]
-    else:  # more curves than colours: gamma, or the learner, is told by dashes
-        by_gamma = kind != "gamma" and len({facts[3] for facts in first.values()}) > 1
-        groups = [
-            (series.partition(", γ")[0], f"{facts[3]}") if by_gamma else (f"{facts[0]} {facts[2]}", facts[1])
-            for series, facts in first.items()
-        ]
+    groups = _groups(first, by_gamma=kind != "gamma")
     table = with_interval(frame, ["series", axis], figure["y"]).rename({axis: "x"})
     if _is_squeezed(table, kind) and "y" not in log:
         log = [*log, "y"]
@@ -121,6 +113,18 @@ def _chart(name: str, title: str, figure: dict[str, Any], frame: polars.DataFram
     )
     spec["description"] = f"{title}: {WORDS[figure['y']]} against {words}, for {', '.join(first)}."
     return Chart(name, title, spec)
+
+
+def _groups(series: dict[str, tuple[Any, ...]], *, by_gamma: bool) -> list[tuple[str, str]]:
+    """(colour group, dash group) of each curve, from its (data, learner, set size, gamma)."""
+    learners, sizes, gammas = ({facts[i] for facts in series.values()} for i in (1, 2, 3))
+    if len(series) <= len(PALETTE):
+        return [(name, facts[1] if len(learners) <= len(DASHES) else "") for name, facts in series.items()]
+    if by_gamma and 1 < len(gammas) <= len(DASHES):  # more curves than colours: gamma is told by dashes,
+        return [(name.partition(", γ")[0], f"{facts[3]}") for name, facts in series.items()]
+    if len(learners) <= len(DASHES) and len(sizes) > 1:  # or the learner,
+        return [(f"{facts[0]} {facts[2]}", facts[1]) for facts in series.values()]
+    return [(f"{i % len(PALETTE)}", f"{i // len(PALETTE)}") for i in range(len(series))]  # or nothing
 
 
 def _is_squeezed(table: polars.DataFrame, kind: str) -> bool:
