@@ -209,6 +209,8 @@ def _thin(table: polars.DataFrame, logarithmic: bool) -> polars.DataFrame:
     import numpy as np
     import polars as pl
 
+    if logarithmic and float(table["x"].max()) >= 1000.0:  # type: ignore[arg-type]
+        table = table.filter(pl.col("x") >= 10)  # rates of fewer rounds are noise, and take a lot of room
     rounds = np.array(sorted(set(table["x"].to_list())))
     if len(rounds) <= POINTS:
         return table
