@@ -151,10 +151,9 @@ def line_chart(
     import altair as alt
     import polars as pl
 
-    if "y" in log:  # a logarithmic axis has no place for 0
+    if "y" in log:  # an axis without a place for 0: the band is as wide below as above, in the logarithm
         table = table.filter(pl.col("mean") > 0.0)
-        least = float(table["mean"].min() or 1e-6)  # type: ignore[arg-type]
-        table = table.with_columns(pl.col("low").clip(least / 2.0))
+        table = table.with_columns((pl.col("mean") ** 2 / pl.col("high")).alias("low"))
     table = table.with_columns(pl.col("mean", "low", "high").round_sig_figs(5))
     data = alt.InlineData(values=table.select("series", "x", "mean", "low", "high", "n").to_dicts())
     pick = alt.selection_point(fields=["series"], bind="legend")
