@@ -98,11 +98,15 @@ def test_a_process_that_dies_takes_only_its_cell_with_it(tmp_path):
     assert len(results(store)) == 3
 
 
-def test_killed_and_resumed_equals_never_killed(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_resumed_equals_never_killed(tmp_path, how):
     path = own_learner(tmp_path, "Slow")
     command = [sys.executable, "-m", "superarm", "run", str(path), "--jobs", "2", "--no-report"]
     process = subprocess.Popen(
-        [*command, "--output", str(tmp_path / "killed")], start_new_session=True, stderr=subprocess.DEVNULL
+        [*command, "--output", str(tmp_path / "killed")],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     cells = tmp_path / "killed" / "cells"
     deadline = time.monotonic() + 120
@@ -110,8 +114,11 @@ def test_killed_and_resumed_equals_never_killed(tmp_path):
         assert time.monotonic() < deadline, "no cell finished in two minutes"
         assert process.poll() is None, "it ended before anything was finished"
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)  # the group that this test has started
-    process.wait()
+    os.killpg(process.pid, how)  # the group that this test has started, as a terminal's Ctrl-C does
+    _, told = process.communicate(timeout=60)
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command goes on" in told
     kept = len(list(cells.glob("*.json")))
     assert 1 <= kept < 4
     again = subprocess.run(
@@ -125,6 +132,36 @@ def test_killed_and_resumed_equals_never_killed(tmp_path):
     run(read_spec(path), Store(tmp_path / "whole"))
     assert results(Store(tmp_path / "killed")) == results(Store(tmp_path / "whole"))
     assert not list(cells.glob(".*.part")) or kept  # half a file is never taken for a result
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path):
+    path = own_learner(tmp_path, "Slow", "[[overrides]]\nwhere = {}\nseeds = 40")
+    command = [
+        sys.executable,
+        "-m",
+        "superarm",
+        "run",
+        str(path),
+        "--jobs",
+        "2",
+        "--output",
+        str(tmp_path / "s"),
+    ]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "s" / "cells").glob("*.json")):
+        assert time.monotonic() < deadline, "no cell finished in two minutes"
+        time.sleep(0.05)
+    process.kill()  # it alone, not its group
+    process.wait()
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    pytest.fail("its processes went on without it")
 
 
 def test_best_gammas_are_taken_from_an_experiment(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -47,10 +48,9 @@ def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[dict[str, Any
     # loky, unlike the standard library's pool, does not import the caller's main module again
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-    # with a timeout, processes whose parent was killed do not wait for ever
-    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10)
+    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10)  # idle ones end, also if their parent was killed
     try:
-        futures = [pool.submit(run_cell, cell) for cell in waiting.values()]
+        futures = [pool.submit(_run_for, os.getpid(), cell) for cell in waiting.values()]
         for future in as_completed(futures):
             outcome = future.result()
             del waiting[outcome["cell"]["key"]]
@@ -59,6 +59,13 @@ def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[dict[str, Any
         return
     finally:
         pool.shutdown(wait=True, kill_workers=True)
+
+
+def _run_for(parent: int, cell: Cell) -> dict[str, Any]:
+    """Run a cell, unless the process that wants it was killed."""
+    if os.getppid() != parent:
+        os._exit(0)
+    return run_cell(cell)
 
 
 def _dask(cells: Sequence[Cell], address: str) -> Iterator[dict[str, Any]]:

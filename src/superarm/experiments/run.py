@@ -14,9 +14,10 @@ from superarm.experiments.engines import outcomes
 from superarm.experiments.spec import BestGamma, Spec, read_spec
 from superarm.experiments.store import Store
 
-__all__ = ["PAPER", "Progress", "Summary", "best_gammas", "paper_specs", "run"]
+__all__ = ["DEMO", "PAPER", "Progress", "Summary", "best_gammas", "paper_specs", "run"]
 
 PAPER = Path(__file__).parent / "paper"
+DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from superarm.report.stats import with_interval, with_series
-from superarm.report.theme import PALETTE, style
+from superarm.report.theme import DASHES, PALETTE, style
 
 if TYPE_CHECKING:
     import polars
@@ -87,15 +87,7 @@ def _chart(name: str, title: str, figure: dict[str, Any], frame: polars.DataFram
     first: dict[str, tuple[Any, ...]] = {}
     for series, *facts in names:
         first.setdefault(series, tuple(facts))
-    if len(first) <= len(PALETTE):
-        few = len({facts[1] for facts in first.values()}) <= 4
-        groups = [(series, facts[1] if few else "") for series, facts in first.items()]
-    else:  # more curves than colours: gamma, or the learner, is told by dashes
-        by_gamma = kind != "gamma" and len({facts[3] for facts in first.values()}) > 1
-        groups = [
-            (series.partition(", γ")[0], f"{facts[3]}") if by_gamma else (f"{facts[0]} {facts[2]}", facts[1])
-            for series, facts in first.items()
-        ]
+    groups = _groups(first, by_gamma=kind != "gamma")
     table = with_interval(frame, ["series", axis], figure["y"]).rename({axis: "x"})
     if _is_squeezed(table, kind) and "y" not in log:
         log = [*log, "y"]
@@ -123,6 +115,18 @@ def _chart(name: str, title: str, figure: dict[str, Any], frame: polars.DataFram
     return Chart(name, title, spec)
 
 
+def _groups(series: dict[str, tuple[Any, ...]], *, by_gamma: bool) -> list[tuple[str, str]]:
+    """(colour group, dash group) of each curve, from its (data, learner, set size, gamma)."""
+    learners, sizes, gammas = ({facts[i] for facts in series.values()} for i in (1, 2, 3))
+    if len(series) <= len(PALETTE):
+        return [(name, facts[1] if len(learners) <= len(DASHES) else "") for name, facts in series.items()]
+    if by_gamma and 1 < len(gammas) <= len(DASHES):  # more curves than colours: gamma is told by dashes,
+        return [(name.partition(", γ")[0], f"{facts[3]}") for name, facts in series.items()]
+    if len(learners) <= len(DASHES) and len(sizes) > 1:  # or the learner,
+        return [(f"{facts[0]} {facts[2]}", facts[1]) for facts in series.values()]
+    return [(f"{i % len(PALETTE)}", f"{i // len(PALETTE)}") for i in range(len(series))]  # or nothing
+
+
 def _is_squeezed(table: polars.DataFrame, kind: str) -> bool:
     """Whether an axis from 0 on would press the curves to its bottom."""
     import polars as pl
@@ -147,10 +151,9 @@ def line_chart(
     import altair as alt
     import polars as pl
 
-    if "y" in log:  # a logarithmic axis has no place for 0
+    if "y" in log:  # an axis without a place for 0: the band is as wide below as above, in the logarithm
         table = table.filter(pl.col("mean") > 0.0)
-        least = float(table["mean"].min() or 1e-6)  # type: ignore[arg-type]
-        table = table.with_columns(pl.col("low").clip(least / 2.0))
+        table = table.with_columns((pl.col("mean") ** 2 / pl.col("high")).alias("low"))
     table = table.with_columns(pl.col("mean", "low", "high").round_sig_figs(5))
     data = alt.InlineData(values=table.select("series", "x", "mean", "low", "high", "n").to_dicts())
     pick = alt.selection_point(fields=["series"], bind="legend")
@@ -205,6 +208,8 @@ def _thin(table: polars.DataFrame, logarithmic: bool) -> polars.DataFrame:
     import numpy as np
     import polars as pl
 
+    if logarithmic and float(table["x"].max()) >= 1000.0:  # type: ignore[arg-type]
+        table = table.filter(pl.col("x") >= 10)  # rates of fewer rounds are noise, and take a lot of room
     rounds = np.array(sorted(set(table["x"].to_list())))
     if len(rounds) <= POINTS:
         return table

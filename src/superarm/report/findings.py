@@ -57,7 +57,7 @@ def _best_gamma(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -
         table.sort("learner", "set_size").select("learner", "set_size", "gamma", "error_rate").iter_rows()
     ):
         if gamma is not None:
-            edge = edge or gamma in (gammas[0], gammas[-1])
+            edge = edge or gamma == gammas[0] or gamma == gammas[-1] < 1.0
             size = f" with m = {m}" if m > 1 else ""
             parts.append(f"{learner}{size}: γ = {gamma:g} (error {_number(error)})")
     tail = " A best γ at the end of the range tried may lie beyond it." if edge else ""
@@ -76,10 +76,11 @@ def _gap(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
     parts = []
     for row in table.iter_rows(named=True):
         half = f" ± {_number(row['half_interval'])}" if row["half_interval"] is not None else ""
-        parts.append(f"{row['difference']:+.3f}{half} with m = {row['set_size']}")
+        sign = "+" if row["difference"] > 0.0 else ""
+        parts.append(f"{sign}{_number(row['difference'])}{half} with m = {row['set_size']}")
     rounds = int(runs["rounds"].max())  # type: ignore[arg-type]
     worst = float(table["difference"].max() or 0.0)  # type: ignore[arg-type]
-    closed = "The gap has closed." if worst < 0.01 else "The gap has not closed."
+    closed = "All gaps are below 0.01." if worst < 0.01 else "Not all gaps have closed."
     names = f"{table['learner'][0]} minus {experiment['reference']}"
     return f"{name}: {names} after {rounds:,} rounds: {', '.join(parts)}. {closed}"
 

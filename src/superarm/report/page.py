@@ -40,7 +40,7 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
     body = f"<h1>{_e(title)}</h1>\n<p>{_e(intro)}</p>\n" + (
         f"<nav>{links}</nav>\n" if len(sections) > 1 else ""
     )
-    body += "\n".join(_section(section) for section in sections)
+    body += "\n".join(_section(section, alone=len(sections) == 1) for section in sections)
     charts = {chart.name: chart.spec for s in sections for _, found, _ in s.figures for chart in found}
     content = {"charts": charts, "light": LIGHT, "dark": DARK, "ink": INK}
     return Template((Path(__file__).parent / "page.html").read_text(encoding="utf-8")).substitute(
@@ -51,9 +51,11 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
     )
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, *, alone: bool) -> str:
     experiment = section.experiment
-    parts = [f'<section id="{_e(experiment["name"])}">', f"<h2>{_e(experiment['title'])}</h2>"]
+    parts = [f'<section id="{_e(experiment["name"])}">']
+    if not alone:  # else it is the page's title
+        parts.append(f"<h2>{_e(experiment['title'])}</h2>")
     if section.failures or section.missing:
         parts.append(_troubles(section))
     for figure, charts, came_out in section.figures:

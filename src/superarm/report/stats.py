@@ -87,7 +87,7 @@ def summary(runs: polars.DataFrame) -> polars.DataFrame:
 def differences(runs: polars.DataFrame, reference: str, rate: str = "error_rate") -> polars.DataFrame:
     """Each learner's rate minus the reference's, seed by seed, with the interval of the mean.
 
-    The reference is taken with the same m where it has it, else with the only m it has.
+    The reference is taken with the same m and gamma where it has them, else with the only ones it has.
     """
     import polars as pl
 
@@ -97,8 +97,9 @@ def differences(runs: polars.DataFrame, reference: str, rate: str = "error_rate"
         others = part.filter(pl.col("learner") != reference)
         by = ["learner", "set_size", "gamma"]
         for (learner, m, gamma), one in others.group_by(by, maintain_order=True):
-            same = base.filter(pl.col("set_size") == m)
-            against = same if len(same) else base
+            against = base
+            for same in (pl.col("set_size") == m, pl.col("gamma").eq_missing(gamma)):
+                against = against.filter(same) if len(against.filter(same)) else against
             if against["seed"].n_unique() != len(against):
                 continue  # several to compare with, and no telling which
             pairs = one.join(against.select("seed", pl.col(rate).alias("other")), on="seed")

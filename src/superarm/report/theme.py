@@ -36,7 +36,7 @@ def _config(text: str, quiet: str, line: str, background: str | None) -> dict[st
             "labelFontSize": 12,
             "labelLimit": 0,
             "orient": "bottom",
-            "direction": "vertical",
+            "direction": "horizontal",  # Vega mixes up the order of a vertical one with several columns
             "symbolSize": 400,
             "symbolStrokeWidth": 3,
             "symbolType": "stroke",

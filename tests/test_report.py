@@ -1,0 +1,369 @@
+"""The report: right numbers, whole files, and a page that works in a real browser."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import polars
+import pytest
+from browser import visit
+from lab_kit import small_spec, write_spec
+from typer.testing import CliRunner
+
+from superarm.cli.app import app
+from superarm.errors import InvalidInput
+from superarm.experiments import DEMO, Store, read_spec, run
+from superarm.report import write_report
+from superarm.report.stats import differences, half_width, summary, with_interval, with_series
+from superarm.report.theme import DASHES, INK, PALETTE, style
+
+GRID = """
+title = "A report's <grid> & more"
+rounds = 3000
+seeds = 3
+set_sizes = [2, 4, 7]
+gammas = [0.05, 0.2, 0.8]
+data = ["digits", "synsep"]
+reference = "SOBA"
+learners = [
+  { use = "mc-dbf", name = "MC-DBF" },
+  { use = "soba-diag", name = "SOBA" },
+  { use = "perceptron", name = "Perceptron", set_sizes = [1] },
+]
+[[figures]]
+kind = "gamma"
+title = "Over gamma"
+paper = "The paper says so."
+finding = "best-gamma"
+[[figures]]
+kind = "rounds"
+title = "Over rounds"
+set_sizes = [1, 4]
+log = ["x", "y"]
+[[figures]]
+kind = "set-size"
+title = "Over m"
+learners = ["MC-DBF"]
+together = true
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    store = Store(folder / "store")
+    run(read_spec(write_spec(folder, GRID)), store)
+    return store
+
+
+@pytest.fixture(scope="module")
+def page(store):
+    return write_report(store.folder)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def test_intervals_are_students():
+    from scipy import stats
+
+    values = np.array([0.1, 0.4, 0.25, 0.3])
+    wanted = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))
+    table = with_interval(polars.DataFrame({"g": ["a"] * 4, "error_rate": values}), ["g"], "error_rate")
+    assert table["low"].item() == pytest.approx(wanted[0])
+    assert table["high"].item() == pytest.approx(wanted[1])
+    assert half_width(None, 1) is None
+    wild = with_interval(polars.DataFrame({"g": ["a"] * 2, "error_rate": [0.0, 1.0]}), ["g"], "error_rate")
+    assert (wild["low"].item(), wild["high"].item()) == (0.0, 1.0)  # a rate has no other values
+
+
+def test_differences_are_paired_by_seed():
+    runs = polars.DataFrame(
+        {
+            "data": ["d"] * 8,
+            "learner": ["a"] * 2 + ["b"] * 6,
+            "set_size": [1, 1, 2, 2, 2, 3, 3, 3],
+            "gamma": [None] * 2 + [0.1] * 6,
+            "seed": [0, 1, 1, 0, 2, 0, 1, 2],
+            "error_rate": [0.2, 0.4, 0.5, 0.3, 0.9, 0.2, 0.4, 0.9],
+        }
+    )
+    table = differences(runs, "a")
+    assert table["set_size"].to_list() == [2, 3]
+    assert table["difference"].to_list() == pytest.approx([0.1, 0.0])  # seed by seed, not by position
+    assert table["pairs"].to_list() == [2, 2]
+    assert table["half_interval"].to_list() == pytest.approx([0.0, 0.0], abs=1e-12)
+
+
+def test_summary_and_series(store):
+    runs, _ = store.frames("grid")
+    table = summary(runs)
+    one = table.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
+    own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
+    assert one["error_rate"].item() == pytest.approx(own["error_rate"].mean())
+    assert one["runs"].item() == 3
+    assert one["rounds_per_second"].item() > 0
+    assert len(table) == 2 * (9 + 3 + 1)
+    names = set(with_series(runs)["series"])
+    assert {"MC-DBF, m = 4, γ = 0.2", "SOBA, γ = 0.05", "Perceptron"} <= names
+    assert "digits, MC-DBF, γ = 0.2" in set(with_series(runs, over_size=True, together=True)["series"])
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_every_figure_and_table_is_a_file(page):
+    folder = page.parent
+    figures = {p.stem for p in (folder / "figures").iterdir()}
+    assert figures == {"grid-1-digits", "grid-1-synsep", "grid-2-digits", "grid-2-synsep", "grid-3"}
+    for name in figures:
+        svg = (folder / "figures" / f"{name}.svg").read_text()
+        ET.fromstring(svg)
+        assert "error rate (share of rounds)" in svg
+        assert "MC-DBF" in svg
+        assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    tables = {p.name for p in (folder / "tables").iterdir()}
+    kinds = ("table1", "grid-differences", "grid-rates")
+    assert tables == {f"{name}.{suffix}" for name in kinds for suffix in ("csv", "md")}
+    assert "| data | SOBA | MC-DBF, m = 2 |" in (folder / "tables" / "table1.md").read_text()
+    rates = polars.read_csv(folder / "tables" / "grid-rates.csv")
+    assert {"error_rate", "error_rate_half_interval", "shown_miss_rate"} <= set(rates.columns)
+
+
+def test_table1_names_the_best_gammas(store, page):
+    runs, _ = store.frames("grid")
+    table = polars.read_csv(page.parent / "tables" / "table1.csv")
+    means = runs.filter(
+        (polars.col("data") == "digits") & (polars.col("learner") == "MC-DBF") & (polars.col("set_size") == 4)
+    )
+    means = means.group_by("gamma").agg(polars.col("error_rate").mean()).sort("error_rate")
+    assert table.filter(polars.col("data") == "digits")["MC-DBF, m = 4"].item() == means["gamma"][0]
+
+
+def test_the_page_is_alone_and_says_everything(page):
+    text = page.read_text()
+    assert not re.search(r"""(src|href)=["'](https?:)?//""", text)
+    assert "A report&#x27;s &lt;grid&gt; &amp; more" in text
+    assert "The paper says so." in text
+    for part in ("What came out", "digits: the best of 3 values", "numba: ", "cpu: ", "seeds = 3"):
+        assert part in text, part
+
+
+def test_failures_and_gaps_are_told(tmp_path):
+    store = Store(tmp_path / "s")
+    spec = read_spec(small_spec(tmp_path))
+    run(spec, store)
+    keys = sorted(p for p in (store.folder / "cells").iterdir())
+    outcome = {"cell": {"key": keys[0].stem}, "error": "RuntimeError: no"}
+    for path in keys[:2]:
+        path.unlink()
+    store.put(outcome)
+    text = write_report(store.folder, tmp_path / "out", files=False).read_text()
+    assert "1 failed: RuntimeError: no" in text
+    assert "1 have not run yet" in text
+    assert not (tmp_path / "out" / "figures").exists()
+
+
+def test_the_command_and_what_it_refuses(store, tmp_path):
+    result = CliRunner().invoke(app, ["report", str(store.folder), "--output", str(tmp_path)])
+    assert result.exit_code == 0
+    assert result.stdout.strip() == str(tmp_path / "index.html")
+    with pytest.raises(InvalidInput, match=r"DIR of superarm report must be a directory with results"):
+        CliRunner().invoke(app, ["report", str(tmp_path)], catch_exceptions=False)
+
+
+def test_an_experiment_without_results_has_a_page(tmp_path):
+    store = Store(tmp_path / "s")
+    run(read_spec(small_spec(tmp_path)), store)
+    for path in (store.folder / "cells").iterdir():
+        path.unlink()
+    assert "15 have not run yet" in write_report(store.folder, files=False).read_text()
+
+
+def test_the_demo_spec_is_whole():
+    spec = read_spec(DEMO)
+    names = {one.name for one in spec.learners}
+    assert all(set(figure["learners"]) <= names for figure in spec.figures)
+    assert len(spec.cells()) == 12 * 2 * 5
+
+
+@pytest.mark.slow
+def test_theory_figures(tmp_path):
+    pytest.importorskip("superarm.theory", reason="superarm.theory is not there yet")
+    text = """
+rounds = 2000
+seeds = 2
+set_sizes = [2]
+gammas = [0.1]
+data = ["synsep"]
+learners = [{ use = "mc-dbf", name = "MC-DBF" }]
+[[figures]]
+kind = "bound"
+y = "miss_rate"
+finding = "bound"
+[[figures]]
+kind = "price"
+"""
+    store = Store(tmp_path / "s")
+    run(read_spec(write_spec(tmp_path, text)), store)
+    page = write_report(store.folder)
+    names = {p.stem for p in (page.parent / "figures").iterdir()}
+    assert names == {"grid-1-synsep", "grid-2-gamma", "grid-2-k"}
+    assert "the bound is at least" in page.read_text()
+
+
+# ---------------------------------------------------------------- findings
+
+
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        ("final", "error after 3,000 rounds, least first"),
+        ("ratio", "SOBA has error"),
+        ("gap", "MC-DBF minus SOBA after 3,000 rounds"),
+        ("monotone", "m = 7"),
+    ],
+)
+def test_findings_in_words(store, finding, words):
+    from superarm.report.findings import findings
+
+    runs, _ = store.frames("grid")
+    runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
+    figure = {"kind": "rounds", "learners": None, "set_sizes": None, "finding": finding}
+    said = findings(store.experiment("grid"), figure, runs)
+    assert len(said) == 2
+    assert said[0].startswith("digits: ")
+    assert words in said[0]
+
+
+def test_a_rise_and_a_fall_with_m_are_told_apart():
+    from superarm.report.findings import findings
+
+    def said(errors):
+        runs = polars.DataFrame({"data": ["d"] * 3, "set_size": [1, 2, 3], "error_rate": errors})
+        figure = {"kind": "set-size", "learners": None, "set_sizes": None, "finding": "monotone"}
+        return findings({}, figure, runs)[0]
+
+    assert (
+        said([0.1, 0.2, 0.3])
+        == "d: yes, the error grows with every step of m, from 0.100 with m = 1 to 0.300 with m = 3."
+    )
+    assert "it does not grow at m = 3" in said([0.1, 0.4, 0.3])
+
+
+# ---------------------------------------------------------------- looks
+
+
+def lab(colour: str, matrix: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* of a colour, as seen through a colour deficiency."""
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255.0
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(matrix @ linear, 0.0, 1.0)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    f = np.cbrt(xyz / np.array([0.9505, 1.0, 1.089]))
+    f = np.where(
+        xyz / np.array([0.9505, 1.0, 1.089]) > 0.008856, f, (903.3 * xyz / [0.9505, 1, 1.089] + 16) / 116
+    )
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+# Machado, Oliveira & Fernandes 2009, severity 1.0
+SIGHT = {
+    "usual": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("ink", [INK, "#FFFFFF"])
+def test_colours_are_told_apart(sight, ink):
+    seen = {c: lab(c if c != INK else ink, SIGHT[sight]) for c in PALETTE}
+    for one, other in itertools.combinations(seen, 2):
+        assert np.linalg.norm(seen[one] - seen[other]) > 10, (one, other)
+
+
+def test_curves_of_a_chart_never_look_the_same():
+    from superarm.report.figures import _groups
+
+    many = {f"learner {i}": ("d", f"learner {i}", 3, 0.1) for i in range(14)}
+    grid = {f"{l} {m} {g}": ("d", l, m, g) for l in "ab" for m in (2, 4, 7) for g in (0.1, 0.2)}
+    sizes = {f"{l} {m}": ("d", l, m, 0.1) for l in "abc" for m in (2, 4, 7)}
+    for series in (many, {k.replace(" 0.", ", γ = 0."): v for k, v in grid.items()}, sizes):
+        colours, dashes = style(_groups(series, by_gamma=True))
+        looks = [(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)]
+        assert len(set(looks)) == len(series)
+    assert len({tuple(d) for d in DASHES}) == len(DASHES)
+
+
+MEASURE = """
+const boxes = s => [...document.querySelectorAll(s)].map(e => e.getBoundingClientRect());
+const charts = [...document.querySelectorAll(".chart")];
+return {
+  width: innerWidth,
+  page: document.documentElement.scrollWidth,
+  charts: charts.length,
+  drawn: charts.filter(c => c.querySelectorAll("svg .mark-line path").length > 0).length,
+  widest: Math.max(...boxes(".chart svg").map(b => b.right)),
+  bands: document.querySelectorAll(".chart .mark-area path").length,
+  legends: charts.map(c => {
+    const legend = c.querySelector(".role-legend")?.getBoundingClientRect();
+    const lines = [...c.querySelectorAll(".mark-line path")].map(p => p.getBoundingClientRect().bottom);
+    return legend && legend.top >= Math.max(...lines) && legend.right <= c.getBoundingClientRect().right + 1;
+  }),
+  titles: charts.map(c => [...c.querySelectorAll(".role-axis-title text")].map(t => t.textContent)),
+  background: getComputedStyle(document.body).backgroundColor,
+  text: getComputedStyle(document.querySelector("h1")).color,
+  axis: document.querySelector(".role-axis-label text").getAttribute("fill"),
+  small: Math.min(
+    ...[...document.querySelectorAll(".chart svg text")].map(t => parseFloat(getComputedStyle(t).fontSize))
+  ),
+};
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_in_a_real_browser(page, tmp_path, width, dark):
+    seen = visit(
+        page,
+        tmp_path,
+        width=width,
+        dark=dark,
+        ready="document.documentElement.dataset.drawn",
+        script=MEASURE,
+    )
+    assert seen.console == []
+    found = seen.found
+    assert found["width"] == width
+    assert found["page"] <= width  # nothing sticks out to the side
+    assert found["widest"] <= width
+    assert found["charts"] == found["drawn"] == 5
+    assert found["bands"] >= 5
+    assert all(found["legends"]), "a legend covers curves or is cut off"
+    assert all(any("share of rounds" in t for t in titles) for titles in found["titles"])
+    assert all(len(titles) == 2 for titles in found["titles"])
+    assert found["small"] >= 10
+    light = [int(v) for v in re.findall(r"\d+", found["background"])][:3]
+    assert (max(light) < 60) if dark else (min(light) > 240)
+    assert found["axis"] == ("#b0b0b0" if dark else "#555555")
+
+
+def test_the_browser_helper_sees_errors(tmp_path):
+    page = tmp_path / "a.html"
+    page.write_text("<html><body><script>console.error('ouch')</script></body></html>")
+    seen = visit(page, tmp_path, script="return 1 + 1;")
+    assert seen.found == 2
+    assert any("ouch" in line for line in seen.console)
