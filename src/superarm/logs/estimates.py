@@ -24,7 +24,7 @@ from superarm.logs.weights import Weights
 __all__ = ["ESTIMATORS", "Estimate", "Sums", "interval"]
 
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
-LEAST_ROWS = 50  # effective rows, below which no interval is to be trusted
+LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
 LEAST_HITS = 20  # and effective hits
 SURE = 4.0  # standard errors that are no accident
 
