@@ -45,9 +45,7 @@ def test_step_from_a_log_is_unbiased_by_enumeration(k, m, gamma, params, eligibl
         s = start.scores(X[None])[0]
         for drawn in permutations(among, m):
             one = learner(k, m, **params)
-            one.update(
-                sa.Decision.given(X, drawn, top=top, gamma=gamma, eligible=eligible), hit=y in drawn
-            )
+            one.update(sa.Decision.given(X, drawn, top=top, gamma=gamma, eligible=eligible), hit=y in drawn)
             z = exp(log_ordered_probability(n, m, gamma, [r in top for r in drawn]))
             mean += z * (one.state.W - start.state.W)[:, :2]
         step = np.eye(k)[y] - np.isin(np.arange(k), own) / m

@@ -98,7 +98,13 @@ def test_lists_in_cells(tmp_path):
 
 def test_a_frame_written_by_hand(tmp_path):
     frame = pl.DataFrame(
-        {"a": [1.0, 2.0], "b": [3, 4], "labels": [["p", "q"], ["q", "r"]], "label": ["p", "p"], "note": ["u", "v"]}
+        {
+            "a": [1.0, 2.0],
+            "b": [3, 4],
+            "labels": [["p", "q"], ["q", "r"]],
+            "label": ["p", "p"],
+            "note": ["u", "v"],
+        }
     )
     frame.write_parquet(tmp_path / "log.parquet")
     log = Log(tmp_path / "log.parquet")
@@ -137,18 +143,30 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
         ('{"x": [1, 2], "labels": [], "hit": true}', r"labels of .*line 2 must be distinct labels"),
         ('{"x": [1, 2], "labels": [1, 2.5], "hit": true}', r"labels of .*line 2 must be labels"),
         ('{"x": [1, 2], "labels": "[1, 2", "hit": true}', r"labels of .*line 2 must be a list such as"),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "label": 5}', r"hit of .*line 2 must be False, as label is 5"),
+        (
+            '{"x": [1, 2], "labels": [1, 2], "hit": true, "label": 5}',
+            r"hit of .*line 2 must be False, as label is 5",
+        ),
         ('{"x": [1], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be 2 numbers"),
         ('{"x": [1, "a"], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be numbers"),
         ('{"x": [1, 1e999], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be finite numbers"),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "propensity": 0}', r"propensity of .*line 2 must be in"),
+        (
+            '{"x": [1, 2], "labels": [1, 2], "hit": true, "propensity": 0}',
+            r"propensity of .*line 2 must be in",
+        ),
         ('{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 1.5}', r"gamma of .*line 2 must be in"),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "drawn": [1, 3]}', r"drawn of .*line 2 must be an order of"),
+        (
+            '{"x": [1, 2], "labels": [1, 2], "hit": true, "drawn": [1, 3]}',
+            r"drawn of .*line 2 must be an order of",
+        ),
         (
             '{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 0.1, "top": [1]}',
             r"top of .*line 2 must be 2 distinct labels",
         ),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "eligible": [1, 3]}', r"eligible of .*line 2 must be a list"),
+        (
+            '{"x": [1, 2], "labels": [1, 2], "hit": true, "eligible": [1, 3]}',
+            r"eligible of .*line 2 must be a list",
+        ),
         ('{"x": [1, 2], "labels": [1, 2], "hit": true, "set_size": 3}', r"set_size of .*line 2 must be 2"),
         (
             '{"x_indices": [2, 1], "x_values": [1, 2], "labels": [1, 2], "hit": true}',
@@ -178,9 +196,9 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
     ]:
         with pytest.raises(BadRow, match=message):
             list(Log(write(tmp_path, text), columns=columns))
-    pl.DataFrame({"x": [[1.0], [2.0]], "labels": [[1], [1]], "hit": [True, False], "propensity": [0.5, 7.0]}).write_parquet(
-        tmp_path / "log.parquet"
-    )
+    pl.DataFrame(
+        {"x": [[1.0], [2.0]], "labels": [[1], [1]], "hit": [True, False], "propensity": [0.5, 7.0]}
+    ).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(BadRow, match=r"propensity of .*row 2 must be in \(0, 1\]"):
         list(Log(tmp_path / "log.parquet"))
 
@@ -250,7 +268,10 @@ def test_recording_is_simulating(tmp_path):
         assert all((entry.label is not None) == told for entry in entries)
         assert 1 - np.mean([entry.hit for entry in entries]) == pytest.approx(trace.shown_miss_rate)
     wrong = sa.make("mc-dbf", n_labels=9, n_features=64)
-    with pytest.raises(InvalidInput, match="n_labels of MCDBF must be 10"), Writer(tmp_path / "l.csv") as writer:
+    with (
+        pytest.raises(InvalidInput, match="n_labels of MCDBF must be 10"),
+        Writer(tmp_path / "l.csv") as writer,
+    ):
         record(wrong, stream, 5, writer)
 
 

@@ -17,7 +17,9 @@ from superarm.errors import FeedbackError, InvalidInput
 from superarm.sklearn import SetFeedbackClassifier
 
 
-@parametrize_with_checks([SetFeedbackClassifier(random_state=0), SetFeedbackClassifier(set_size=1, random_state=0)])
+@parametrize_with_checks(
+    [SetFeedbackClassifier(random_state=0), SetFeedbackClassifier(set_size=1, random_state=0)]
+)
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -115,7 +117,11 @@ def test_pipeline_grid_search_and_pickle(digits):
     ("call", "error", "message"),
     [
         (lambda m, X, y: m.partial_fit(X, y), InvalidInput, "classes of SetFeedbackClassifier must be given"),
-        (lambda m, X, y: m.set_params(set_size=0).fit(X, y), InvalidInput, "set_size of SetFeedbackClassifier"),
+        (
+            lambda m, X, y: m.set_params(set_size=0).fit(X, y),
+            InvalidInput,
+            "set_size of SetFeedbackClassifier",
+        ),
         (lambda m, X, y: m.set_params(passes=0).fit(X, y), InvalidInput, "passes of SetFeedbackClassifier"),
         (lambda m, X, y: m.fit(X, y).partial_fit(X, ["new"] * len(X)), InvalidInput, "made of its classes"),
         (
@@ -134,7 +140,9 @@ def test_pipeline_grid_search_and_pickle(digits):
             "shown of SetFeedbackClassifier must be made of its classes",
         ),
         (
-            lambda m, X, y: m.set_params(learner="banditron").fit(X, y).partial_fit_sets(X[:1], [["d0"]], [True]),
+            lambda m, X, y: (
+                m.set_params(learner="banditron").fit(X, y).partial_fit_sets(X[:1], [["d0"]], [True])
+            ),
             FeedbackError,
             "learner of partial_fit_sets must be one of given sets",
         ),

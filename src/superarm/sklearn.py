@@ -83,7 +83,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not hasattr(self, "classes_"):
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
         elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
-            raise InvalidInput(must("classes", "partial_fit", f"those of the first call, {self.classes_}", classes))
+            raise InvalidInput(
+                must("classes", "partial_fit", f"those of the first call, {self.classes_}", classes)
+            )
         self._run(X, self._codes(y, "y"), None)
         return self
 
@@ -111,7 +113,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
         learner = self._whole_learner()
         if not learner.learns_from_given:
-            raise FeedbackError(must("learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner))
+            raise FeedbackError(
+                must("learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner)
+            )
         sets, bits = [list(labels) for labels in shown], list(hit)
         odds: list[float | None] = [None] * len(sets) if propensity is None else list(propensity)
         if not len(sets) == len(bits) == len(odds) == X.shape[0]:

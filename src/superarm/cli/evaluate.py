@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 def evaluate(
     log: opt.LogFile,
-    model: Annotated[
-        list[Path] | None, typer.Option(help="A model file; several to compare.")
-    ] = None,
+    model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
     learner: Annotated[
-        list[str] | None, typer.Option(help="Train this learner first, on the other rows; several to compare.")
+        list[str] | None,
+        typer.Option(help="Train this learner first, on the other rows; several to compare."),
     ] = None,
     fixed: Annotated[
         list[str] | None, typer.Option(help="Always show these labels: a,b,c; several to compare.")
     ] = None,
     set_size: Annotated[str | None, typer.Option(help="How many labels to show; 2,3,4 with --grid.")] = None,
     gamma: Annotated[
-        str | None, typer.Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid.")
+        str | None,
+        typer.Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid."),
     ] = None,
     draw: Annotated[bool, typer.Option("--draw", help="Show what the learner itself would draw.")] = False,
     grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
@@ -130,11 +130,17 @@ def _split(
     same = {(n["holdout"], n["seed"]) for n in notes.values() if n.get("sha256") == here}
     for name, note in notes.items():
         if note.get("sha256") == here and note["holdout"] == 0.0:
-            raise InvalidInput(must(name, str(source.path), "trained with rows kept out", "all rows were learnt"))
+            raise InvalidInput(
+                must(name, str(source.path), "trained with rows kept out", "all rows were learnt")
+            )
         if note.get("sha256") != here and not quiet:
-            print(f"{name} was not trained on this file by superarm train: make sure that it never saw its rows")
+            print(
+                f"{name} was not trained on this file by superarm train: make sure that it never saw its rows"
+            )
     if len(same) > 1 or (trains and same - {(holdout, seed)}):
-        raise InvalidInput(must("models", "evaluate", "trained with the same --holdout and --seed", sorted(same)))
+        raise InvalidInput(
+            must("models", "evaluate", "trained with the same --holdout and --seed", sorted(same))
+        )
     if same:
         return same.pop()
     return (holdout, seed) if trains else None
@@ -205,7 +211,15 @@ def _show(answer: Evaluation, source: Log, grid: bool) -> None:
         print()
         table(
             f"{_name(verdict)}: what the log can tell",
-            ["estimate", "rows that speak of it", "worth", "largest weight", "mean weight", "hit rate", "95 % interval"],
+            [
+                "estimate",
+                "rows that speak of it",
+                "worth",
+                "largest weight",
+                "mean weight",
+                "hit rate",
+                "95 % interval",
+            ],
             [
                 [
                     e.name,

@@ -40,13 +40,15 @@ Features = Annotated[
 ]
 LabelsColumn = Annotated[
     str,
-    typer.Option(help="The set (a;b;c or JSON), or one column a place: first,second", rich_help_panel=COLUMNS),
+    typer.Option(
+        help="The set (a;b;c or JSON), or one column a place: first,second", rich_help_panel=COLUMNS
+    ),
 ]
-HitColumn = Annotated[str, typer.Option(help="Whether the set held the right label.", rich_help_panel=COLUMNS)]
+HitColumn = Annotated[
+    str, typer.Option(help="Whether the set held the right label.", rich_help_panel=COLUMNS)
+]
 LabelColumn = Annotated[str, typer.Option(help="The right label, where known.", rich_help_panel=COLUMNS)]
-PropensityColumn = Annotated[
-    str, typer.Option(help="The probability of the set.", rich_help_panel=COLUMNS)
-]
+PropensityColumn = Annotated[str, typer.Option(help="The probability of the set.", rich_help_panel=COLUMNS)]
 EligibleColumn = Annotated[
     str, typer.Option(help="The only labels that could be shown.", rich_help_panel=COLUMNS)
 ]

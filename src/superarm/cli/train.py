@@ -63,9 +63,7 @@ def train(
     common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
     model = make(learner, **common)
     with progress_bar(facts.rows * passes, quiet=as_json) as tick:
-        result = teach(
-            source, model, facts, passes=passes, holdout=holdout, seed=seed, progress=tick
-        )
+        result = teach(source, model, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
     model.save(output)
     if as_json:
         told = {"log": str(log), "model": str(output), "learner": learner, **asdict(result)}

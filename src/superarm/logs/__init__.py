@@ -1,12 +1,12 @@
 """Decision logs: their format, training on them, and what another policy would have done.
 
-    entry.py       one row: what was shown, how it was drawn, what came of it
-    writing.py     Writer: Parquet, JSON lines, CSV
-    reading.py     Log: the same formats, and other people's columns
-    survey.py      a first look through a log; which rows are kept out of training
-    training.py    several passes over a log
-    evaluation.py  policies judged by a log: weights.py, estimates.py
-    recording.py   a simulated run that writes its log
+entry.py       one row: what was shown, how it was drawn, what came of it
+writing.py     Writer: Parquet, JSON lines, CSV
+reading.py     Log: the same formats, and other people's columns
+survey.py      a first look through a log; which rows are kept out of training
+training.py    several passes over a log
+evaluation.py  policies judged by a log: weights.py, estimates.py
+recording.py   a simulated run that writes its log
 """
 
 from superarm.logs.entry import FIELDS, Entry

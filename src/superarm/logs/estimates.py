@@ -117,9 +117,7 @@ class Sums:
 
         def made(name: str, value: float, variance: float) -> Estimate:
             low, high = interval(value, sqrt(max(variance, 0.0) / (n - 1)), effective - 1)
-            return Estimate(
-                name, value, low, high, n, effective, self.largest, self.used / n, mean, problem
-            )
+            return Estimate(name, value, low, high, n, effective, self.largest, self.used / n, mean, problem)
 
         plain = made(names[0], wf / n, wwf / n - (wf / n) ** 2)
         robust = made(names[-1], t / n, tt / n - (t / n) ** 2)
@@ -135,11 +133,15 @@ class Sums:
         if effective < LEAST_ROWS:
             return f"{self.used:,} of {self.rows:,} rows speak of it, as much as {effective:.0f} equal ones"
         if hits < LEAST_HITS:
-            return f"{self.rows:,} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
+            return (
+                f"{self.rows:,} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
+            )
         if self.missing:
             return f"{self.missing:,} rows say nothing about it"
         if mean < 1.0 - SURE * error - 1e-6:
-            return f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its odds are wrong"
+            return (
+                f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its odds are wrong"
+            )
         if mean > 1.0 + SURE * error + 1e-6:
             return f"weights average {mean:.3f}, not 1: the log's odds are wrong"
         return ""

@@ -172,7 +172,9 @@ class _Policy:
         if learner is not None:
             theirs = Vocabulary(learner.labels, learner.n_labels)
             if [str(label) for label in theirs.labels] != [str(label) for label in words.labels]:
-                raise InvalidInput(must("labels", policy.name, f"those of the log, {words.labels}", theirs.labels))
+                raise InvalidInput(
+                    must("labels", policy.name, f"those of the log, {words.labels}", theirs.labels)
+                )
         self.fixed = None if policy.fixed is None else words.codes(policy.fixed, "fixed list", 0)
         if not 1 <= policy.size <= words.n_labels:
             raise InvalidInput(must("set_size", policy.name, f"in 1..{words.n_labels}", policy.size))
@@ -188,7 +190,9 @@ class _Policy:
         if self.policy.draws:
             for i, entry in enumerate(batch.entries):
                 among = None if batch.eligible[i].all() else np.flatnonzero(batch.eligible[i])
-                names = None if among is None else [(learner.labels or range(learner.n_labels))[r] for r in among]
+                names = (
+                    None if among is None else [(learner.labels or range(learner.n_labels))[r] for r in among]
+                )
                 decision = learner.decide(entry.x, eligible=names, set_size=self.policy.size)
                 top[i, learner._indices("labels", decision.labels)] = True
             return Choice(top)
@@ -267,7 +271,9 @@ class _Audit:
 
     def report(self, log: Log, verdicts: list[Verdict]) -> Evaluation:
         if not self.rows:
-            raise InvalidInput(must("log", str(log.path), "with rows to judge by that have an outcome", "none"))
+            raise InvalidInput(
+                must("log", str(log.path), "with rows to judge by that have an outcome", "none")
+            )
         rate = self.hits / self.rows
         low, high = interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)
         return Evaluation(

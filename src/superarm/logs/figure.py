@@ -34,13 +34,19 @@ def chart(answer: Evaluation) -> Any:
         raise InvalidInput(must("figure", "evaluate", "of a policy that the log can answer for", "none"))
     data = alt.Chart(pl.DataFrame(rows))
     sizes = sorted({row["set size"] for row in rows})
-    x = alt.X("set size:O", title="labels shown, m", axis=alt.Axis(labelAngle=0), scale=alt.Scale(domain=sizes))
+    x = alt.X(
+        "set size:O", title="labels shown, m", axis=alt.Axis(labelAngle=0), scale=alt.Scale(domain=sizes)
+    )
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     place = alt.XOffset("policy:N", sort=policies)
     colour = alt.Color("policy:N", title=None, sort=policies, legend=alt.Legend(orient="top", labelLimit=400))
     title = "hit rate, with 95 % intervals"
     bars = data.mark_rule(strokeWidth=2).encode(
-        x=x, xOffset=place, color=colour, y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2="high:Q"
+        x=x,
+        xOffset=place,
+        color=colour,
+        y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)),
+        y2="high:Q",
     )
     dots = data.mark_point(filled=True, size=70, opacity=1).encode(
         x=x,
@@ -64,7 +70,9 @@ def chart(answer: Evaluation) -> Any:
 def save(answer: Evaluation, path: Path) -> None:
     """Write the figure in the format that the ending names."""
     if path.suffix not in ENDINGS:
-        raise InvalidInput(must("--figure", "evaluate", f"a file that ends in {', '.join(ENDINGS)}", str(path)))
+        raise InvalidInput(
+            must("--figure", "evaluate", f"a file that ends in {', '.join(ENDINGS)}", str(path))
+        )
     made = chart(answer)
     if path.suffix == ".html":
         made.save(path, inline=True)
