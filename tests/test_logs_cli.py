@@ -76,8 +76,8 @@ def test_json_is_all_there_is(slates, tmp_path):
 def test_the_grid_and_its_figure(slates, tmp_path):
     figure = tmp_path / "grid.svg"
     told = run(
-        "evaluate", slates, *MAPPED, "--learner", "set-logit", "--learner", "mc-dbf:estimate=set", "--fixed", "red,blue",
-        "--set-size", "1,2,3", "--gamma", "0.1,0.5", "--grid", "--figure", figure,
+        "evaluate", slates, *MAPPED, "--learner", "set-logit", "--learner", "mc-dbf:estimate=set",
+        "--fixed", "red,blue", "--set-size", "1,2,3", "--gamma", "0.1,0.5", "--grid", "--figure", figure,
     )  # fmt: skip
     assert told.count("set-logit") >= 6
     assert told.count("mc-dbf:estimate=set") >= 6

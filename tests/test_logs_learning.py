@@ -302,7 +302,7 @@ def test_the_figure(logged, tmp_path):
     for ending in ("html", "svg", "png", "pdf"):
         save(answer, tmp_path / f"figure.{ending}")
         assert (tmp_path / f"figure.{ending}").stat().st_size > 1000
-    assert "fixed, γ = 0.5" in (tmp_path / "figure.svg").read_text()
+    assert "fixed, gamma = 0.5" in (tmp_path / "figure.svg").read_text()
     with pytest.raises(InvalidInput, match="--figure of evaluate must be a file that ends in"):
         save(answer, tmp_path / "figure.txt")
     silent = evaluate(log, [Policy("four", fixed=[0])], survey(Log(logged)), holdout=0.001)
