@@ -26,6 +26,7 @@ __all__ = ["ESTIMATORS", "Estimate", "Sums", "interval"]
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
 LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
 LEAST_HITS = 20  # and effective hits
+RARE = 10  # hits or misses, too few for the spread to be known
 SURE = 4.0  # standard errors that are no accident
 
 Array = np.ndarray[Any, Any]
@@ -116,7 +117,13 @@ class Sums:
         problem = self._problem(effective, hits, mean, mean_error)
 
         def made(name: str, value: float, variance: float) -> Estimate:
-            low, high = interval(value, sqrt(max(variance, 0.0) / (n - 1)), effective - 1)
+            error = sqrt(max(variance, 0.0) / (n - 1))
+            if effective > 0 and effective * min(value, 1 - value) < RARE:
+                # of what has hardly been seen, the sample's own spread says little: two rows more,
+                # a hit and a miss
+                near = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
+                error = max(error, sqrt(near * (1 - near) / effective))
+            low, high = interval(value, error, effective - 1)
             return Estimate(name, value, low, high, n, effective, self.largest, self.used / n, mean, problem)
 
         plain = made(names[0], wf / n, wwf / n - (wf / n) ** 2)
