@@ -55,7 +55,7 @@ def test_a_csv_becomes_a_model_and_an_honest_evaluation(slates, tmp_path):
 
     judged = sum(held_out(i, 0.2) for i in range(4000))
     assert f"judged by {judged:,} rows" in told
-    assert "rows that speak of it" in told
+    assert "overlap" in told
     assert "read: " in told
     value = float(told.split("read: ")[1].split(", ")[1].split(" ")[0])
     assert value > 0.6  # at random 0.4 of the slates are clicked

@@ -108,7 +108,7 @@ class Sums:
         if n < 2:
             why = "the log does not say how probable its sets were"
             return [Estimate(name, nan, nan, nan, n, 0.0, 0.0, 0.0, nan, why) for name in names]
-        w, ww, wf, wwf, t, tt, one, ones, expected, square = self.sums
+        w, ww, wf, wwf, t, tt, one, ones, expected, square = self.sums.tolist()
         effective = min(float(n), expected**2 / square) if square > 0 else 0.0
         mean = one / n
         mean_error = sqrt(max(ones / n - mean**2, 0.0) / (n - 1))
