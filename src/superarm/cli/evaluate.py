@@ -54,8 +54,8 @@ def evaluate(
 ) -> None:
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
 
-    First comes what the log can tell at all: how many rows speak of a policy's sets, what they are
-    worth, the largest weight. The log must say how probable its sets were (propensity, or top and gamma).
+    First comes what the log can tell at all: overlap, the share of rows that speak of a policy's sets; how
+    many equal rows they are worth; the largest and the mean weight w. The log must say how probable its sets were (propensity, or top and gamma).
 
     ips, snips, dr weight whole sets; pi, pi-dr use that a set's hit rate is the sum over its labels.
 
@@ -201,7 +201,7 @@ def _show(answer: Evaluation, source: Log, grid: bool) -> None:
         print(f"WARNING: {warning}")
     if grid:
         rows = [_line(verdict) for verdict in answer.verdicts]
-        columns = ["policy", "m", "gamma", "worth rows", "by", "hit rate", "95 % interval"]
+        columns = ["policy", "m", "gamma", "worth", "by", "hit rate", "95 % interval"]
         table("The sharpest sound estimate for each policy", columns, rows)
         for verdict in answer.verdicts:
             if verdict.best is None:
@@ -211,19 +211,11 @@ def _show(answer: Evaluation, source: Log, grid: bool) -> None:
         print()
         table(
             f"{_name(verdict)}: what the log can tell",
-            [
-                "estimate",
-                "rows that speak of it",
-                "worth",
-                "largest weight",
-                "mean weight",
-                "hit rate",
-                "95 % interval",
-            ],
+            ["estimate", "overlap", "worth", "largest w", "mean w", "hit rate", "95 % interval"],
             [
                 [
                     e.name,
-                    f"{e.overlap * e.rows:,.0f} of {e.rows:,}",
+                    f"{e.overlap:.1%}",
                     f"{e.effective:,.0f}",
                     f"{e.largest:,.1f}",
                     "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",

@@ -83,7 +83,7 @@ def train(
             print(f"{count:,} {what}")
     if result.progress:
         table(
-            f"{model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} that were kept out",
+            f"{model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
             ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"],
             [
                 [

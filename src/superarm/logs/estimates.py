@@ -24,8 +24,9 @@ from superarm.logs.weights import Weights
 __all__ = ["ESTIMATORS", "Estimate", "Sums", "interval"]
 
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
-LEAST_ROWS = 50  # effective rows, below which no interval is to be trusted
+LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
 LEAST_HITS = 20  # and effective hits
+RARE = 10  # hits or misses, too few for the spread to be known
 SURE = 4.0  # standard errors that are no accident
 
 Array = np.ndarray[Any, Any]
@@ -107,7 +108,7 @@ class Sums:
         if n < 2:
             why = "the log does not say how probable its sets were"
             return [Estimate(name, nan, nan, nan, n, 0.0, 0.0, 0.0, nan, why) for name in names]
-        w, ww, wf, wwf, t, tt, one, ones, expected, square = self.sums
+        w, ww, wf, wwf, t, tt, one, ones, expected, square = self.sums.tolist()
         effective = min(float(n), expected**2 / square) if square > 0 else 0.0
         mean = one / n
         mean_error = sqrt(max(ones / n - mean**2, 0.0) / (n - 1))
@@ -116,7 +117,13 @@ class Sums:
         problem = self._problem(effective, hits, mean, mean_error)
 
         def made(name: str, value: float, variance: float) -> Estimate:
-            low, high = interval(value, sqrt(max(variance, 0.0) / (n - 1)), effective - 1)
+            error = sqrt(max(variance, 0.0) / (n - 1))
+            if effective > 0 and effective * min(value, 1 - value) < RARE:
+                # of what has hardly been seen, the sample's own spread says little: two rows more,
+                # a hit and a miss
+                near = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
+                error = max(error, sqrt(near * (1 - near) / effective))
+            low, high = interval(value, error, effective - 1)
             return Estimate(name, value, low, high, n, effective, self.largest, self.used / n, mean, problem)
 
         plain = made(names[0], wf / n, wwf / n - (wf / n) ** 2)

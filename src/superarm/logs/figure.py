@@ -18,9 +18,9 @@ def chart(answer: Evaluation) -> Any:
     import altair as alt
     import polars as pl
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
-            "policy": v.policy if v.gamma is None else f"{v.policy}, γ = {v.gamma:g}",
+            "policy": v.policy if v.gamma is None else f"{v.policy}, gamma = {v.gamma:g}",
             "set size": v.set_size,
             "hit rate": v.best.value,
             "low": v.best.low,
@@ -39,7 +39,9 @@ def chart(answer: Evaluation) -> Any:
     )
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     place = alt.XOffset("policy:N", sort=policies)
-    colour = alt.Color("policy:N", title=None, sort=policies, legend=alt.Legend(orient="top", labelLimit=400))
+    colour = alt.Color(
+        "policy:N", title=None, sort=policies, legend=alt.Legend(orient="top", columns=2, labelLimit=400)
+    )
     title = "hit rate, with 95 % intervals"
     bars = data.mark_rule(strokeWidth=2).encode(
         x=x,
@@ -61,7 +63,7 @@ def chart(answer: Evaluation) -> Any:
         .encode(y="y:Q")
     )
     note = f"dashed: what was shown, {answer.hit_rate:.3f}; judged by {answer.rows:,} rows"
-    width = max(260, 46 * len(rows))
+    width = min(900, max(420, 46 * len(rows)))
     return (logged + bars + dots).properties(
         width=width, height=280, title=alt.TitleParams("What the log says", subtitle=note, anchor="start")
     )

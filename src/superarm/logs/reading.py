@@ -300,9 +300,7 @@ def _label(value: Any, field: str, where: str) -> Label:
             return int(text)
         if text:
             return text
-    elif isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return int(value)
-    elif isinstance(value, float) and value.is_integer():
+    elif not isinstance(value, bool) and isinstance(value, int | float) and float(value).is_integer():
         return int(value)
     raise _bad(field, where, "labels (names or whole numbers)", value)
 

@@ -84,12 +84,18 @@ def drawn(n: int, m: int, gamma: float) -> Drawn:
 
 def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
     """Rows that agree in all columns; a row with NaN belongs to no group."""
-    table = np.stack([column.astype(np.float64) for column in columns], axis=1)
-    known = np.flatnonzero(~np.isnan(table).any(axis=1))
-    if not len(known):
-        return []
-    values, place = np.unique(table[known], axis=0, return_inverse=True)
-    return [(tuple(value), known[place.ravel() == i]) for i, value in enumerate(values)]
+    known = np.flatnonzero(~np.any([np.isnan(column) for column in columns], axis=0))
+    code = np.zeros(len(known), np.int64)
+    for column in columns:
+        part = column[known]
+        if len(part) and (part != part[0]).any():
+            values, place = np.unique(part, return_inverse=True)
+            code = code * len(values) + place
+    found = []
+    for value in np.unique(code):
+        rows = known[code == value]
+        found.append((tuple(float(column[rows[0]]) for column in columns), rows))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

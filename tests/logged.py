@@ -1,0 +1,60 @@
+"""Simulated logs whose truth is known: contexts with given label probabilities, sets drawn as in eq. 5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from superarm.logs.batches import Batch
+from superarm.logs.weights import Choice
+
+Array = np.ndarray[Any, Any]
+
+
+def mask(sets: Array, k: int) -> Array:
+    out = np.zeros((len(sets), k), bool)
+    np.put_along_axis(out, sets, True, axis=1)
+    return out
+
+
+@dataclass(frozen=True)
+class World:
+    """Four contexts; in each, label r is right with probability p[context, r], and none with the rest."""
+
+    k: int
+    m: int
+    gamma: float
+    p: Array
+    top: Array  # the logging policy's top set in each context
+    order: Array  # how another policy ranks the labels
+    guess: Array  # a reward model's probabilities
+
+    @classmethod
+    def make(cls, k: int, m: int, gamma: float, nothing: float, seed: int) -> World:
+        random = np.random.default_rng(seed)
+        p = random.dirichlet(np.full(k, 0.5), 4) * (1 - nothing)
+        top = np.argsort(-random.normal(size=(4, k)), axis=1)[:, :m]
+        order = np.argsort(-(p + 0.2 * (1 - nothing) * random.random(p.shape)), axis=1)
+        return cls(k, m, gamma, p, top, order, np.clip(p + 0.1 * random.random(p.shape), 0, 1))
+
+    def log(self, n: int, random: np.random.Generator) -> tuple[Batch, Array]:
+        """n rows (as arrays; no features) and their contexts."""
+        context = random.integers(4, size=n)
+        top = mask(self.top[context], self.k)
+        weight = self.gamma / self.k + (1 - self.gamma) / self.m * top
+        # the m first arrivals of Poisson processes: a draw without replacement
+        first = np.argsort(random.exponential(size=weight.shape) / weight, axis=1)[:, : self.m]
+        shown = mask(first, self.k)
+        label = (random.random(n)[:, None] > self.p[context].cumsum(axis=1)).sum(axis=1)
+        hit = (label < self.k) & shown[np.arange(n), np.minimum(label, self.k - 1)]
+        every = np.ones_like(shown)
+        unknown = np.full(n, np.nan)
+        entries: Any = [None] * n
+        return Batch(entries, hit * 1.0, shown, top, every, unknown, np.full(n, self.gamma)), context
+
+    def truth(self, sets: Array, gamma: float | None) -> float:
+        """The hit rate of a policy that shows sets[context], or draws around them."""
+        every = np.ones_like(self.p, bool)
+        return float(Choice(mask(sets, self.k), gamma).expected(self.p, every).mean())

@@ -1,0 +1,167 @@
+"""superarm train and evaluate, as a new user would call them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import superarm as sa
+from superarm.cli.app import app
+from superarm.errors import InvalidInput
+
+COLOURS = ["blue", "green", "pink", "red"]
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "160"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def slates(tmp_path_factory):
+    """A CSV of past slates: shown two colours at random, clicked or not."""
+    random = np.random.default_rng(0)
+    lines = ["visitor,age,income,first,second,clicked"]
+    for i in range(4000):
+        y = int(random.integers(4))
+        first, second = random.permutation(4)[:2]
+        age, income = (turn(y * np.pi / 2) + 0.3 * random.normal() for turn in (np.cos, np.sin))
+        clicked = int(y in (first, second) and random.random() < 0.8)
+        lines.append(f"v{i},{age:.3f},{income:.3f},{COLOURS[first]},{COLOURS[second]},{clicked}")
+    path = tmp_path_factory.mktemp("cli") / "slates.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+MAPPED = ("--labels-column", "first,second", "--hit-column", "clicked", "--uniform")
+
+
+def test_a_csv_becomes_a_model_and_an_honest_evaluation(slates, tmp_path):
+    model = tmp_path / "model.npz"
+    told = run("train", slates, *MAPPED, "--output", model, "--passes", 2)
+    assert "4,000 rows, 4 labels, 2 features" in told
+    assert "features: age, income" in told
+    assert "hit rate of its top set" in told
+    learner = sa.load(model)
+    assert learner.labels == tuple(COLOURS)
+    assert learner.set_size == 2
+    told = run("evaluate", slates, *MAPPED, "--model", model)
+    from superarm.logs import held_out
+
+    judged = sum(held_out(i, 0.2) for i in range(4000))
+    assert f"judged by {judged:,} rows" in told
+    assert "overlap" in told
+    assert "read: " in told
+    value = float(told.split("read: ")[1].split(", ")[1].split(" ")[0])
+    assert value > 0.6  # at random 0.4 of the slates are clicked
+
+
+def test_json_is_all_there_is(slates, tmp_path):
+    model = tmp_path / "model.npz"
+    told = json.loads(run("train", slates, *MAPPED, "--output", model, "--json"))
+    assert told["rows"] + told["held_out"] == 4000
+    assert told["features"] == ["age", "income"]
+    told = json.loads(run("evaluate", slates, *MAPPED, "--model", model, "--json"))
+    names = [e["name"] for e in told["verdicts"][0]["estimates"]]
+    assert names == ["ips", "snips", "dr", "pi", "pi-dr"]
+    foreign = json.loads(run("evaluate", slates, *MAPPED, "--fixed", "red,blue", "--json"))
+    assert foreign["rows"] == 4000
+
+
+def test_the_grid_and_its_figure(slates, tmp_path):
+    figure = tmp_path / "grid.svg"
+    told = run(
+        "evaluate", slates, *MAPPED, "--learner", "set-logit", "--learner", "mc-dbf:estimate=set",
+        "--fixed", "red,blue", "--set-size", "1,2,3", "--gamma", "0.1,0.5", "--grid", "--figure", figure,
+    )  # fmt: skip
+    assert told.count("set-logit") >= 6
+    assert told.count("mc-dbf:estimate=set") >= 6
+    assert "red,blue" in told
+    assert figure.read_text().startswith("<svg")
+    tiny = tmp_path / "tiny.csv"
+    tiny.write_text("\n".join(slates.read_text().splitlines()[:40]) + "\n")
+    told = run("evaluate", tiny, *MAPPED, "--fixed", "red,blue", "--grid")
+    assert "cannot say" in told
+    assert "the log cannot answer" in told
+    assert "WARNING: this log cannot answer" in run("evaluate", tiny, *MAPPED, "--fixed", "red,blue")
+
+
+def test_bad_rows_are_named_or_counted(slates, tmp_path):
+    broken = tmp_path / "broken.csv"
+    lines = slates.read_text().splitlines()
+    lines[7] = lines[7][:-1] + "perhaps"
+    broken.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InvalidInput, match=r"clicked of .*broken.csv, line 8 must be true or false"):
+        run("train", broken, *MAPPED, "--output", tmp_path / "m.npz")
+    told = run("train", broken, *MAPPED, "--output", tmp_path / "m.npz", "--skip-bad")
+    assert "1 rows skipped, the first: clicked of" in told
+    told = run("evaluate", broken, *MAPPED, "--model", tmp_path / "m.npz", "--skip-bad")
+    assert "1 rows skipped as bad" in told
+
+
+def test_simulate_writes_a_log(tmp_path):
+    log = tmp_path / "log.parquet"
+    common = (
+        "simulate",
+        "--data",
+        "digits",
+        "--learner",
+        "mc-dbf",
+        "--set-size",
+        3,
+        "--rounds",
+        1500,
+        "--json",
+    )
+    a = json.loads(run(*common, "--gamma", 0.5, "--log", log))
+    b = json.loads(run(*common, "--gamma", 0.5))
+    assert a["mean"] == b["mean"]
+    told = run("train", log, "--learner", "mc-dbf", "--output", tmp_path / "m.npz", "--labels", 10)
+    assert "mc-dbf: learnt from" in told
+    assert "log loss is" not in told
+    with pytest.raises(InvalidInput, match="--log of simulate must be used with one learner and one seed"):
+        run(*common, "--seeds", 2, "--log", log)
+
+
+def test_a_model_that_saw_other_rows(slates, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(slates.read_text().replace("v1,", "w1,"))
+    for name, holdout in (("whole", 0.0), ("part", 0.2), ("half", 0.5)):
+        run("train", slates, *MAPPED, "--output", tmp_path / f"{name}.npz", "--holdout", holdout)
+    told = run("evaluate", other, *MAPPED, "--model", tmp_path / "part.npz")
+    assert "make sure that it never saw its rows" in told
+    assert "judged by 4,000 rows" in told
+    with pytest.raises(InvalidInput, match="must be trained with rows kept out"):
+        run("evaluate", slates, *MAPPED, "--model", tmp_path / "whole.npz")
+    with pytest.raises(InvalidInput, match="trained with the same --holdout and --seed"):
+        run("evaluate", slates, *MAPPED, "--model", tmp_path / "part.npz", "--model", tmp_path / "half.npz")
+    with pytest.raises(InvalidInput, match="trained with the same --holdout and --seed"):
+        run("evaluate", slates, *MAPPED, "--model", tmp_path / "half.npz", "--learner", "set-logit")
+
+
+def test_labels_from_a_file(slates, tmp_path):
+    names = tmp_path / "labels.txt"
+    names.write_text("\n".join([*COLOURS, "violet"]) + "\n")
+    run("train", slates, *MAPPED, "--output", tmp_path / "m.npz", "--labels", names)
+    assert sa.load(tmp_path / "m.npz").n_labels == 5
+    assert "m.npz, m = 3" in run("evaluate", slates, *MAPPED, "--model", tmp_path / "m.npz", "--set-size", 3)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ((), "policy of evaluate must be given by --model, --learner or --fixed"),
+        (("--fixed", "red", "--gamma", "a"), "--gamma of evaluate must be numbers with commas between"),
+        (("--learner", "set-logit", "--set-size", "1,2"), r"--set-size of evaluate must be one number"),
+        (("--fixed", "red", "--holdout", "1"), r"--holdout of evaluate must be in \(0, 1\)"),
+        (("--fixed", "red", "--labels", "none.txt"), "--labels of superarm must be a file"),
+    ],
+)
+def test_what_evaluate_refuses(slates, extra, message):
+    with pytest.raises(InvalidInput, match=message):
+        run("evaluate", slates, *MAPPED, *extra)

@@ -1,0 +1,318 @@
+"""Training on logs and judging policies by them, from file to verdict."""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import factorial, isnan
+
+import numpy as np
+import pytest
+
+import superarm as sa
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.logs import Entry, Log, Policy, Writer, evaluate, held_out, record, survey, train
+from superarm.logs.figure import chart, save
+from superarm.streams import Arrays, open_data
+
+K = 6
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """Rows that never come twice: 30,000 points around K centres."""
+    random = np.random.default_rng(5)
+    centres = random.normal(size=(K, 8))
+    y = random.integers(K, size=30_000)
+    return Arrays(centres[y] + 0.8 * random.normal(size=(len(y), 8)), y, shuffle=False)
+
+
+@pytest.fixture(scope="module")
+def logged(stream, tmp_path_factory):
+    """A log of MC-DBF with much exploration."""
+    path = tmp_path_factory.mktemp("logs") / "log.parquet"
+    learner = sa.MCDBF(n_labels=K, n_features=8, set_size=2, gamma=0.5, seed=0, estimate="minimum-variance")
+    with Writer(path) as writer:
+        record(learner, stream, 15_000, writer)
+    return path
+
+
+def rewrite(source, target, change):
+    with Writer(target) as writer:
+        for entry in islice(Log(source), 5000):
+            writer.add(change(entry))
+    return Log(target)
+
+
+def replaced(entry, **changes):
+    fields = {name: getattr(entry, name) for name in Entry.__slots__}
+    return Entry(**(fields | changes))
+
+
+def test_rows_kept_out_are_no_function_of_the_draws(logged):
+    """Their sets look like all sets (with the learner's own numbers they would be the certain ones)."""
+    entries = list(Log(logged))
+    aside = np.array([held_out(e.place, 0.2) for e in entries])
+    inside = np.array([len({*e.labels} & {*e.top}) for e in entries])
+    assert aside.mean() == pytest.approx(0.2, abs=0.02)
+    gap = inside[aside].mean() - inside[~aside].mean()
+    assert abs(gap) < 4 * inside.std() / np.sqrt(aside.sum())
+    assert [held_out(i, 0.2, seed=1) for i in range(99)] != [held_out(i, 0.2) for i in range(99)]
+
+
+def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
+    log = Log(logged)
+    facts = survey(log)
+    learner = sa.SetLogit(**facts.common)
+    seen, ticks = [], []
+    result = train(log, learner, facts, passes=2, report=seen.append, progress=ticks.append)
+    assert result.rows + result.held_out == 15_000
+    assert sum(ticks) == 30_000
+    assert seen == list(result.progress)
+    assert [p.turn for p in seen] == [1, 2]
+    assert seen[-1].rows == 2 * result.rows
+    assert seen[-1].log_loss < 0.8 * result.base_loss
+    fresh = stream.rows[20_000:], stream.y[20_000:]
+    truth = np.mean([y in s for y, s in zip(fresh[1], learner.predict_set(fresh[0]), strict=True)])
+    assert seen[-1].hit_rate == pytest.approx(truth, abs=4 * seen[-1].error)
+    learner.save(tmp_path / "model.npz")
+    notes = sa.load(tmp_path / "model.npz").notes["training"]
+    assert (notes["sha256"], notes["holdout"], notes["passes"]) == (log.fingerprint(), 0.2, 2)
+
+
+def test_mcdbf_learns_from_logged_draws(logged):
+    log = Log(logged)
+    facts = survey(log)
+    learner = sa.MCDBF(**facts.common, estimate="minimum-variance")
+    result = train(log, learner, facts)
+    assert isnan(result.progress[-1].log_loss)
+    assert result.progress[-1].hit_rate > 2 / K + 0.2
+
+
+def test_a_learner_that_cannot_learn_from_this_log_says_so(logged, tmp_path):
+    bare = rewrite(logged, tmp_path / "bare.jsonl", lambda e: replaced(e, top=None, gamma=None))
+    facts = survey(bare)
+    for name in ("mc-dbf", "banditron"):
+        learner = sa.make(name, **(facts.common | {"set_size": 1}))
+        with pytest.raises(FeedbackError, match="must be a learner of given sets"):
+            train(bare, learner, facts)
+    for bad, message in (({"passes": 0}, "passes of train"), ({"holdout": 1.0}, "holdout of train")):
+        with pytest.raises(InvalidInput, match=message):
+            train(bare, sa.SetLogit(**facts.common), facts, **bad)
+
+
+def test_unanswered_rows_and_named_labels(tmp_path):
+    random = np.random.default_rng(0)
+    names = ["a", "b", "c", "d"]
+    with Writer(tmp_path / "log.jsonl") as writer:
+        for i in range(2000):
+            y = int(random.integers(4))
+            shown = tuple(random.permutation(names)[:2].tolist())
+            answer = ({"hit": names[y] in shown}, {"label": names[y]}, {})[i % 3]
+            if "label" in answer:
+                answer["hit"] = answer["label"] in shown
+            x = np.eye(4, dtype=np.float32)[y]
+            writer.add(Entry(x=x, labels=shown, **answer))
+    log = Log(tmp_path / "log.jsonl", uniform=True)
+    facts = survey(log)
+    learner = sa.SetLogit(**facts.common)
+    result = train(log, learner, facts, holdout=0.5)
+    assert result.unanswered == 666
+    assert learner.predict(np.eye(4, dtype=np.float32)).tolist() == names
+    answer = evaluate(log, [Policy("model", learner=learner)], facts, holdout=0.5)
+    assert answer.unanswered == 666
+    assert answer.warnings == ()
+    assert answer.verdicts[0].best.high > 0.95
+
+
+def truth_of(learner, stream, size, gamma=None):
+    from superarm.sets import inclusion
+
+    sets = learner.predict_set(stream.rows[15_000:], size)
+    top = np.mean([y in s for y, s in zip(stream.y[15_000:], sets, strict=True)])
+    if gamma is None:
+        return top
+    pi = inclusion(K, size, gamma)
+    return pi.inside * top + pi.outside * (1 - top)
+
+
+def test_the_verdict_holds_the_truth(logged, stream):
+    """Policies of several sizes, that explore or not, judged by the rows that were kept out."""
+    log = Log(logged)
+    facts = survey(log)
+    learner = sa.SetLogit(**facts.common)
+    train(log, learner, facts)
+    cases = [(1, None), (2, None), (3, None), (2, 0.3), (3, 0.3)]
+    policies = [Policy(f"{m} {g}", learner=learner, set_size=m, gamma=g) for m, g in cases]
+    policies.append(Policy("fixed", fixed=[0, 1]))
+    ticks = []
+    answer = evaluate(log, policies, facts, progress=ticks.append)
+    assert sum(ticks) == 15_000
+    assert answer.warnings == ()
+    assert answer.rows == sum(held_out(i, 0.2) for i in range(15_000))
+    assert answer.low < answer.hit_rate < answer.high
+    truths = [truth_of(learner, stream, m, g) for m, g in cases] + [float(np.isin(stream.y, [0, 1]).mean())]
+    for verdict, truth in zip(answer.verdicts, truths, strict=True):
+        best = verdict.best
+        assert best is not None
+        middle, reach = (best.low + best.high) / 2, best.width / 2
+        assert abs(truth - middle) < 2 * reach  # 4 standard errors
+        assert best.width < 0.2
+        assert all(e.problem for e in verdict.estimates if verdict.set_size != 2 and e.name in ("ips", "dr"))
+
+
+def test_what_the_learner_itself_would_draw(logged, stream):
+    log = Log(logged)
+    facts = survey(log)
+    learner = sa.MCDBF(**facts.common, gamma=0.4, estimate="minimum-variance")
+    train(log, learner, facts)
+    drawn, exact = evaluate(
+        log,
+        [Policy("draws", learner=learner, draws=True), Policy("exact", learner=learner, gamma=0.4)],
+        facts,
+    ).verdicts
+    a, b = (next(e for e in v.estimates if e.name == "pi-dr") for v in (drawn, exact))
+    assert abs(a.value - b.value) < a.width
+    assert not a.problem
+
+
+def test_eligible_labels_are_respected(tmp_path):
+    """Only some labels can be shown; the policy chooses among them, and none of them may be right."""
+    random = np.random.default_rng(1)
+    learner = sa.MCDBF(n_labels=5, n_features=5, set_size=2, gamma=0.6, seed=4)
+    with Writer(tmp_path / "log.parquet") as writer:
+        for _ in range(4000):
+            y = int(random.integers(5))
+            eligible = sorted(random.permutation(5)[: random.integers(2, 6)].tolist())
+            decision = learner.decide(np.eye(5)[y], eligible=eligible)
+            writer.add(decision, hit=y in decision.labels)
+    log = Log(tmp_path / "log.parquet")
+    facts = survey(log)
+    perfect = sa.SetLogit(**facts.common)
+    for _ in range(400):
+        for y in range(5):
+            perfect.update(sa.Decision.given(np.eye(5, dtype=np.float32)[y], [y]), hit=True)
+    answer = evaluate(log, [Policy("perfect", learner=perfect)], facts, holdout=None)
+    truth = np.mean([e.eligible is None or int(np.argmax(e.x)) in e.eligible for e in log])
+    linear = [e for e in answer.verdicts[0].estimates if e.name.startswith("pi")]
+    assert all(e.low - e.width / 2 < truth < e.high + e.width / 2 for e in linear)
+    draws = evaluate(log, [Policy("draws", learner=perfect, draws=True)], facts, holdout=None)
+    assert draws.rows == 4000
+
+
+def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
+    """No top and gamma, but propensities that leave no set out: the linear estimate still works."""
+    random = np.random.default_rng(2)
+    weight = np.linspace(1, 2, 15)
+    sets = [(i, j) for i in range(K) for j in range(i)]
+    odds = weight / weight.sum()
+    with Writer(tmp_path / "log.jsonl") as writer:
+        for i in range(6000):
+            at = random.choice(15, p=odds)
+            hit = bool(stream.y[i] in sets[at])
+            writer.add(Entry(x=stream.rows[i], labels=sets[at], hit=hit, propensity=float(odds[at])))
+    log = Log(tmp_path / "log.jsonl")
+    answer = evaluate(log, [Policy("fixed", fixed=[0, 1, 2])], survey(log), holdout=None)
+    assert answer.warnings == ()
+    best = answer.verdicts[0].best
+    assert best.name.startswith("pi")
+    assert best.low - best.width / 2 < np.isin(stream.y[:6000], [0, 1, 2]).mean() < best.high + best.width / 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda e: replaced(e, gamma=0.2, propensity=None), "do not look drawn as the log says"),
+        (lambda e: replaced(e, gamma=0.9, propensity=None), "do not look drawn as the log says"),
+        (lambda e: replaced(e, top=None, gamma=None, propensity=e.propensity / factorial(2)), "too small"),
+        (lambda e: replaced(e, propensity=e.ordered_propensity), "probabilities of the ordered draw"),
+        (
+            lambda e: replaced(e, propensity=min(1.0, 1.5 * e.propensity)),
+            "does not follow from their top set",
+        ),
+        (lambda e: replaced(e, top=None, gamma=None, propensity=None), "nothing can be said"),
+        (lambda e: replaced(e, top=None, gamma=None, propensity=1.0), "with certainty"),
+    ],
+)
+def test_wrong_odds_are_detected(logged, tmp_path, change, message):
+    log = rewrite(logged, tmp_path / "wrong.parquet", change)
+    answer = evaluate(log, [Policy("fixed", fixed=[0, 1])], survey(log), holdout=None)
+    assert any(message in warning for warning in answer.warnings), answer.warnings
+
+
+def test_propensities_too_large_show_in_the_weights(logged, tmp_path):
+    def wrong(e):
+        return replaced(e, top=None, gamma=None, propensity=min(1.0, 2.0 * e.propensity))
+
+    log = rewrite(logged, tmp_path / "wrong.parquet", wrong)
+    verdict = evaluate(log, [Policy("fixed", fixed=[0, 1])], survey(log), holdout=None).verdicts[0]
+    assert verdict.best is None
+    assert all("not 1" in e.problem for e in verdict.estimates)
+
+
+def test_what_evaluate_refuses(logged):
+    log = Log(logged)
+    facts = survey(log)
+    other = sa.SetLogit(n_labels=K + 1, n_features=8)
+    own = sa.SetLogit(n_labels=K, n_features=8)
+    for policy, message in (
+        (lambda: Policy("none"), "policy of none must be a learner or a fixed list"),
+        (lambda: Policy("g", learner=own, gamma=0.0), "gamma of g must be in"),
+        (lambda: Policy("d", fixed=[1], draws=True), "draws of d must be for a learner"),
+        (lambda: Policy("o", learner=other), "labels of o must be those of the log"),
+        (lambda: Policy("s", learner=own, set_size=9), "set_size of s must be in 1..6"),
+        (lambda: Policy("f", fixed=["no"]), "fixed list of row 1 must be labels"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            evaluate(log, [policy()], facts)
+
+
+def test_nothing_to_judge_by(tmp_path):
+    with Writer(tmp_path / "log.csv") as writer:
+        for _ in range(5):
+            writer.add(Entry(x=np.ones(2, np.float32), labels=(0, 1)))
+            writer.add(Entry(x=np.ones(2, np.float32), labels=(1, 2)))
+    log = Log(tmp_path / "log.csv")
+    with pytest.raises(InvalidInput, match="with rows to judge by that have an outcome"):
+        evaluate(log, [Policy("fixed", fixed=[0])], survey(log))
+
+
+def test_sparse_logs(tmp_path):
+    """Sparse rows train and judge sparse learners."""
+    learner = sa.MCDBF(n_labels=4, n_features=9, set_size=2, gamma=0.5)
+    random = np.random.default_rng(0)
+    with Writer(tmp_path / "log.parquet") as writer:
+        for _ in range(1500):
+            y = int(random.integers(4))
+            decision = learner.decide((np.array([y, 8]), np.array([1.0, 0.5])))
+            writer.add(decision, hit=y in decision.labels)
+    log = Log(tmp_path / "log.parquet")
+    facts = survey(log)
+    assert facts.n_features == 9
+    made = sa.SetLogit(**facts.common)
+    train(log, made, facts)
+    assert made.sparse
+    answer = evaluate(log, [Policy("made", learner=made)], facts, holdout=0.5)
+    assert answer.verdicts[0].best.high > 0.9
+
+
+def test_the_figure(logged, tmp_path):
+    log = Log(logged)
+    policies = [Policy("fixed", fixed=[0, 1], gamma=g) for g in (None, 0.5)]
+    answer = evaluate(log, policies, survey(log), holdout=None)
+    for ending in ("html", "svg", "png", "pdf"):
+        save(answer, tmp_path / f"figure.{ending}")
+        assert (tmp_path / f"figure.{ending}").stat().st_size > 1000
+    assert "fixed, gamma = 0.5" in (tmp_path / "figure.svg").read_text()
+    with pytest.raises(InvalidInput, match="--figure of evaluate must be a file that ends in"):
+        save(answer, tmp_path / "figure.txt")
+    silent = evaluate(log, [Policy("four", fixed=[0])], survey(Log(logged)), holdout=0.001)
+    with pytest.raises(InvalidInput, match="figure of evaluate must be of a policy that the log can answer"):
+        chart(silent)
+
+
+def test_digits_by_name_can_be_logged(tmp_path):
+    learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
+    with Writer(tmp_path / "log.jsonl") as writer:
+        record(learner, open_data("digits"), 300, writer)
+    facts = survey(Log(tmp_path / "log.jsonl"))
+    assert (facts.rows, facts.with_propensity) == (300, 300)
