@@ -1,4 +1,4 @@
-"""superarm demo: all learners on embedded data, a table and a figure."""
+"""superarm demo: all learners on embedded data, tables, and a report to open."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ import typer
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("superarm-demo"),
-    rounds: Annotated[int, typer.Option(help="Rounds a run.", min=100)] = 50_000,
-    seeds: Annotated[int, typer.Option(help="Runs a learner.", min=1)] = 5,
+    output: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("superarm-demo"),
+    rounds: Annotated[int | None, typer.Option(help="Rounds a run; 50,000 by default.", min=100)] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs a learner; 5 by default.", min=1)] = None,
 ) -> None:
-    """All learners on SYNSEP and scikit-learn's digits: a table, and a figure to open.
+    """Every learner on SYNSEP and scikit-learn's digits: two tables, and a report to open.
+
+    SetLogit and MC-DBF are told a bit about a set of three labels, the bandit learners a bit about one
+    label, those marked (labels) every label.
 
     Example: **superarm demo**
     """
-    from superarm.cli.show import note, progress_bar, table
-    from superarm.demo import LEARNERS, SET_SIZE, figure, run
+    from superarm.cli.run import execute, finish
+    from superarm.cli.show import table
+    from superarm.experiments import DEMO, Store, read_spec
 
-    datasets = ("synsep", "digits")
-    with progress_bar(rounds * seeds * len(LEARNERS) * len(datasets)) as tick:
-        results = run(datasets, rounds, seeds, tick)
-    for data in datasets:
-        table(
-            f"{data}: {rounds:,} rounds, m = {SET_SIZE} (bandits: 1), mean ± spread of {seeds} seeds",
-            ["learner", "is told", "error", "shown miss"],
-            [
-                [
-                    r.learner,
-                    r.told,
-                    f"{r.error:.4f} ± {r.error_spread:.4f}",
-                    f"{r.missed:.4f} ± {r.missed_spread:.4f}",
-                ]
-                for r in results
-                if r.data == data
-            ],
-        )
+    spec = read_spec(DEMO).with_axes(rounds=rounds, seeds=seeds)
+    store = Store(output)
+    failures = execute([spec], store, jobs=0, engine="local", address=None)
+    runs, _ = store.frames(spec.name)
+    for (data,), part in runs.group_by("data", maintain_order=True):
+        rows = []
+        for (learner,), own in part.group_by("learner", maintain_order=True):
+            cells = [
+                f"{own[rate].mean():.4f} ± {own[rate].std() or 0.0:.4f}"
+                for rate in ("error_rate", "miss_rate", "shown_miss_rate")
+            ]
+            rows.append([str(learner), str(own["set_size"][0]), *cells])
+        title = f"{data}: {part['rounds'][0]:,} rounds, mean ± spread of {own.height} seeds"
+        table(title, ["learner", "m", "error", "miss", "shown miss"], rows)
         print()
-    path = figure(results, output)
-    note(f"figure: {path}")
+    finish(store, failures, report=True)
