@@ -13,6 +13,8 @@ from scipy.sparse import csr_matrix
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Columns, Entry, Log, Writer, record, survey
+from superarm.logs.survey import Vocabulary
+from superarm.streams import Arrays
 
 NAMES = ["ant", "bee", "cat", "dog"]
 GOOD = "age,income,slot1,slot2,clicked\n30,1.5,red,blue,1\n41,0.25,green,red,0\n"
@@ -302,3 +304,18 @@ def test_survey_finds_labels_features_and_what_is_known(tmp_path):
         survey(Log(write(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
     with pytest.raises(InvalidInput, match="a log with a row that can be read"):
         survey(Log(write(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
+
+
+def test_recording_sparse_rows(tmp_path):
+    """The rows in the log are those of the stream."""
+    X = csr_matrix(np.eye(6, 40, dtype=np.float32) + np.eye(6, 40, 9, dtype=np.float32))
+    stream = Arrays(X, [0, 1, 2, 0, 1, 2], shuffle=False, scale="none")
+    learner = sa.MCDBF(n_labels=3, n_features=40, set_size=1)
+    with Writer(tmp_path / "log.jsonl") as writer:
+        record(learner, stream, 6, writer)
+    assert [entry.x[0].tolist() for entry in Log(tmp_path / "log.jsonl")] == [[i, i + 9] for i in range(6)]
+
+
+def test_labels_must_differ_as_text():
+    with pytest.raises(InvalidInput, match="labels of a log must be distinct when written as text"):
+        Vocabulary(("1", 1), 2)
