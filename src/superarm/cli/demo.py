@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Annotated
 
 import typer
@@ -32,7 +33,7 @@ def demo(
         rows = []
         for (learner,), own in part.group_by("learner", maintain_order=True):
             cells = [
-                f"{own[rate].mean():.4f} ± {own[rate].std() or 0.0:.4f}"
+                f"{mean(own[rate]):.4f} ± {stdev(own[rate]) if own.height > 1 else 0.0:.4f}"
                 for rate in ("error_rate", "miss_rate", "shown_miss_rate")
             ]
             rows.append([str(learner), str(own["set_size"][0]), *cells])
