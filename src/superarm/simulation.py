@@ -84,7 +84,7 @@ def checkpoints(rounds: int) -> np.ndarray[Any, Any]:
     >>> checkpoints(10).tolist()
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     >>> len(checkpoints(1_000_000))
-    193
+    184
     """
     logarithmic = np.geomspace(1, rounds, 200)
     tenths = np.arange(1, 11) * rounds / 10

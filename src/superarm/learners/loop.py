@@ -123,11 +123,11 @@ def all_finite(values: Any) -> bool:
 @kernel
 def _best_first(s: Any, drawn: Any, shown: Any) -> None:
     for i in range(drawn.shape[0]):
-        l = i
-        while l > 0 and s[drawn[i]] > s[shown[l - 1]]:
+        l, r = i, drawn[i]
+        while l > 0 and (s[r] > s[shown[l - 1]] or (s[r] == s[shown[l - 1]] and r < shown[l - 1])):
             shown[l] = shown[l - 1]
             l -= 1
-        shown[l] = drawn[i]
+        shown[l] = r
 
 
 # ---------------------------------------------------------------- templates (see compile_loop)

@@ -199,7 +199,7 @@ class SetLogit(Learner):
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
     >>> decision = learner.decide([1.0, 0.0])
     >>> decision.labels, round(decision.propensity, 2)
-    (['ant', 'bee'], 0.33)
+    (['ant', 'cat'], 0.67)
     >>> learner.update(decision, hit=False)
     """
 

@@ -41,7 +41,7 @@ class Writer:
     ...     log.add(learner.decide([1.0, 0.5]), hit=True)
     >>> from superarm.logs import Log
     >>> [(entry.labels, entry.hit) for entry in Log(file)]
-    [((0, 1), True)]
+    [((0, 4), True)]
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
