@@ -59,7 +59,7 @@ def cluster(tmp_path):
             process.terminate()
     for process in started:
         try:
-            process.wait(20)
+            process.wait(5)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -138,6 +138,21 @@ def test_svhn(tmp_path):
         read_svhn(tmp_path / "b.mat")
 
 
+def test_svhn_as_a_set(tmp_path, monkeypatch):
+    from scipy.io import savemat
+
+    contents = []
+    for n in (4, 3):
+        packed = io.BytesIO()
+        X = np.full((32, 32, 3, n), n, np.uint8)
+        savemat(packed, {"X": X, "y": np.arange(1, n + 1, dtype=np.uint8)[:, None]})
+        contents.append(packed.getvalue())
+    put(tmp_path / "home", tiny_set(monkeypatch, "svhn", contents))
+    images = load_images("svhn")
+    assert images.pixels[:, 0, 0, 0].tolist() == [4, 4, 4, 4, 3, 3, 3]  # the training part comes first
+    assert images.y.tolist() == [1, 2, 3, 4, 1, 2, 3]
+
+
 def test_the_pinned_files_are_whole():
     for one in IMAGE_SETS.values():
         for file in one.files:

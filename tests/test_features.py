@@ -72,6 +72,17 @@ def test_made_once_from_the_same_images_and_weights(images, weights):
     assert make_features(str(images), weights=weights, size=40) == (path, True)
 
 
+def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
+    with np.load(images) as file:
+        np.savez(
+            tmp_path / "b.npz", X=file["x_train"] / 255.0, y=file["y_train"], classes=np.array(list("abc"))
+        )
+    parts = [make_features(str(path), weights=weights)[0] for path in (images, tmp_path / "b.npz")]
+    one, two = (open_data(str(path), scale="none") for path in parts)
+    np.testing.assert_allclose(one.rows, two.rows, rtol=1e-3, atol=1e-4)
+    assert two.labels == ("a", "b", "c")
+
+
 def test_the_command(images, weights, tmp_path):
     target = tmp_path / "out.npz"
     line = ["data", "features", str(images), "--weights", str(weights), "--output", str(target)]

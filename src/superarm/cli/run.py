@@ -77,7 +77,7 @@ def finish(store: Any, failures: list[dict[str, Any]], *, report: bool) -> None:
     if report:
         from superarm.report import write_report
 
-        print(write_report(store.folder))
+        show_report(write_report(store.folder))
     else:
         print(f"results are in {store.folder}")
     if failures:
@@ -87,3 +87,17 @@ def finish(store: Any, failures: list[dict[str, Any]], *, report: bool) -> None:
             tell(f"failed: {where}: {one['error']}")
         tell(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
         raise typer.Exit(1)
+
+
+def show_report(path: Path) -> None:
+    """Say where the report is; open it if somebody sits at a screen."""
+    import os
+    import sys
+    import webbrowser
+
+    print(path)
+    screen = (
+        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    if sys.stdout.isatty() and screen:
+        webbrowser.open(path.resolve().as_uri())

@@ -1,0 +1,91 @@
+"""Progress on standard error: live in a terminal, lines in a log."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from lab_kit import small_spec, write_spec
+
+from superarm.cli import progress
+from superarm.errors import InvalidInput, MissingExtra
+from superarm.experiments import Progress, Store, read_spec, run
+
+HALF = Progress(cells=10, done=3, stored=2, failed=1, rounds=8_000_000, rounds_done=3_000_000, seconds=2.0)
+
+
+def test_what_is_told():
+    assert HALF.rounds_per_second == 1_500_000
+    assert HALF.seconds_left == pytest.approx(10 / 3)
+    assert Progress(1, 0, 0, 0, 5, 0, 0.0).seconds_left is None
+    assert [progress._clock(s) for s in (0, 59.6, 3599, 7322)] == ["0:00", "1:00", "59:59", "2:02:02"]
+
+
+def test_a_log_gets_lines_now_and_then(monkeypatch, capsys):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    with progress.cells_progress("grid") as show:
+        show(HALF)
+    assert capsys.readouterr().err == ""  # ten seconds have not passed
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.0)
+    with progress.cells_progress("grid") as show:
+        show(HALF)
+    said = capsys.readouterr()
+    assert said.err == "grid: 5/10 runs, 1 failed, 1,500,000 rounds/s, 0:03 left\n"
+    assert said.out == ""
+
+
+def test_a_terminal_gets_a_live_line(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+    with progress.cells_progress("grid") as show:
+        show(HALF)
+    said = capsys.readouterr()
+    assert "5/10 runs, 1 failed, 1,500,000 rounds/s, 0:03 left" in said.err
+    assert said.out == ""
+
+
+def test_amounts(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+    with progress.amount_progress(2000, "bytes") as tick:
+        tick(1000)
+    assert "1,000 of 2,000 bytes" in capsys.readouterr().err
+
+
+def test_the_report_is_opened_for_somebody_at_a_screen(tmp_path, monkeypatch, capsys):
+    from superarm.cli.run import show_report
+
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    show_report(tmp_path / "index.html")  # into a file or pipe: only the path
+    assert opened == []
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_report(tmp_path / "index.html")
+    assert opened == [(tmp_path / "index.html").resolve().as_uri()]
+    assert capsys.readouterr().out == f"{tmp_path / 'index.html'}\n" * 2
+
+
+def test_missing_extras_say_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtra, match=r'pip install "superarm\[dask\]"'):
+        run(
+            read_spec(small_spec(tmp_path)), Store(tmp_path / "s"), engine="dask", address="tcp://127.0.0.1:1"
+        )
+    from superarm.streams.features import make_features
+
+    monkeypatch.setitem(sys.modules, "keras", None)
+    with pytest.raises(MissingExtra, match=r'pip install "superarm\[features\]"'):
+        make_features("mnist")
+
+
+def test_best_gammas_need_results(tmp_path):
+    from superarm.experiments import best_gammas
+
+    store = Store(tmp_path / "s")
+    text = 'data = ["digits"]\nlearners = ["perceptron"]\nrounds = 20'
+    run(read_spec(write_spec(tmp_path, text)), store)
+    for path in (store.folder / "cells").iterdir():
+        path.unlink()
+    with pytest.raises(InvalidInput, match="one with results: run grid first"):
+        best_gammas(store, "grid")
