@@ -78,7 +78,9 @@ _STAMP = _source_stamp()
 
 def kernel(function: F) -> F:
     """Compile ``function`` (lazily, cached on disk) with the settings all kernels share."""
-    function.__qualname__ = f"{function.__qualname__}-{_STAMP}"
+    # The cache names types by their module: one file under two names (imported, and given as
+    # file.py:Class) is two functions to it.
+    function.__qualname__ = f"{function.__qualname__}-{function.__module__}-{_STAMP}"
     return numba.njit(function, cache=True, **FAST)  # type: ignore[no-any-return]
 
 

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
-from superarm.numerics import borrowed, contains, kernel, row, scores, specialise, top_positions
+from superarm.numerics import FAST, borrowed, contains, kernel, row, scores, specialise, top_positions
 from superarm.sets import draw
 
 __all__ = ["Loop", "compile_loop", "draw_set", "linear_score", "resolve", "show_top"]
@@ -60,9 +61,10 @@ def compile_loop(
         "sees_label": sees_label,
     }
     # a learner in a user's own file must be compiled anew when that file has changed
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(learn.__module__.encode())
     for function in (names["score"], names["choose"], learn):
-        digest.update(Path(inspect.getfile(function.py_func)).read_bytes())  # type: ignore[union-attr]
+        plain: Any = getattr(function, "py_func", function)
+        digest.update(Path(inspect.getfile(plain)).read_bytes())
     stamp = f"{name}-{digest.hexdigest()[:8]}"
     templates = (_decide, _update, _run, _score_rows)
     return Loop(*(specialise(template, stamp, **names) for template in templates))
@@ -80,13 +82,17 @@ def resolve(function: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
 
 # ---------------------------------------------------------------- the parts most learners use
 
+# Compiled into each learner that uses them. As kernels they would have a cache of their own, with the
+# states of all learners in it: unreadable for a process that has not imported one user's file.
+part = register_jitable(**FAST)
 
-@kernel
+
+@part
 def linear_score(state: Any, x: Any, s: Any) -> None:
     scores(state.W, x, state.bias, s[0])
 
 
-@kernel
+@part
 def draw_set(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
@@ -98,7 +104,7 @@ def draw_set(
         drawn[i] = eligible[drawn[i]]
 
 
-@kernel
+@part
 def show_top(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
