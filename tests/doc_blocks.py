@@ -35,6 +35,7 @@ PORT = "8800"
 FENCE = re.compile(r"^```(\S*)(.*)$")
 TITLE = re.compile(r'title="([^"]+)"')
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+ANY = re.compile(r"\b[0-9a-f]{16,}\b|\b\d+\.\d+ s\b")  # an id or a hash; seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +173,15 @@ def alike(said: str, got: str) -> bool:
     """The same words, and about the same numbers.
 
     Another CPU may round otherwise, and then a run takes another course: numbers may differ by
-    0.03 or a sixth. Those with a comma are counts and speeds of one machine, and may be any.
+    0.03 or a sixth. Those with a comma are counts and speeds of one machine, and may be any; so may
+    seconds ("0.8 s"), ids and hashes.
 
     >>> alike("error 0.021  speed 120,000", "error 0.019 speed 5,000")
     True
     >>> alike("error 0.021", "error 0.12"), alike("a: 1", "b: 1")
     (False, False)
     """
+    said, got = ANY.sub("any", said), ANY.sub("any", got)
     if NUMBER.sub("#", said).split() != NUMBER.sub("#", got).split():
         return False
     for a, b in zip(NUMBER.findall(said), NUMBER.findall(got), strict=True):

@@ -1,5 +1,6 @@
 """check_learner crossed with every learner; and what single learners promise beyond it."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -259,6 +260,34 @@ def test_labels_can_be_added(name, sparse, tmp_path):
     assert learner.state.W.tobytes() == loaded.state.W.tobytes()
     if name != "soba-diag":  # which rarely updates
         assert (learner.state.W.T if sparse else learner.state.W)[3:].any()
+
+
+def test_labels_without_names_are_added_by_number():
+    learner = sa.MCDBF(n_labels=3, n_features=2, set_size=2)
+    learner.update(learner.decide([1.0, 0.0]), hit=True)
+    learner.add_labels(2)
+    assert learner.n_labels == 5
+    assert sorted(learner.rank([1.0, 0.0])) == [0, 1, 2, 3, 4]
+    with pytest.raises(InvalidInput, match="labels of MCDBF must be a whole number of at least 1, got 0"):
+        learner.add_labels(0)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_copies_go_on_by_themselves(spec, digits):
+    """A copy (as for a worker process) goes on with the same bits, and leaves the original alone."""
+    X, y = digits
+    size = {} if spec.startswith(("soba", "newtron", "epabf", "banditron")) else {"set_size": 3}
+    learner = make(spec, n_labels=10, n_features=64, seed=5, **size)
+    if spec == "soba":
+        X, learner = X[:, :8].copy(), make(spec, n_labels=10, n_features=8, seed=5)
+    learner.run(X[:100], y[:100])
+    before = learner.state.W.tobytes()
+    twin = copy.deepcopy(learner)
+    twin.run(X[100:200], y[100:200])
+    assert learner.state.W.tobytes() == before
+    learner.run(X[100:200], y[100:200])
+    assert learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert learner.rank(X[0]) == twin.rank(X[0])
 
 
 def test_params_make_the_same_learner():

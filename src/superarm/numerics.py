@@ -40,6 +40,7 @@ __all__ = [
     "row",
     "safe_to_add",
     "scores",
+    "shared",
     "softmax",
     "specialise",
     "squared_norm",
@@ -78,10 +79,18 @@ _STAMP = _source_stamp()
 
 def kernel(function: F) -> F:
     """Compile ``function`` (lazily, cached on disk) with the settings all kernels share."""
-    # The cache names types by their module: one file under two names (imported, and given as
-    # file.py:Class) is two functions to it.
+    # a file under two names (imported, and given as file.py:Class) is two: see `shared`
     function.__qualname__ = f"{function.__qualname__}-{function.__module__}-{_STAMP}"
     return numba.njit(function, cache=True, **FAST)  # type: ignore[no-any-return]
+
+
+def shared(function: F) -> F:
+    """Compile a kernel that takes any learner's state: part of its callers, never cached on its own.
+
+    A cache entry names the types of its arguments. One with the state of a user's own learner in it
+    could not be read where that learner is not at hand.
+    """
+    return numba.njit(function, **FAST)  # type: ignore[no-any-return]
 
 
 def specialise(template: Callable[..., Any], name: str, **names: Any) -> Callable[..., Any]:

@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import register_jitable
 
-from superarm.numerics import FAST, borrowed, contains, kernel, row, scores, specialise, top_positions
+from superarm.numerics import borrowed, contains, kernel, row, scores, shared, specialise, top_positions
 from superarm.sets import draw
 
 __all__ = ["Loop", "compile_loop", "draw_set", "linear_score", "resolve", "show_top"]
@@ -61,10 +60,10 @@ def compile_loop(
         "sees_label": sees_label,
     }
     # a learner in a user's own file must be compiled anew when that file has changed
-    digest = hashlib.sha256(learn.__module__.encode())
+    digest = hashlib.sha256()
     for function in (names["score"], names["choose"], learn):
-        plain: Any = getattr(function, "py_func", function)
-        digest.update(Path(inspect.getfile(plain)).read_bytes())
+        body = function.py_func  # type: ignore[union-attr]
+        digest.update(body.__module__.encode() + Path(inspect.getfile(body)).read_bytes())
     stamp = f"{name}-{digest.hexdigest()[:8]}"
     templates = (_decide, _update, _run, _score_rows)
     return Loop(*(specialise(template, stamp, **names) for template in templates))
@@ -82,17 +81,13 @@ def resolve(function: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
 
 # ---------------------------------------------------------------- the parts most learners use
 
-# Compiled into each learner that uses them. As kernels they would have a cache of their own, with the
-# states of all learners in it: unreadable for a process that has not imported one user's file.
-part = register_jitable(**FAST)
 
-
-@part
+@shared
 def linear_score(state: Any, x: Any, s: Any) -> None:
     scores(state.W, x, state.bias, s[0])
 
 
-@part
+@shared
 def draw_set(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
@@ -104,7 +99,7 @@ def draw_set(
         drawn[i] = eligible[drawn[i]]
 
 
-@part
+@shared
 def show_top(
     state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
 ) -> None:
@@ -143,7 +138,7 @@ learn: Any = None
 sees_label: bool = False
 
 
-def _decide(
+def _decide(  # compiled
     state: Any, design: Any, x: Any, s: Any, eligible: Any, seed: int, round_: int, sets: Any, odds: Any
 ) -> bool:
     score(state, x, s)
@@ -155,7 +150,7 @@ def _decide(
     return True
 
 
-def _update(
+def _update(  # compiled
     state: Any, design: Any, x: Any, s: Any, eligible: Any, sets: Any, odds: Any, hit: bool, label: int
 ) -> int:
     score(state, x, s)
@@ -166,7 +161,7 @@ def _update(
     return DONE
 
 
-def _run(
+def _run(  # compiled
     state: Any,
     design: Any,
     rows: Any,
@@ -201,7 +196,9 @@ def _run(
     return visit.shape[0], DONE
 
 
-def _score_rows(state: Any, rows: Any, n: int, s: Any, out: Any) -> None:
+def _score_rows(  # compiled
+    state: Any, rows: Any, n: int, s: Any, out: Any
+) -> None:
     for i in range(n):
         score(state, row(rows, i), s)
         out[i] = s[0]
