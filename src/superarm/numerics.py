@@ -79,7 +79,8 @@ _STAMP = _source_stamp()
 
 def kernel(function: F) -> F:
     """Compile ``function`` (lazily, cached on disk) with the settings all kernels share."""
-    function.__qualname__ = f"{function.__qualname__}-{_STAMP}"
+    # a file under two names (imported, and given as file.py:Class) is two: see `shared`
+    function.__qualname__ = f"{function.__qualname__}-{function.__module__}-{_STAMP}"
     return numba.njit(function, cache=True, **FAST)  # type: ignore[no-any-return]
 
 

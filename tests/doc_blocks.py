@@ -1,0 +1,205 @@
+"""The pages of docs/ as programs: run every block of one, compare or write down what it prints.
+
+    python tests/doc_blocks.py docs/how-to.md      # run the page, and put real output into it
+
+In a page,
+
+    ```python                      runs; the blocks of a page share their names
+    ```text      right after it    is what it printed
+    ```toml title="grid.toml"      any block with a title is written to that file
+    ```console                     "$ command" lines, each followed by what it prints
+
+The page runs in a folder of its own. ``superarm serve`` stays in the background until the page ends,
+on a free port in place of 8800.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+PORT = "8800"
+FENCE = re.compile(r"^```(\S*)(.*)$")
+TITLE = re.compile(r'title="([^"]+)"')
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+ANY = re.compile(r"\b[0-9a-f]{16,}\b|\b\d+\.\d+ s\b")  # an id or a hash; seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: lines[first:last] of its page."""
+
+    kind: str
+    title: str | None
+    first: int
+    last: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a piece of a page printed, and what the page says: lines[first:last]."""
+
+    what: str
+    first: int
+    last: int
+    said: str
+    got: str
+
+
+def blocks(page: str) -> list[Block]:
+    """All fenced blocks of a page."""
+    lines, found, start = page.splitlines(), [], None
+    for i, line in enumerate(lines):
+        fence = FENCE.match(line)
+        if fence is None:
+            continue
+        if start is None:
+            start = (i + 1, fence[1], TITLE.search(fence[2]))
+        else:
+            first, kind, title = start
+            text = "\n".join(lines[first:i]) + "\n"
+            found.append(Block(kind, title and title[1], first, i, text))
+            start = None
+    assert start is None, "a block without an end"
+    return found
+
+
+def run(path: Path, folder: Path) -> Iterator[Printed]:
+    """Run a page in ``folder``, and hand out whatever has an output."""
+    page = path.read_text(encoding="utf-8")
+    all_blocks, lines = blocks(page), page.splitlines()
+    names: dict[str, Any] = {"__name__": "__main__"}
+    services: list[subprocess.Popen[bytes]] = []
+    port = _free_port()
+    with contextlib.chdir(folder), contextlib.ExitStack() as at_the_end:
+        at_the_end.callback(lambda: [_end(service) for service in services])
+        for block, after in zip(all_blocks, [*all_blocks[1:], None], strict=True):
+            if block.title is not None:
+                Path(block.title).write_text(block.text.replace(PORT, port), encoding="utf-8")
+            elif block.kind == "python":
+                # with the page's own lines in tracebacks
+                code = compile("\n" * block.first + block.text.replace(PORT, port), str(path), "exec")
+                with contextlib.redirect_stdout(io.StringIO()) as out:
+                    exec(code, names)
+                got = out.getvalue().replace(port, PORT)
+                between = "".join(lines[block.last + 1 : after.first - 1]).strip() if after else "no text"
+                if after is not None and after.kind == "text" and not between:
+                    yield Printed(block.text, after.first, after.last, after.text, got)
+                elif got:
+                    raise AssertionError(f"{path.name}, line {block.first + 1}: prints\n{got}")
+            elif block.kind == "console":
+                yield from _console(block, port, services)
+
+
+def _console(block: Block, port: str, services: list[subprocess.Popen[bytes]]) -> Iterator[Printed]:
+    lines = block.text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("$ ")]
+    for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        command, first = lines[at][2:], at + 1
+        while command.endswith("\\"):
+            command = command[:-1] + lines[first].strip()
+            first += 1
+        said = "\n".join(lines[first:end]) + ("\n" if first < end else "")
+        if command.startswith("superarm serve"):
+            services.append(_serve(command, port))
+            got = ""
+        else:
+            got = _output(command.replace(PORT, port)).replace(port, PORT)
+        yield Printed(command, block.first + first, block.first + end, said, got)
+
+
+def _output(command: str) -> str:
+    """Standard output of a command that must succeed."""
+    if not command.startswith("superarm "):
+        command = re.sub(r"^python ", f"{sys.executable} ", command)
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    import shlex
+
+    from typer.testing import CliRunner
+
+    from superarm.cli.app import app
+
+    result = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
+    assert result.exit_code == 0, f"{command}: {result.output}"
+    return "\n".join(line.rstrip() for line in result.stdout.splitlines()) + "\n"
+
+
+def _serve(command: str, port: str) -> subprocess.Popen[bytes]:
+    import shlex
+
+    arguments = [sys.executable, "-m", "superarm", *shlex.split(command)[1:], "--port", port]
+    service = subprocess.Popen(arguments, stderr=subprocess.PIPE)
+    end = time.monotonic() + 120.0
+    while time.monotonic() < end and service.poll() is None:
+        with contextlib.suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/ready"):
+            return service
+        time.sleep(0.1)
+    _end(service)
+    raise AssertionError(f"{command} did not come up: {service.stderr and service.stderr.read()!r}")
+
+
+def _end(service: subprocess.Popen[bytes]) -> None:
+    service.terminate()
+    try:
+        service.wait(30)
+    except subprocess.TimeoutExpired:
+        service.kill()
+        service.wait()
+
+
+def _free_port() -> str:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+def alike(said: str, got: str) -> bool:
+    """The same words, and about the same numbers.
+
+    Another CPU may round otherwise, and then a run takes another course: numbers may differ by
+    0.03 or a sixth. Those with a comma are counts and speeds of one machine, and may be any; so may
+    seconds ("0.8 s"), ids and hashes.
+
+    >>> alike("error 0.021  speed 120,000", "error 0.019 speed 5,000")
+    True
+    >>> alike("error 0.021", "error 0.12"), alike("a: 1", "b: 1")
+    (False, False)
+    """
+    said, got = ANY.sub("any", said), ANY.sub("any", got)
+    if NUMBER.sub("#", said).split() != NUMBER.sub("#", got).split():
+        return False
+    for a, b in zip(NUMBER.findall(said), NUMBER.findall(got), strict=True):
+        if "," not in a + b and abs(float(a) - float(b)) > max(0.03, abs(float(a)) / 6):
+            return False
+    return True
+
+
+def fill(path: Path) -> None:
+    """Run a page, and write what it prints into it."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        for printed in reversed(list(run(path.resolve(), Path(folder)))):
+            lines[printed.first : printed.last] = printed.got.rstrip("\n").splitlines()
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.environ["COLUMNS"] = "120"
+    for name in sys.argv[1:]:
+        fill(Path(name))
