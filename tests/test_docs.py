@@ -1,7 +1,9 @@
 """Every Python block of README.md and docs/*.md runs, in order per file; commands exist with their flags.
 
 A block after the line ``<!-- run -->`` with ``console`` commands is run, too, in the same folder.
-A Python block after ``<!-- no run: why -->`` is not.
+A Python block after ``<!-- no run: why -->`` is not. A toml block that begins with ``# name.toml`` is written
+to the folder, with fewer rounds; a page that speaks of flowers.csv finds one there (irises); a Python
+block that asks http://127.0.0.1:8800 gets a service of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import importlib.util
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +22,7 @@ import typer.main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 ROOMS = {"serve": "service", "replay": "service", "export": "service", "traffic": "service"}
 
 
@@ -34,22 +37,64 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line.partition(" #")[0])[1:] for line in lines]
 
 
+SERVICE = """
+import subprocess, sys, time, urllib.request
+open("labels.txt", "w").write("a\\nb\\nc\\nd\\n")
+call = [sys.executable, "-m", "superarm", "serve", "--labels", "labels.txt", "--features", "64"]
+serving = subprocess.Popen([*call, "--set-size", "2", "--journal", "docs.db", "--port", "PORT"])
+import atexit
+atexit.register(serving.terminate)
+for _ in range(600):
+    try:
+        urllib.request.urlopen("http://127.0.0.1:PORT/ready").close()
+        break
+    except OSError:
+        time.sleep(0.1)
+"""
+
+
+def script_of(page: Path, folder: Path) -> list[str]:
+    """What a page does, as lines of Python; specs that it shows under a name are written to the folder."""
+    text = page.read_text(encoding="utf-8")
+    if "flowers.csv" in text:
+        from sklearn.datasets import load_iris
+
+        iris = load_iris()
+        rows = [
+            f"{','.join(map(str, x))},{iris.target_names[y]}"
+            for x, y in zip(iris.data, iris.target, strict=True)
+        ]
+        (folder / "flowers.csv").write_text("\n".join(["a,b,c,d,species", *rows]) + "\n")
+    lines: list[str] = []
+    for block in blocks(page, "python", "console", "toml"):
+        before, mark, code = text[: block.start("text")], block["mark"] or "", block["text"]
+        if block["kind"] == "toml":
+            named = re.match(r"# ([\w-]+\.toml)", code)
+            if named:
+                quick = re.sub(r"(?m)^rounds = [\d_]+", "rounds = 300", code)
+                (folder / named[1]).write_text(quick, encoding="utf-8")
+        elif block["kind"] == "console" and mark == "run":
+            for arguments in commands(code):
+                call = [sys.executable, "-m", "superarm", *arguments]
+                lines.append(f"import subprocess; subprocess.run({call!r}, check=True)")
+        elif block["kind"] == "python" and not mark.startswith("no run:"):
+            if "http://127.0.0.1:8800" in code:  # it wants a running service: a new one, at a free port
+                with socket.socket() as free:
+                    free.bind(("127.0.0.1", 0))
+                    port = str(free.getsockname()[1])
+                lines.append(SERVICE.replace("PORT", port))
+                code = code.replace("8800", port)
+            # the page's own line numbers in a traceback
+            padded = "\n" * before.count("\n") + code
+            lines.append(f"exec(compile({padded!r}, {str(page)!r}, 'exec'))")
+    return lines
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_of_a_page_runs(page, tmp_path):
-    found = [b for b in blocks(page, "python", "console") if not (b["mark"] or "").startswith("no run:")]
-    steps = [b for b in found if b["kind"] == "python" or b["mark"] == "run"]
-    if not any(b["kind"] == "python" for b in steps):
+    script = script_of(page, tmp_path)
+    if not any("exec(compile(" in line for line in script):
         pytest.skip(f"{page.name} has no Python block")
-    script = []
-    for block in steps:
-        if block["kind"] == "python":
-            line = page.read_text(encoding="utf-8")[: block.start("text")].count("\n")
-            # the page's own line numbers in a traceback
-            script.append(f"exec(compile({chr(10) * line + block['text']!r}, {str(page)!r}, 'exec'))")
-        else:
-            for arguments in commands(block["text"]):
-                call = [sys.executable, "-m", "superarm", *arguments]
-                script.append(f"import subprocess; subprocess.run({call!r}, check=True)")
     (tmp_path / "page.py").write_text("\n".join(script), encoding="utf-8")
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     run = subprocess.run(
@@ -69,7 +114,7 @@ def test_the_commands_of_a_page_exist(page):
     from superarm.cli.app import app
 
     known = typer.main.get_command(app)
-    for block in blocks(page, "console", "sh", "bash"):
+    for block in blocks(page, "", "console", "sh", "bash"):
         for arguments in commands(block["text"]):
             group, words = known, list(arguments)
             while hasattr(group, "commands") and words and not words[0].startswith("-"):

@@ -55,7 +55,8 @@ def evaluate(
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
 
     First comes what the log can tell at all: overlap, the share of rows that speak of a policy's sets; how
-    many equal rows they are worth; the largest and the mean weight w. The log must say how probable its sets were (propensity, or top and gamma).
+    many equal rows they are worth; the largest and the mean weight w. The log must say how probable its
+    sets were (propensity, or top and gamma).
 
     ips, snips, dr weight whole sets; pi, pi-dr use that a set's hit rate is the sum over its labels.
 

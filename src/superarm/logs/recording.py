@@ -39,11 +39,12 @@ def record(
     told = learner.feedback == ("label",)
     for chunk in stream.chunks(learner.seed):
         for i in chunk.visit[: rounds - done]:
-            x = chunk.rows[i]
             if isinstance(chunk.rows, tuple):
                 values, indices, starts = chunk.rows
                 part = slice(starts[i], starts[i + 1])
                 x = indices[part], values[part]
+            else:
+                x = chunk.rows[i]
             label = names[chunk.y[i]]
             decision = learner.decide(x)
             hit = label in decision.labels
