@@ -36,9 +36,9 @@ def markdown() -> str:
     parts = [
         "# API reference",
         "",
-        "Made from the docstrings by `python docs/make_api.py`; a test keeps it current. All parameters after a",
-        "`*` are given by name; `**common` stands for the parameters of `Learner`. Commands are in the",
-        "[command reference](cli.md).",
+        "Made from the docstrings by `python docs/make_api.py`; a test keeps it current. All parameters",
+        "after a `*` are given by name; `**common` stands for the parameters of `Learner`. Commands are in",
+        "the [command reference](cli.md).",
         "",
     ]
     done: set[int] = set()

@@ -144,14 +144,15 @@ def _serve(command: str, port: str) -> subprocess.Popen[bytes]:
     import shlex
 
     arguments = [sys.executable, "-m", "superarm", *shlex.split(command)[1:], "--port", port]
-    service = subprocess.Popen(arguments, stderr=subprocess.PIPE)
+    with Path("service.log").open("wb") as log:
+        service = subprocess.Popen(arguments, stderr=log)
     end = time.monotonic() + 120.0
     while time.monotonic() < end and service.poll() is None:
         with contextlib.suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/ready"):
             return service
         time.sleep(0.1)
     _end(service)
-    raise AssertionError(f"{command} did not come up: {service.stderr and service.stderr.read()!r}")
+    raise AssertionError(f"{command} did not come up: {Path('service.log').read_text()}")
 
 
 def _end(service: subprocess.Popen[bytes]) -> None:
