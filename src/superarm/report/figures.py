@@ -170,7 +170,8 @@ def line_chart(
     colour = alt.Color("series:N", scale=alt.Scale(domain=order, range=look[0]), sort=order, title=None)
     dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=order, range=look[1]), sort=order, title=None)
     y_scale = alt.Scale(type="log") if "y" in log else alt.Scale(domainMin=0.0)
-    vertical = alt.Y("mean:Q", title=y, scale=y_scale, axis=alt.Axis(format="~g"))
+    short = "format(datum.value, datum.value >= 10000 ? '~s' : '~g')"  # 100k, but 0.1 and not 100m
+    vertical = alt.Y("mean:Q", title=y, scale=y_scale, axis=alt.Axis(labelExpr=short))
     tips = [
         alt.Tooltip("series:N", title="curve"),
         alt.Tooltip(
