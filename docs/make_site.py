@@ -1,4 +1,4 @@
-"""The documentation as a site: README.md, docs/*.md and the docstrings become pages.
+"""The documentation as a site: docs/*.md become pages.
 
     python docs/make_site.py build/site
 
@@ -12,7 +12,6 @@ import re
 import sys
 from pathlib import Path
 
-import reference
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pygments import highlight
@@ -22,7 +21,11 @@ from pygments.util import ClassNotFound
 
 ROOT = Path(__file__).resolve().parent.parent
 # the pages a reader wants first; all others follow by name
-ORDER = ("README", "logs", "evaluation", "sklearn", "service")
+ORDER = (
+    *("index", "tutorial-researcher", "tutorial-practitioner", "tutorial-data-scientist"),
+    *("concepts", "how-to", "service", "logs", "evaluation", "sklearn", "experiments", "reproduce", "data"),
+    *("research", "errata", "cli", "api"),
+)
 
 STYLE = """
 :root { color-scheme: light dark; --line: light-dark(#d8dbe0, #3a3f47); --soft: light-dark(#f5f6f8, #22262c);
@@ -77,7 +80,7 @@ def local(target: str, pages: set[str]) -> str:
     """Links to pages of this site become links to their HTML; all others stay."""
     found = re.fullmatch(r"(?:\.\./|docs/)*([\w-]+)\.md(#.*)?", target)
     if found and found[1] in pages:
-        return f"{'index' if found[1] == 'README' else found[1]}.html{found[2] or ''}"
+        return f"{found[1]}.html{found[2] or ''}"
     return target
 
 
@@ -103,12 +106,10 @@ def render(text: str, pages: set[str]) -> tuple[str, list[tuple[str, str]]]:
 
 def build(target: Path) -> list[Path]:
     """Write the site; the pages it wrote."""
-    sources = {path.stem: path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+    sources = {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
     names = [*(n for n in ORDER if n in sources), *(n for n in sources if n not in ORDER)]
     texts = {name: sources[name].read_text(encoding="utf-8") for name in names}
-    texts["api"] = reference.markdown()
-    names.append("api")
-    titles = {name: titled(texts[name], name) for name in names} | {"README": "Start"}
+    titles = {name: titled(texts[name], name) for name in names} | {"index": "Start"}
     light = HtmlFormatter(style="default").get_style_defs("pre")
     dark = HtmlFormatter(style="github-dark").get_style_defs("pre")
     colours = f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\npre {{ background: var(--soft) }}"

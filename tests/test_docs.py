@@ -22,6 +22,8 @@ import typer.main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# test_tutorials.py runs these, and compares what they print
+COMPARED = {"index", "concepts", "how-to", *(p.stem for p in PAGES if p.stem.startswith("tutorial"))}
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 ROOMS = {"serve": "service", "replay": "service", "export": "service", "traffic": "service"}
 
@@ -90,7 +92,7 @@ def script_of(page: Path, folder: Path) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if p.stem not in COMPARED], ids=lambda page: page.name)
 def test_the_python_of_a_page_runs(page, tmp_path):
     script = script_of(page, tmp_path)
     if not any("exec(compile(" in line for line in script):
@@ -156,11 +158,10 @@ def test_the_site_builds(tmp_path):
     home = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "Learn a classifier from yes/no answers" in home
     pages = {page.stem: (tmp_path / f"{page.stem}.html").read_text(encoding="utf-8") for page in PAGES[1:]}
-    assert set(run.stdout.split()) == {str(tmp_path / f"{name}.html") for name in ("index", "api", *pages)}
-    reference = (tmp_path / "api.html").read_text(encoding="utf-8")
-    for name in ("superarm.SetLogit", "superarm.logs.evaluate", "superarm.sklearn.SetFeedbackClassifier"):
-        assert f">{name}</h3>" in reference
-    for text in (home, *pages.values()):
+    assert set(run.stdout.split()) == {str(tmp_path / f"{name}.html") for name in pages}
+    for name in ("SetLogit", "evaluate", "SetFeedbackClassifier"):
+        assert f">{name}</h3>" in pages["api"]
+    for text in pages.values():
         assert "http" not in "".join(re.findall(r"<(?:link|script|img)[^>]*>", text)), (
             "the site needs no network"
         )
