@@ -66,7 +66,8 @@ class Connection(asyncio.Protocol):
 
     def send(self, path: bytes, body: bytes) -> None:
         self.began = time.perf_counter()
-        head = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        head = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        head += b"Content-Length: %d\r\n\r\n"
         self.transport.write(head % (path, len(body)) + body)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
