@@ -21,7 +21,9 @@ from superarm.theory import second_moment, summary
 
 FOLDER = Path(__file__).parent / "img"
 SEEDS = range(5)
-BLUE, ORANGE, GREEN, PINK = PALETTE[:4]
+BLUE = PALETTE[0]
+# one entry below the other: the figure stays as wide as its axes
+CONFIG = LIGHT | {"legend": LIGHT["legend"] | {"direction": "vertical", "columns": 1}}
 
 
 def diluted_bit() -> alt.Chart:
@@ -244,7 +246,7 @@ def main() -> None:
 
     FOLDER.mkdir(exist_ok=True)
     for name, make in FIGURES.items():
-        spec = make().to_dict() | {"config": LIGHT}
+        spec = make().to_dict() | {"config": CONFIG}
         svg = vl_convert.vegalite_to_svg(spec)
         (FOLDER / f"{name}.svg").write_text(svg + "\n", encoding="utf-8")
         print(f"{FOLDER / name}.svg, {len(svg):,} bytes")

@@ -6,7 +6,7 @@ In a page,
 
     ```python                      runs; the blocks of a page share their names
     ```text      right after it    is what it printed
-    ```toml title="grid.toml"      any block with a title is written to that file
+    # grid.toml  in its first line  makes any block a file of that name
     ```console                     "$ command" lines, each followed by what it prints
 
 The page runs in a folder of its own. ``superarm serve`` stays in the background until the page ends,
@@ -32,8 +32,8 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 PORT = "8800"
-FENCE = re.compile(r"^```(\S*)(.*)$")
-TITLE = re.compile(r'title="([^"]+)"')
+FENCE = re.compile(r"^```(\S*)$")
+FILE = re.compile(r"# ([\w-]+\.\w+)\n")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 ANY = re.compile(r"\b[0-9a-f]{16,}\b|\b\d+\.\d+ s\b")  # an id or a hash; seconds
 
@@ -43,7 +43,7 @@ class Block:
     """A fenced block: lines[first:last] of its page."""
 
     kind: str
-    title: str | None
+    file: str | None
     first: int
     last: int
     text: str
@@ -68,11 +68,12 @@ def blocks(page: str) -> list[Block]:
         if fence is None:
             continue
         if start is None:
-            start = (i + 1, fence[1], TITLE.search(fence[2]))
+            start = (i + 1, fence[1])
         else:
-            first, kind, title = start
+            first, kind = start
             text = "\n".join(lines[first:i]) + "\n"
-            found.append(Block(kind, title and title[1], first, i, text))
+            file = FILE.match(text)
+            found.append(Block(kind, file and file[1], first, i, text))
             start = None
     assert start is None, "a block without an end"
     return found
@@ -88,8 +89,8 @@ def run(path: Path, folder: Path) -> Iterator[Printed]:
     with contextlib.chdir(folder), contextlib.ExitStack() as at_the_end:
         at_the_end.callback(lambda: [_end(service) for service in services])
         for block, after in zip(all_blocks, [*all_blocks[1:], None], strict=True):
-            if block.title is not None:
-                Path(block.title).write_text(block.text.replace(PORT, port), encoding="utf-8")
+            if block.file is not None:
+                Path(block.file).write_text(block.text.replace(PORT, port), encoding="utf-8")
             elif block.kind == "python":
                 # with the page's own lines in tracebacks
                 code = compile("\n" * block.first + block.text.replace(PORT, port), str(path), "exec")

@@ -49,7 +49,7 @@ def test_exact_figures_are_current(name: str) -> None:
     import vl_convert
 
     figures = script("figures")
-    spec = figures.FIGURES[name]().to_dict() | {"config": figures.LIGHT}
+    spec = figures.FIGURES[name]().to_dict() | {"config": figures.CONFIG}
     again = vl_convert.vegalite_to_svg(spec)
     written = (DOCS / "img" / f"{name}.svg").read_text(encoding="utf-8")
     # the lines' points, to a tenth of a pixel: text may be measured otherwise elsewhere
