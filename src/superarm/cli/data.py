@@ -12,7 +12,10 @@ app = typer.Typer(no_args_is_help=True, help="Data sets: list them, get them, ma
 
 @app.command("list")
 def list_() -> None:
-    """The data sets that have a name, and what is here of them."""
+    """The data sets that have a name, and what is here of them.
+
+    Example: **superarm data list**
+    """
     from superarm.cli.show import table
     from superarm.streams.catalog import FEATURES, feature_file
     from superarm.streams.download import data_home, find
