@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import combinations
 from math import comb, exp, factorial, perm, sqrt
 
 import numpy as np
 import pytest
+from exact import GAMMAS, SIZES, group, ordered_draws, set_probabilities
 
 import superarm as sa
 from superarm import sets, theory
 from superarm.errors import InvalidInput
 
-SMALL = [(k, m) for k in range(2, 7) for m in range(1, k)]
-GAMMAS = (0.05, 0.3, 1.0)
-
-
-def orders(k: int, m: int, gamma: float) -> dict[tuple[int, ...], float]:
-    """Z of every ordered draw, straight from eq. 5; the top set is {0, …, m-1}."""
-    P = [(1 - gamma) / m * (r < m) + gamma / k for r in range(k)]
-    result = {}
-    for order in permutations(range(k), m):
-        z, left = 1.0, 1.0
-        for r in order:
-            z *= P[r] / left
-            left -= P[r]
-        result[order] = z
-    return result
+SMALL = [(k, m) for k, m in SIZES if k < 7]
 
 
 def update(k: int, m: int, order: tuple[int, ...], y: int, Z: float) -> np.ndarray:
@@ -70,7 +57,7 @@ def test_lemma_2_and_3() -> None:
 @pytest.mark.parametrize(("k", "m"), SMALL)
 def test_lemma_5_and_the_exact_second_moment(k: int, m: int) -> None:
     for gamma in GAMMAS:
-        Z = orders(k, m, gamma)
+        Z = ordered_draws(k, m, gamma)
         for y in (0, k - 1):
             exact = sum(z * float(update(k, m, o, y, z) @ update(k, m, o, y, z)) for o, z in Z.items())
             assert theory.second_moment(k, m, gamma, in_top=y < m) == pytest.approx(exact, rel=1e-9)
@@ -85,10 +72,10 @@ def test_second_moment_of_the_other_estimates(k: int, m: int, estimate: str) -> 
     values = table[np.argmin(np.abs(sets.RHO_GRID - 0.9))] if len(table) > 1 else table[0]
     for y in (0, k - 1):
         exact = 0.0
-        for order, z in orders(k, m, gamma).items():
+        for order, z in ordered_draws(k, m, gamma).items():
             j = sum(r < m for r in order)
-            group = [(r not in order) * 2 + (r >= m) for r in range(k)]
-            u = values[j, int(y in order), group] - np.array([(r < m) / m for r in range(k)])
+            groups = [group(r, order, m) for r in range(k)]
+            u = values[j, int(y in order), groups] - np.array([(r < m) / m for r in range(k)])
             exact += z * float(u @ u)
         assert theory.second_moment(k, m, gamma, estimate, in_top=y < m) == pytest.approx(exact)
 
@@ -134,10 +121,8 @@ def test_large_problems_do_not_underflow() -> None:
 
 def test_erratum_1_z_is_over_ordered_draws() -> None:
     k, m, gamma, y = 5, 3, 0.3, 1
-    Z = orders(k, m, gamma)
-    of_set = {frozenset(o): 0.0 for o in Z}
-    for o, z in Z.items():
-        of_set[frozenset(o)] += z
+    Z = ordered_draws(k, m, gamma)
+    of_set = set_probabilities(k, m, gamma)
     right = sum(z * update(k, m, o, y, z) for o, z in Z.items())
     wrong = sum(z * update(k, m, o, y, of_set[frozenset(o)]) for o, z in Z.items())
     np.testing.assert_allclose(right, target(k, m, y), atol=1e-12)
@@ -170,7 +155,7 @@ def test_erratum_3_the_last_step_needs_the_shown_set() -> None:
 
 def test_erratum_4_the_stated_bound_on_z_is_false() -> None:
     k, m, gamma = 6, 3, 0.05
-    least = min(orders(k, m, gamma).values())
+    least = min(ordered_draws(k, m, gamma).values())
     stated = gamma / k * (2 / m) ** (m - 1) * exp(-(m - 1))
     assert (gamma / k) ** m <= least < stated
 
@@ -178,7 +163,7 @@ def test_erratum_4_the_stated_bound_on_z_is_false() -> None:
 def test_erratum_5_the_cross_term_counts_the_overlap() -> None:
     k, m, gamma, y = 5, 2, 0.3, 0
     tau1, tau2 = m * perm(k - 2, m - 1), (m - 1) / (k - m)
-    for order, z in orders(k, m, gamma).items():
+    for order, z in ordered_draws(k, m, gamma).items():
         if y not in order:
             continue
         u = update(k, m, order, y, z)
