@@ -141,14 +141,12 @@ def growth(sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[t
         matrix = as_matrix(S, None, "bench")
         learner = MCDBF(n_labels=k, n_features=2**14, set_size=M)
         learner.run(matrix, y, np.arange(10))
-        out = np.zeros((1, k), np.float32)
-        # the scores alone, each row into the same place
-        kernel = learner.loop.score_rows
-        one = [(matrix[0], matrix[1], matrix[2][i : i + 2]) for i in range(n)]
-        kernel(learner.state, one[0], 1, learner._s, out)
+        out = np.zeros((n, k), np.float32)
+        score = learner.loop.score_rows
+        score(learner.state, matrix, n, learner._s, out)
         whole = _per_round(lambda l=learner, m=matrix, t=y: l.run(m, t), n, 3)  # type: ignore[misc]
         part = _per_round(
-            lambda l=learner, q=kernel, o=out, r=one: [q(l.state, x, 1, l._s, o) for x in r],  # type: ignore[misc]
+            lambda l=learner, f=score, m=matrix, o=out: f(l.state, m, len(o), l._s, o),  # type: ignore[misc]
             n,
             3,
         )
