@@ -166,8 +166,8 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
     """A journal with that many events, as a service would have written them."""
     import numpy as np
 
-    from superarm.service.archive import Compaction
-    from superarm.service.session import Ask, Reply, Session
+    from superarm.service.core.archive import Compaction
+    from superarm.service.core.session import Ask, Reply, Session
 
     session = Session.open(journal, labels=labels, n_features=features, set_size=3)
     rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)

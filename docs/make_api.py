@@ -23,7 +23,7 @@ ROOMS: dict[str, tuple[str, ...] | None] = {
     "superarm.logs": None,
     "superarm.sklearn": None,
     "superarm.service": None,
-    "superarm.service.client": ("Shown", "Outcome", "ServiceError"),
+    "superarm.service.client.client": ("Shown", "Outcome", "ServiceError"),
     "superarm.experiments": None,
     "superarm.report": None,
     "superarm.errors": None,

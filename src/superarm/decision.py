@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.rows import Row, is_sparse
 
 __all__ = ["Answered", "Decision"]
@@ -97,19 +97,19 @@ class Decision:
         of = "Decision.given"
         shown = tuple(labels)
         if not shown or len(set(shown)) != len(shown):
-            raise InvalidInput(must("labels", of, "distinct and at least one", shown))
+            raise InvalidInput.must("labels", of, "distinct and at least one", shown)
         if propensity is not None and not 0.0 < propensity <= 1.0:
-            raise InvalidInput(must("propensity", of, "in (0, 1]", propensity))
+            raise InvalidInput.must("propensity", of, "in (0, 1]", propensity)
         best = () if top is None else tuple(top)
         if (top is None) != (gamma is None):
-            raise InvalidInput(must("top and gamma", of, "given both or neither", (top, gamma)))
+            raise InvalidInput.must("top and gamma", of, "given both or neither", (top, gamma))
         if top is not None and (len(set(best)) != len(best) or len(best) != len(shown)):
-            raise InvalidInput(must("top", of, f"{len(shown)} distinct labels, as many as shown", best))
+            raise InvalidInput.must("top", of, f"{len(shown)} distinct labels, as many as shown", best)
         if gamma is not None and not 0.0 < gamma <= 1.0:
-            raise InvalidInput(must("gamma", of, "in (0, 1]", gamma))
+            raise InvalidInput.must("gamma", of, "in (0, 1]", gamma)
         among = None if eligible is None else tuple(eligible)
         if among is not None and not {*shown, *best} <= set(among):
-            raise InvalidInput(must("eligible", of, "a list that holds labels and top", among))
+            raise InvalidInput.must("eligible", of, "a list that holds labels and top", among)
         row = x if is_sparse(x) else np.array(x, np.float32)
         odds = np.array([nan, nan if propensity is None else log(propensity), 0.0])
         return cls(row, (shown, shown, best), among, odds, gamma, None, None, None, ())
@@ -195,7 +195,7 @@ class Decision:
             if odds.shape != (3,) or set(shown) != set(drawn) or len(top) not in (0, len(drawn)):
                 raise ValueError("sets or odds")
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(must("data", "Decision.from_dict", "what to_dict gave", data)) from error
+            raise InvalidInput.must("data", "Decision.from_dict", "what to_dict gave", data) from error
         return cls(x, sets, eligible, odds, gamma, rho, round_, learner, ())
 
     def __repr__(self) -> str:

@@ -11,6 +11,8 @@ SuperarmError
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 __all__ = [
     "DataMissing",
     "FeedbackError",
@@ -24,7 +26,25 @@ __all__ = [
 
 
 class SuperarmError(Exception):
-    """The root of all errors that superarm raises on purpose."""
+    """The root of all errors that superarm raises on purpose.
+
+    Attributes:
+        field: the parameter, column or field at fault, where one is.
+    """
+
+    field: str | None = None
+
+    @classmethod
+    def must(cls, parameter: str, of: str, be: str, got: object, **details: Any) -> Self:
+        """The error with the message of `must`, which knows its field.
+
+        >>> error = InvalidInput.must("gamma", "MCDBF", "in (0, 1]", 1.5)
+        >>> error.field, str(error)
+        ('gamma', 'gamma of MCDBF must be in (0, 1], got 1.5')
+        """
+        error = cls(must(parameter, of, be, got), **details)
+        error.field = parameter
+        return error
 
 
 class InvalidInput(SuperarmError, ValueError):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 __all__ = ["Csr", "Matrix", "Row", "as_matrix", "as_row", "densify", "is_sparse", "n_rows", "sparsify"]
 
@@ -41,18 +41,18 @@ def as_row(x: Any, n_features: int, of: str) -> Row:
         if hasattr(x, "tocsr"):
             matrix = as_matrix(x, n_features, of)
             if n_rows(matrix) != 1:
-                raise InvalidInput(must("x", of, "one row", f"shape {x.shape}"))
+                raise InvalidInput.must("x", of, "one row", f"shape {x.shape}")
             return matrix.indices.copy(), matrix.values.copy()
         return _checked_sparse(x[0], x[1], n_features, of)
     try:
         with np.errstate(over="ignore"):  # too large for float32: the infinity is refused with the rest
             row = np.array(x, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(must("x", of, f"{n_features} numbers", x)) from error
+        raise InvalidInput.must("x", of, f"{n_features} numbers", x) from error
     if row.shape != (n_features,):
         if row.shape == (1, n_features):
             return row[0]
-        raise InvalidInput(must("x", of, f"of length {n_features}", f"shape {row.shape}"))
+        raise InvalidInput.must("x", of, f"of length {n_features}", f"shape {row.shape}")
     return row
 
 
@@ -62,16 +62,16 @@ def _checked_sparse(indices: Any, values: Any, n_features: int, of: str) -> Row:
         with np.errstate(over="ignore"):
             value = np.array(values, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(must("x", of, "a pair of index and value vectors", (indices, values))) from error
+        raise InvalidInput.must("x", of, "a pair of index and value vectors", (indices, values)) from error
     if index.ndim != 1 or index.shape != value.shape:
         got = f"shapes {index.shape} and {value.shape}"
-        raise InvalidInput(must("x", of, "index and value vectors of one length", got))
+        raise InvalidInput.must("x", of, "index and value vectors of one length", got)
     if len(index):
         if not (np.diff(index) > 0).all():
-            raise InvalidInput(must("x", of, "sparse with strictly increasing indices", indices))
+            raise InvalidInput.must("x", of, "sparse with strictly increasing indices", indices)
         if index[0] < 0 or index[-1] >= n_features:
             bad = int(index[0] if index[0] < 0 else index[-1])
-            raise InvalidInput(must("x", of, f"sparse with indices in [0, {n_features})", bad))
+            raise InvalidInput.must("x", of, f"sparse with indices in [0, {n_features})", bad)
     return index.astype(np.int32), value
 
 
@@ -81,15 +81,15 @@ def as_matrix(X: Any, n_features: int | None, of: str) -> Matrix:
         if isinstance(X, Csr):
             return X
         if isinstance(X, tuple):
-            raise InvalidInput(must("X", of, "a matrix of numbers, dense or SciPy sparse", X))
+            raise InvalidInput.must("X", of, "a matrix of numbers, dense or SciPy sparse", X)
         csr = X.tocsr()
         if n_features is not None and csr.shape[1] != n_features:
-            raise InvalidInput(must("X", of, f"a matrix with {n_features} columns", f"shape {csr.shape}"))
+            raise InvalidInput.must("X", of, f"a matrix with {n_features} columns", f"shape {csr.shape}")
         if not csr.has_canonical_format:
             csr = csr.copy()
             csr.sum_duplicates()
         if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:
-            raise InvalidInput(must("X", of, f"sparse with indices in [0, {csr.shape[1]})", csr.indices))
+            raise InvalidInput.must("X", of, f"sparse with indices in [0, {csr.shape[1]})", csr.indices)
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(csr.data, np.float32)
         indices = np.ascontiguousarray(csr.indices, np.int32)
@@ -98,10 +98,10 @@ def as_matrix(X: Any, n_features: int | None, of: str) -> Matrix:
         with np.errstate(over="ignore"):
             dense = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(must("X", of, "a matrix of numbers", X)) from error
+        raise InvalidInput.must("X", of, "a matrix of numbers", X) from error
     if dense.ndim != 2 or (n_features is not None and dense.shape[1] != n_features):
         columns = "two dimensions" if n_features is None else f"{n_features} columns"
-        raise InvalidInput(must("X", of, f"a matrix with {columns}", f"shape {dense.shape}"))
+        raise InvalidInput.must("X", of, f"a matrix with {columns}", f"shape {dense.shape}")
     return dense
 
 

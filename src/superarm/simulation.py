@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     import polars
@@ -109,11 +109,11 @@ def simulate(
         progress: called with the number of rounds done since the last call.
     """
     if rounds < 1:
-        raise InvalidInput(must("rounds", "simulate", "at least 1", rounds))
+        raise InvalidInput.must("rounds", "simulate", "at least 1", rounds)
     for size in ("n_features", "n_labels"):
         if getattr(learner, size) != getattr(stream, size):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
-            raise InvalidInput(must(size, learner._of, wanted, getattr(learner, size)))
+            raise InvalidInput.must(size, learner._of, wanted, getattr(learner, size))
     seed = learner.seed if seed is None else seed
     marks = checkpoints(rounds)
     counts = np.zeros((len(marks), 3), np.int64)

@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from superarm.decision import Decision
-from superarm.errors import FeedbackError, InvalidInput, must
+from superarm.errors import FeedbackError, InvalidInput
 from superarm.learners.registry import make, parse
 from superarm.logs.batches import probabilities
 
@@ -71,7 +71,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         random = check_random_state(self.random_state)
         self._begin(np.unique(y), X, random)
         if self.passes < 1:
-            raise InvalidInput(must("passes", "SetFeedbackClassifier", "at least 1", self.passes))
+            raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
         codes = np.searchsorted(self.classes_, y)
         for _ in range(self.passes):
             self._run(X, codes, random.permutation(len(codes)) if self.shuffle else None)
@@ -83,8 +83,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not hasattr(self, "classes_"):
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
         elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
-            raise InvalidInput(
-                must("classes", "partial_fit", f"those of the first call, {self.classes_}", classes)
+            raise InvalidInput.must(
+                "classes", "partial_fit", f"those of the first call, {self.classes_}", classes
             )
         self._run(X, self._codes(y, "y"), None)
         return self
@@ -113,14 +113,14 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
         learner = self._whole_learner()
         if not learner.learns_from_given:
-            raise FeedbackError(
-                must("learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner)
+            raise FeedbackError.must(
+                "learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner
             )
         sets, bits = [list(labels) for labels in shown], list(hit)
         odds: list[float | None] = [None] * len(sets) if propensity is None else list(propensity)
         if not len(sets) == len(bits) == len(odds) == X.shape[0]:
             got = f"{X.shape[0]} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
-            raise InvalidInput(must("shown and hit", "partial_fit_sets", "one for each row of X", got))
+            raise InvalidInput.must("shown and hit", "partial_fit_sets", "one for each row of X", got)
         for i, labels in enumerate(sets):
             codes = self._codes(np.asarray(labels), "shown")
             row = X[[i]] if hasattr(X, "tocsr") else X[i]
@@ -163,7 +163,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _first(self, classes: Any) -> bool:
         first = not hasattr(self, "classes_")
         if first and classes is None:
-            raise InvalidInput(must("classes", "SetFeedbackClassifier", "given with the first call", classes))
+            raise InvalidInput.must("classes", "SetFeedbackClassifier", "given with the first call", classes)
         return first
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
@@ -193,7 +193,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _begin(self, classes: Any, X: Any, random: Any) -> None:
         if not isinstance(self.set_size, int | np.integer) or self.set_size < 1:
             wanted = "a whole number of at least 1"
-            raise InvalidInput(must("set_size", "SetFeedbackClassifier", wanted, self.set_size))
+            raise InvalidInput.must("set_size", "SetFeedbackClassifier", wanted, self.set_size)
         self.classes_ = classes
         self.learner_: Learner | None = None  # of one class nothing is to be learnt
         if len(classes) > 1:
@@ -208,7 +208,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _whole_learner(self) -> Learner:
         if self.learner_ is None:
-            raise InvalidInput(must("classes", "SetFeedbackClassifier", "at least two", self.classes_))
+            raise InvalidInput.must("classes", "SetFeedbackClassifier", "at least two", self.classes_)
         return self.learner_
 
     def _codes(self, y: Any, parameter: str) -> Any:
@@ -216,7 +216,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         known = self.classes_[codes] == y
         if not np.all(known):
             unknown = np.asarray(y)[~known][0]
-            raise InvalidInput(must(parameter, "SetFeedbackClassifier", "made of its classes", unknown))
+            raise InvalidInput.must(parameter, "SetFeedbackClassifier", "made of its classes", unknown)
         return codes
 
     def _run(self, X: Any, codes: Any, visit: Any) -> None:

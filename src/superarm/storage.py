@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import ModelFileError, must
+from superarm.errors import ModelFileError
 
 __all__ = ["read", "write", "write_atomically"]
 
@@ -57,11 +57,11 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise _unreadable(of) from error
     if not known:
-        raise ModelFileError(must("format", of, repr(FORMAT), header["format"]))
+        raise ModelFileError.must("format", of, repr(FORMAT), header["format"])
     if version > VERSION:
-        raise ModelFileError(must("version", of, f"at most {VERSION} (install a newer superarm)", version))
+        raise ModelFileError.must("version", of, f"at most {VERSION} (install a newer superarm)", version)
     return header, arrays
 
 
 def _unreadable(of: str) -> ModelFileError:
-    return ModelFileError(must("content", of, "a whole superarm model", "a foreign or truncated file"))
+    return ModelFileError.must("content", of, "a whole superarm model", "a foreign or truncated file")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.sets import (
     RHO_GRID,
     estimate_table,
@@ -28,9 +28,9 @@ __all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", 
 
 def _check(k: int, m: int, gamma: float) -> None:
     if not 1 <= m < k:
-        raise InvalidInput(must("set_size", "theory", f"at least 1 and below labels = {k}", m))
+        raise InvalidInput.must("set_size", "theory", f"at least 1 and below labels = {k}", m)
     if not 0.0 < gamma <= 1.0:
-        raise InvalidInput(must("gamma", "theory", "in (0, 1]", gamma))
+        raise InvalidInput.must("gamma", "theory", "in (0, 1]", gamma)
 
 
 def _exp(logarithm: float) -> float:

@@ -14,7 +14,7 @@ for part in ("fastapi", "uvicorn", "orjson"):
 
 from service_kit import LABELS, D, Nursery, Web, free_port  # noqa: E402
 
-from superarm.service.session import Session  # noqa: E402
+from superarm.service.core.session import Session  # noqa: E402
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def live(open_session: Callable[..., Session]) -> Iterator[Callable[..., Web]]:
     """Starts a whole service in a thread of this process, and stops it gracefully at the end."""
     import uvicorn
 
-    from superarm.service.app import make_app
+    from superarm.service.http.app import make_app
 
     running = []
 

@@ -16,8 +16,8 @@ def child(order: dict[str, Any], log: str) -> None:
     os.dup2(null, 0)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    from superarm.service.server import serve
-    from superarm.service.session import Session
+    from superarm.service.core.session import Session
+    from superarm.service.http.server import serve
 
     journal, port = order.pop("journal"), order.pop("port")
     serve(lambda: Session.open(journal, **order), port=port, rate=1e9)
@@ -29,8 +29,8 @@ def main() -> None:
     import uvicorn  # noqa: F401
     import uvloop  # noqa: F401
 
-    import superarm.service.app
-    import superarm.service.server  # noqa: F401
+    import superarm.service.http.app
+    import superarm.service.http.server  # noqa: F401
     from superarm import SetLogit
 
     # compile once, here

@@ -61,7 +61,7 @@ def get(
     Example: **superarm data get mnist fashion-mnist**
     """
     from superarm.cli.progress import amount_progress
-    from superarm.errors import InvalidInput, must
+    from superarm.errors import InvalidInput
     from superarm.streams.download import fetch
     from superarm.streams.features import WEIGHTS
     from superarm.streams.images import IMAGE_SETS
@@ -69,7 +69,7 @@ def get(
     known: dict[str, Any] = {name: one.files for name, one in IMAGE_SETS.items()} | {"vgg16": (WEIGHTS,)}
     for name in names:
         if name not in known:
-            raise InvalidInput(must("NAMES", "superarm data get", f"among {', '.join(known)}", name))
+            raise InvalidInput.must("NAMES", "superarm data get", f"among {', '.join(known)}", name)
     for name in names:
         total = sum(file.size for file in known[name])
         with amount_progress(total, "bytes") as tick:
@@ -93,12 +93,12 @@ def features(
     Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
     """
     from superarm.cli.progress import amount_progress
-    from superarm.errors import InvalidInput, must
+    from superarm.errors import InvalidInput
     from superarm.streams.features import make_features
     from superarm.streams.images import IMAGE_SETS
 
     if model != "vgg16":
-        raise InvalidInput(must("--model", "superarm data features", "vgg16", model))
+        raise InvalidInput.must("--model", "superarm data features", "vgg16", model)
     total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None
     with amount_progress(total, "images") as tick:
         path, computed = make_features(

@@ -12,7 +12,7 @@ import typer
 
 from superarm.cli import log_options as opt
 from superarm.cli.train import _plain
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -125,22 +125,22 @@ def _split(
 ) -> tuple[float, int] | None:
     """(share, seed) of the rows to judge by; None for all rows."""
     if not 0.0 < holdout < 1.0:
-        raise InvalidInput(must("--holdout", "evaluate", "in (0, 1)", holdout))
+        raise InvalidInput.must("--holdout", "evaluate", "in (0, 1)", holdout)
     here = source.fingerprint()
     notes = {name: model.notes.get("training", {}) for name, model in models.items()}
     same = {(n["holdout"], n["seed"]) for n in notes.values() if n.get("sha256") == here}
     for name, note in notes.items():
         if note.get("sha256") == here and note["holdout"] == 0.0:
-            raise InvalidInput(
-                must(name, str(source.path), "trained with rows kept out", "all rows were learnt")
+            raise InvalidInput.must(
+                name, str(source.path), "trained with rows kept out", "all rows were learnt"
             )
         if note.get("sha256") != here and not quiet:
             print(
                 f"{name} was not trained on this file by superarm train: make sure that it never saw its rows"
             )
     if len(same) > 1 or (trains and same - {(holdout, seed)}):
-        raise InvalidInput(
-            must("models", "evaluate", "trained with the same --holdout and --seed", sorted(same))
+        raise InvalidInput.must(
+            "models", "evaluate", "trained with the same --holdout and --seed", sorted(same)
         )
     if same:
         return same.pop()
@@ -153,9 +153,9 @@ def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
     try:
         values = [kind(part) for part in opt.names(text)]
     except ValueError:
-        raise InvalidInput(must(option, "evaluate", "numbers with commas between", text)) from None
+        raise InvalidInput.must(option, "evaluate", "numbers with commas between", text) from None
     if not values or (len(values) > 1 and not grid):
-        raise InvalidInput(must(option, "evaluate", "one number (several with --grid)", text))
+        raise InvalidInput.must(option, "evaluate", "one number (several with --grid)", text)
     return values
 
 
@@ -184,7 +184,7 @@ def _policies(
     ]
     policies += [Policy(text, fixed=opt.names(text), gamma=share) for text in fixed for share in gammas]
     if not policies:
-        raise InvalidInput(must("policy", "evaluate", "given by --model, --learner or --fixed", "none"))
+        raise InvalidInput.must("policy", "evaluate", "given by --model, --learner or --fixed", "none")
     return policies
 
 

@@ -18,8 +18,8 @@ def export(
 
     Example: **superarm export events.db --output log.parquet**
     """
-    from superarm.service.export import export as run
-    from superarm.service.journal import Journal
+    from superarm.service.core.export import export as run
+    from superarm.service.core.journal import Journal
 
     opened = Journal(journal, read_only=True)
     try:

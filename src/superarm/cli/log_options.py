@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.logs import Columns, Log
@@ -116,5 +116,5 @@ def read_labels(source: str | None) -> list[str] | int | None:
         return int(source)
     path = Path(source)
     if not path.is_file():
-        raise InvalidInput(must("--labels", "superarm", "a file with one label a line, or a number", source))
+        raise InvalidInput.must("--labels", "superarm", "a file with one label a line, or a number", source)
     return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]

@@ -26,8 +26,8 @@ def replay(
 
     Example: **superarm replay events.db --output model.npz**
     """
-    from superarm.service.journal import Journal
-    from superarm.service.replay import replay as run
+    from superarm.service.core.journal import Journal
+    from superarm.service.core.replay import replay as run
 
     began = perf_counter()
     opened = Journal(journal, read_only=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from superarm.cli.run import ADDRESS, ENGINE, JOBS
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 TABLES = {"table1": "fig2"}  # a table that is made from a figure's results
 
@@ -46,7 +46,7 @@ def reproduce(
     for name in asked:
         if name not in paths:
             known = ", ".join([*paths, *TABLES])
-            raise InvalidInput(must("WHAT", "superarm reproduce", f"among {known}", name))
+            raise InvalidInput.must("WHAT", "superarm reproduce", f"among {known}", name)
     specs = {name: read_spec(paths[name], quick=quick) for name in paths}
     for name in list(asked):  # the gammas of the other figures come from fig2
         source = specs[name].best_from

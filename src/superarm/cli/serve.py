@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 DEFAULTS = {"none": None, "hit": True, "miss": False}
 
@@ -60,12 +60,12 @@ def serve(
 
     Example: **superarm serve --labels labels.txt --features 64 --set-size 3 --journal events.db**
     """
-    from superarm.service.server import check_exposure
-    from superarm.service.server import serve as run
-    from superarm.service.session import Session
+    from superarm.service.core.session import Session
+    from superarm.service.http.server import check_exposure
+    from superarm.service.http.server import serve as run
 
     if default_outcome not in DEFAULTS:
-        raise InvalidInput(must("--default-outcome", "superarm serve", "none, miss or hit", default_outcome))
+        raise InvalidInput.must("--default-outcome", "superarm serve", "none, miss or hit", default_outcome)
     token = token_file.read_text().strip() if token_file else os.environ.get("SUPERARM_TOKEN") or None
     check_exposure(host, token)
     session = Session.open(
@@ -99,10 +99,10 @@ def read_labels(path: Path) -> list[str]:
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            must("--labels", "superarm serve", "a text file with one label a line", str(path))
+        raise InvalidInput.must(
+            "--labels", "superarm serve", "a text file with one label a line", str(path)
         ) from error
     found = [line for line in lines if line]
     if len(set(found)) != len(found) or len(found) < 2:
-        raise InvalidInput(must("--labels", "superarm serve", "at least two distinct labels", found))
+        raise InvalidInput.must("--labels", "superarm serve", "at least two distinct labels", found)
     return found

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 
@@ -49,9 +49,9 @@ def simulate(
     stream = open_data(data, scale=scale, label=label)
     specs = learner or ["set-logit"]
     if as_json and len(specs) > 1:
-        raise InvalidInput(must("--learner", "simulate --json", "given once", specs))
+        raise InvalidInput.must("--learner", "simulate --json", "given once", specs)
     if log is not None and (len(specs) > 1 or seeds > 1):
-        raise InvalidInput(must("--log", "simulate", "used with one learner and one seed", str(log)))
+        raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))
 
     def one(spec: str, number: int, tick: Any) -> dict[str, Any]:
         common: dict[str, Any] = {"n_features": stream.n_features, "seed": number}
@@ -60,7 +60,7 @@ def simulate(
             common["set_size"] = set_size
         if gamma is not None:
             if not hasattr(parse(spec)[0], "gamma") or "gamma" not in _parameters(parse(spec)[0]):
-                raise InvalidInput(must("--gamma", spec, "left out: it has no gamma", gamma))
+                raise InvalidInput.must("--gamma", spec, "left out: it has no gamma", gamma)
             common["gamma"] = gamma
         if log is not None:
             from superarm.logs import Writer, record

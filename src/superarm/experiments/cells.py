@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 __all__ = ["Cell", "Data", "canonical", "code_digest", "failed", "make_learner", "open_stream", "run_cell"]
 
@@ -68,14 +68,14 @@ def open_stream(data: Data, content: str) -> Any:
     from superarm.streams.catalog import identity, open_data
 
     if identity(data.source) != content:
-        raise InvalidInput(must("content", data.source, f"the same on every machine ({content})", "another"))
+        raise InvalidInput.must("content", data.source, f"the same on every machine ({content})", "another")
     stream = open_data(data.source, scale=data.scale, label=data.label)
     k = data.first_labels
     if k is None:
         return stream
     if not isinstance(stream, Arrays) or isinstance(stream.rows, tuple) or not 2 <= k <= stream.n_labels:
         most = f"between 2 and {stream.n_labels}, of dense data that is no generator"
-        raise InvalidInput(must("first_labels", data.name, most, k))
+        raise InvalidInput.must("first_labels", data.name, most, k)
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
     return Arrays(stream.rows[keep], stream.y[keep], labels=names, scale="none", name=data.name)
@@ -130,8 +130,8 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell, in whatever process or machine; an error becomes part of the outcome."""
     try:
         if code_digest(cell.use) != cell.code:
-            raise InvalidInput(
-                must("code", "this worker", "the same as where the run was started", "other code")
+            raise InvalidInput.must(
+                "code", "this worker", "the same as where the run was started", "other code"
             )
         import superarm as sa
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from superarm.errors import InvalidInput, MissingExtra, must
+from superarm.errors import InvalidInput, MissingExtra
 from superarm.experiments.cells import Cell, failed, run_cell
 
 __all__ = ["outcomes"]
@@ -18,10 +18,10 @@ def outcomes(
     """Run cells; yield their outcomes in the order in which they finish."""
     if engine == "dask":
         if address is None:
-            raise InvalidInput(must("--address", "--engine dask", "a scheduler's, as tcp://host:8786", None))
+            raise InvalidInput.must("--address", "--engine dask", "a scheduler's, as tcp://host:8786", None)
         return _dask(cells, address)
     if engine != "local":
-        raise InvalidInput(must("--engine", "superarm run", "local or dask", engine))
+        raise InvalidInput.must("--engine", "superarm run", "local or dask", engine)
     return map(run_cell, cells) if jobs == 1 or len(cells) < 2 else _local(cells, jobs)
 
 
@@ -80,8 +80,8 @@ def _dask(cells: Sequence[Cell], address: str) -> Iterator[dict[str, Any]]:
     try:
         client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
-        raise InvalidInput(
-            must("--address", "--engine dask", "a running Dask scheduler's", address)
+        raise InvalidInput.must(
+            "--address", "--engine dask", "a running Dask scheduler's", address
         ) from error
     with client:
         futures = {client.submit(run_cell, cell, key=f"superarm-{run}-{cell.key}"): cell for cell in cells}

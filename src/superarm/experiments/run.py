@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.engines import outcomes
 from superarm.experiments.spec import BestGamma, Spec, read_spec
@@ -123,7 +123,7 @@ def best_gammas(store: Store, name: str) -> BestGamma:
 
     runs, _ = store.frames(name)
     if not len(runs):
-        raise InvalidInput(must("experiment", str(store.folder), f"one with results: run {name} first", name))
+        raise InvalidInput.must("experiment", str(store.folder), f"one with results: run {name} first", name)
     means = runs.filter(pl.col("gamma").is_not_null()).group_by("data", "learner", "set_size", "gamma")
     table = means.agg(pl.col("error_rate").mean()).sort("error_rate", "gamma")
     found: dict[tuple[str, str, int], float] = {}
@@ -133,7 +133,7 @@ def best_gammas(store: Store, name: str) -> BestGamma:
     def best(data: str, learner: str, m: int) -> float:
         if (data, learner, m) not in found:
             wanted = f"among those that {name} has results for"
-            raise InvalidInput(must("gammas = 'best'", f"{learner} with m = {m} on {data}", wanted, "none"))
+            raise InvalidInput.must("gammas = 'best'", f"{learner} with m = {m} on {data}", wanted, "none")
         return found[data, learner, m]
 
     return best

@@ -165,7 +165,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         quick: apply what the table ``quick`` says.
     """
     if not path.is_file():
-        raise InvalidInput(must("spec", "superarm run", "an existing .toml file", str(path)))
+        raise InvalidInput.must("spec", "superarm run", "an existing .toml file", str(path))
     text = path.read_text(encoding="utf-8")
     try:
         content = tomllib.loads(text)

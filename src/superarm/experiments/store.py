@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Store:
         path = self.folder / "experiments" / f"{name}.json"
         if not path.exists():
             known = [one["name"] for one in self.experiments()]
-            raise InvalidInput(must("experiment", str(self.folder), f"one of {known}", name))
+            raise InvalidInput.must("experiment", str(self.folder), f"one of {known}", name)
         return _read(path)
 
     def outcomes(self, keys: list[str]) -> list[dict[str, Any]]:
@@ -125,5 +125,5 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
     except ValueError as error:
-        raise InvalidInput(must("content", str(path), "JSON, as superarm wrote it", str(error))) from error
+        raise InvalidInput.must("content", str(path), "JSON, as superarm wrote it", str(error)) from error
     return content

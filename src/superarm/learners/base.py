@@ -12,7 +12,7 @@ import numpy as np
 
 from superarm import storage
 from superarm.decision import Answered, Decision, Label
-from superarm.errors import FeedbackError, InvalidInput, ModelFileError, WeightsOverflow, must
+from superarm.errors import FeedbackError, InvalidInput, ModelFileError, WeightsOverflow
 from superarm.learners.loop import Loop, resolve
 from superarm.learners.parameters import Parameters
 from superarm.numerics import weights
@@ -160,7 +160,7 @@ class Learner(Parameters):
         if label is not None:
             code = int(self._indices("label", [label])[0])
             if code not in among:
-                raise FeedbackError(must("label", self._of, "one of the eligible labels", label))
+                raise FeedbackError.must("label", self._of, "one of the eligible labels", label)
             hit = code in sets[1]
         if decision.round is None:
             plan, odds = self._given_plan(decision, sets, among)
@@ -319,7 +319,7 @@ class Learner(Parameters):
         """The model that `save` wrote."""
         learner = load(path)
         if not isinstance(learner, cls):
-            raise ModelFileError(must("class", str(path), cls.__name__, learner._of))
+            raise ModelFileError.must("class", str(path), cls.__name__, learner._of)
         return learner
 
     # ------------------------------------------------------------ inside
@@ -381,25 +381,25 @@ class Learner(Parameters):
 
     def _check_answer(self, decision: Decision, hit: Any, label: Any) -> None:
         if not isinstance(decision, Decision):
-            raise FeedbackError(must("decision", self._of, "a Decision", decision))
+            raise FeedbackError.must("decision", self._of, "a Decision", decision)
         kind = "hit" if label is None else "label"
         if (hit is None) == (label is None) or kind not in self.feedback:
             wanted = " or ".join(f"{name}=..." for name in self.feedback)
             got = f"hit={hit!r}, label={label!r}"
             raise FeedbackError(f"feedback of {self._of} must be {wanted}, got {got}")
         if label is None and hit is not True and hit is not False and not isinstance(hit, np.bool_):
-            raise FeedbackError(must("hit", self._of, "True or False", hit))
+            raise FeedbackError.must("hit", self._of, "True or False", hit)
         if decision.round is None:
             if not self._learns_from(decision):
-                raise FeedbackError(must("decision", self._of, self._own_only, decision))
+                raise FeedbackError.must("decision", self._of, self._own_only, decision)
             again = self.id in decision.taught
         else:
             if decision.learner != self.id or decision.round >= self.round:
                 owner = f"one of learner {decision.learner}, round {decision.round}"
-                raise FeedbackError(must("decision", self._of, f"its own (learner {self.id})", owner))
+                raise FeedbackError.must("decision", self._of, f"its own (learner {self.id})", owner)
             again = decision.round in self.answered
         if again:
-            raise FeedbackError(must("decision", self._of, "not answered before", decision))
+            raise FeedbackError.must("decision", self._of, "not answered before", decision)
 
     def _not_finite(self, row: Row) -> InvalidInput | WeightsOverflow:
         values = row[1] if isinstance(row, tuple) else row
@@ -461,7 +461,7 @@ def load(path: str | PathLike[str]) -> Learner:
                         raise ValueError(field)
                     value[...] = saved
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(must("content", str(path), "a superarm model", f"a broken {error}")) from error
+        raise ModelFileError.must("content", str(path), "a superarm model", f"a broken {error}") from error
     return learner
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from superarm.decision import Label
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 
 __all__ = ["Parameters"]
 
@@ -23,7 +23,7 @@ class Parameters:
     _place: dict[Label, int]
 
     def _invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
-        return InvalidInput(must(parameter, self._of, be, got))
+        return InvalidInput.must(parameter, self._of, be, got)
 
     def _whole(self, parameter: str, value: Any, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.learners import (
     EPABF,
     MCDBF,
@@ -56,12 +56,12 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
         cls, fixed = NAMES[name]
     else:
         known = ", ".join(NAMES)
-        raise InvalidInput(must("learner", "superarm", f"one of {known}, or file.py:Class", name))
+        raise InvalidInput.must("learner", "superarm", f"one of {known}, or file.py:Class", name)
     params = dict(fixed)
     for part in rest.split(",") if rest else []:
         key, equals, value = part.partition("=")
         if not equals:
-            raise InvalidInput(must("learner", "superarm", "name:key=value,key=value", spec))
+            raise InvalidInput.must("learner", "superarm", "name:key=value,key=value", spec)
         params[key.strip()] = _value(value.strip())
     return cls, params
 
@@ -93,11 +93,11 @@ def _value(text: str) -> Any:
 def _from_file(path: Path, class_name: str) -> type[Learner]:
     """A learner class in a user's own file."""
     if not path.is_file():
-        raise InvalidInput(must("learner", "superarm", "an existing file.py:Class", str(path)))
+        raise InvalidInput.must("learner", "superarm", "an existing file.py:Class", str(path))
     module = _module(path, path.stat().st_mtime_ns)
     cls = getattr(module, class_name, None)
     if not (isinstance(cls, type) and issubclass(cls, Learner)):
-        raise InvalidInput(must("learner", str(path), "the name of a Learner class in it", class_name))
+        raise InvalidInput.must("learner", str(path), "the name of a Learner class in it", class_name)
     return cls
 
 

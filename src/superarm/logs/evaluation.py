@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Label
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.learners import Learner, SetLogit
 from superarm.logs.batches import Batch, batches, probabilities
 from superarm.logs.entry import Entry
@@ -46,11 +46,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         if (self.learner is None) == (self.fixed is None):
-            raise InvalidInput(must("policy", self.name, "a learner or a fixed list", "both or neither"))
+            raise InvalidInput.must("policy", self.name, "a learner or a fixed list", "both or neither")
         if self.gamma is not None and not 0.0 < self.gamma <= 1.0:
-            raise InvalidInput(must("gamma", self.name, "in (0, 1]", self.gamma))
+            raise InvalidInput.must("gamma", self.name, "in (0, 1]", self.gamma)
         if self.draws and (self.fixed is not None or self.gamma is not None):
-            raise InvalidInput(must("draws", self.name, "for a learner without gamma=", self.draws))
+            raise InvalidInput.must("draws", self.name, "for a learner without gamma=", self.draws)
 
     @property
     def size(self) -> int:
@@ -172,12 +172,12 @@ class _Policy:
         if learner is not None:
             theirs = Vocabulary(learner.labels, learner.n_labels)
             if [str(label) for label in theirs.labels] != [str(label) for label in words.labels]:
-                raise InvalidInput(
-                    must("labels", policy.name, f"those of the log, {words.labels}", theirs.labels)
+                raise InvalidInput.must(
+                    "labels", policy.name, f"those of the log, {words.labels}", theirs.labels
                 )
         self.fixed = None if policy.fixed is None else words.codes(policy.fixed, "fixed list", 0)
         if not 1 <= policy.size <= words.n_labels:
-            raise InvalidInput(must("set_size", policy.name, f"in 1..{words.n_labels}", policy.size))
+            raise InvalidInput.must("set_size", policy.name, f"in 1..{words.n_labels}", policy.size)
 
     def choose(self, batch: Batch, ranked: dict[int, Array]) -> Choice:
         """Its sets; ``ranked`` keeps the ranks of learners that several policies share."""
@@ -271,8 +271,8 @@ class _Audit:
 
     def report(self, log: Log, verdicts: list[Verdict]) -> Evaluation:
         if not self.rows:
-            raise InvalidInput(
-                must("log", str(log.path), "with rows to judge by that have an outcome", "none")
+            raise InvalidInput.must(
+                "log", str(log.path), "with rows to judge by that have an outcome", "none"
             )
         rate = self.hits / self.rows
         low, high = interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.logs.evaluation import Evaluation
 
 __all__ = ["chart", "save"]
@@ -31,7 +31,7 @@ def chart(answer: Evaluation) -> Any:
         if v.best is not None
     ]
     if not rows:
-        raise InvalidInput(must("figure", "evaluate", "of a policy that the log can answer for", "none"))
+        raise InvalidInput.must("figure", "evaluate", "of a policy that the log can answer for", "none")
     data = alt.Chart(pl.DataFrame(rows))
     sizes = sorted({row["set size"] for row in rows})
     x = alt.X(
@@ -72,8 +72,8 @@ def chart(answer: Evaluation) -> Any:
 def save(answer: Evaluation, path: Path) -> None:
     """Write the figure in the format that the ending names."""
     if path.suffix not in ENDINGS:
-        raise InvalidInput(
-            must("--figure", "evaluate", f"a file that ends in {', '.join(ENDINGS)}", str(path))
+        raise InvalidInput.must(
+            "--figure", "evaluate", f"a file that ends in {', '.join(ENDINGS)}", str(path)
         )
     made = chart(answer)
     if path.suffix == ".html":

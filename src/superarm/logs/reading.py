@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Label
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.logs.entry import FIELDS, Entry
 from superarm.logs.writing import kind_of
 from superarm.rows import Row
@@ -79,7 +79,7 @@ class Log:
         self.path = Path(path)
         self.kind = kind_of(path)
         if not self.path.is_file():
-            raise InvalidInput(must("log", "superarm", "an existing file", str(path)))
+            raise InvalidInput.must("log", "superarm", "an existing file", str(path))
         self.columns = columns or Columns()
         self.uniform, self.skip_bad = uniform, skip_bad
         self.bad = 0  # rows passed over in the last reading, and why the first of them
@@ -146,7 +146,7 @@ class Log:
                     number += 1
                     yield f"{self.path}, row {number}", row
         except pl.exceptions.PolarsError as error:
-            raise InvalidInput(must("content", str(self.path), "a Parquet file", str(error))) from error
+            raise InvalidInput.must("content", str(self.path), "a Parquet file", str(error)) from error
 
     def _find_features(self) -> tuple[str, ...]:
         """The columns that are features, and a check that the others are there at all."""
@@ -154,17 +154,17 @@ class Log:
             sample = [row for _, row in islice(rows, SAMPLE) if isinstance(row, dict)]
         names = list(dict.fromkeys(name for row in sample for name in row))
         if not names:
-            raise InvalidInput(must("content", str(self.path), "a log with at least one row", "nothing"))
+            raise InvalidInput.must("content", str(self.path), "a log with at least one row", "nothing")
         of, c = str(self.path), self.columns
         for name in c.labels:
             if name not in names:
-                raise InvalidInput(must("labels column", of, f"one of {', '.join(names)}", name))
+                raise InvalidInput.must("labels column", of, f"one of {', '.join(names)}", name)
         if c.hit not in names and c.label not in names:
-            raise InvalidInput(must("hit column", of, f"one of {', '.join(names)}", c.hit))
+            raise InvalidInput.must("hit column", of, f"one of {', '.join(names)}", c.hit)
         if c.features is not None:
             for name in c.features:
                 if name not in names:
-                    raise InvalidInput(must("features columns", of, f"among {', '.join(names)}", name))
+                    raise InvalidInput.must("features columns", of, f"among {', '.join(names)}", name)
             return c.features
         if self._matrix is not None or "x" in names or "x_indices" in names:
             return ()
@@ -177,7 +177,7 @@ class Log:
         )
         if not found:
             wanted = "an x column, columns of numbers, or a file of their own"
-            raise InvalidInput(must("features", of, wanted, ", ".join(names)))
+            raise InvalidInput.must("features", of, wanted, ", ".join(names))
         return found
 
     # ------------------------------------------------------------ one row
@@ -280,7 +280,7 @@ class Log:
 
 
 def _bad(field: str, where: str, be: str, got: object) -> BadRow:
-    return BadRow(must(field, where, be, got))
+    return BadRow.must(field, where, be, got)
 
 
 def _number(value: Any) -> float | None:
@@ -365,7 +365,7 @@ def _feature_file(path: Path) -> Any:
                     matrix = csr_matrix(parts, file["X_shape"])
                     matrix.sum_duplicates()
     except (OSError, EOFError, KeyError, ValueError) as error:
-        raise InvalidInput(must("features", os.fspath(path), wanted, str(error))) from error
+        raise InvalidInput.must("features", os.fspath(path), wanted, str(error)) from error
     if len(matrix.shape) != 2:
-        raise InvalidInput(must("features", os.fspath(path), "a matrix", f"shape {matrix.shape}"))
+        raise InvalidInput.must("features", os.fspath(path), "a matrix", f"shape {matrix.shape}")
     return matrix

@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.learners import Learner
 from superarm.logs.writing import Writer
 from superarm.simulation import Trace, checkpoints
@@ -31,7 +31,7 @@ def record(
     for size in ("n_features", "n_labels"):
         if getattr(learner, size) != getattr(stream, size):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
-            raise InvalidInput(must(size, learner._of, wanted, getattr(learner, size)))
+            raise InvalidInput.must(size, learner._of, wanted, getattr(learner, size))
     marks = checkpoints(rounds)
     counts = np.zeros((len(marks), 3), np.int64)
     total, done, at, began = np.zeros(3, np.int64), 0, 0, perf_counter()

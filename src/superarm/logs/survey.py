@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from superarm.decision import Decision, Label
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.logs.entry import Entry
 from superarm.logs.reading import BadRow, Log
 from superarm.numerics import uniform
@@ -62,7 +62,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         if isinstance(entry.x, tuple) and len(entry.x[0]):
             width = max(width, int(entry.x[0][-1]) + 1)
     if not rows:
-        raise InvalidInput(must("content", str(log.path), "a log with a row that can be read", log.first_bad))
+        raise InvalidInput.must("content", str(log.path), "a log with a row that can be read", log.first_bad)
     names, count = _names(seen, labels, str(log.path))
     return Survey(
         rows=rows,
@@ -84,19 +84,19 @@ def _names(seen: set[Label], labels: Any, of: str) -> tuple[tuple[Label, ...] | 
     if isinstance(labels, int):
         if not whole or max(seen, default=0) >= labels:
             got = sorted(map(str, seen))
-            raise InvalidInput(must("labels", of, f"whole numbers below {labels}", got))
+            raise InvalidInput.must("labels", of, f"whole numbers below {labels}", got)
         return None, labels
     if labels is not None:
         given = tuple(labels)
         unknown = sorted({str(s) for s in seen} - {str(g) for g in given})
         if unknown:
-            raise InvalidInput(must("labels", of, "among the given ones", unknown))
+            raise InvalidInput.must("labels", of, "among the given ones", unknown)
         return given, len(given)
     if whole and 0 in seen and max(seen) < 2 * len(seen):
         return None, max(max(seen) + 1, 2)
     names = sorted(seen) if whole else sorted(map(str, seen))
     if len(names) < 2:
-        raise InvalidInput(must("labels", of, "at least two different ones", names))
+        raise InvalidInput.must("labels", of, "at least two different ones", names)
     return tuple(names), len(names)
 
 
@@ -108,14 +108,14 @@ class Vocabulary:
         self.n_labels = n_labels
         self._place = {str(label): i for i, label in enumerate(self.labels)}
         if len(self._place) != n_labels:
-            raise InvalidInput(must("labels", "a log", "distinct when written as text", self.labels))
+            raise InvalidInput.must("labels", "a log", "distinct when written as text", self.labels)
 
     def codes(self, labels: Iterable[Label], field: str, place: int) -> list[int]:
         """The numbers of labels."""
         try:
             return [self._place[str(label)] for label in labels]
         except KeyError as error:
-            raise BadRow(must(field, f"row {place + 1}", "labels of the learner", error.args[0])) from None
+            raise BadRow.must(field, f"row {place + 1}", "labels of the learner", error.args[0]) from None
 
     def decision(self, entry: Entry) -> Decision:
         """The decision that a learner with these labels can learn from."""

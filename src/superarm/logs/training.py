@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import FeedbackError, InvalidInput, must
+from superarm.errors import FeedbackError, InvalidInput
 from superarm.learners import Learner
 from superarm.logs.batches import Batch, batches, probabilities
 from superarm.logs.entry import Entry
@@ -89,9 +89,9 @@ def train(
         progress: called with the number of rows read since the last call.
     """
     if passes < 1:
-        raise InvalidInput(must("passes", "train", "at least 1", passes))
+        raise InvalidInput.must("passes", "train", "at least 1", passes)
     if not 0.0 <= holdout < 1.0:
-        raise InvalidInput(must("holdout", "train", "in [0, 1)", holdout))
+        raise InvalidInput.must("holdout", "train", "in [0, 1)", holdout)
     words = Vocabulary(learner.labels, learner.n_labels)
     began, history = perf_counter(), list[Progress]()
     kept: list[Entry] = []
@@ -135,7 +135,7 @@ def train(
                 look(turn)
         if not answered:
             wanted = "a learner of given sets (set-logit), or top and gamma in every row"
-            raise FeedbackError(must("learner", str(log.path), wanted, learner.name))
+            raise FeedbackError.must("learner", str(log.path), wanted, learner.name)
         look(turn)
     learner.notes["training"] = {
         "log": log.path.name,

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from superarm.decision import Decision, Label
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.logs.entry import FIELDS, Entry
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def kind_of(path: str | PathLike[str]) -> str:
     """The format that a file's ending names."""
     kind = ENDINGS.get(Path(path).suffix.lower())
     if kind is None:
-        raise InvalidInput(must("ending", os.fspath(path), f"one of {', '.join(ENDINGS)}", Path(path).suffix))
+        raise InvalidInput.must("ending", os.fspath(path), f"one of {', '.join(ENDINGS)}", Path(path).suffix)
     return kind
 
 
@@ -47,7 +47,7 @@ class Writer:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path, self.kind = Path(path), kind_of(path)
         if not self.path.parent.is_dir():
-            raise InvalidInput(must("path", "Writer", "in an existing folder", os.fspath(path)))
+            raise InvalidInput.must("path", "Writer", "in an existing folder", os.fspath(path))
         self.rows = 0
         self._pending: list[dict[str, Any]] = []
         self._parts: list[Path] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def write_report(
     store = Store(store_dir)
     experiments = store.experiments()
     if not experiments:
-        raise InvalidInput(
-            must("DIR", "superarm report", "a directory with results of run or reproduce", str(store_dir))
+        raise InvalidInput.must(
+            "DIR", "superarm report", "a directory with results of run or reproduce", str(store_dir)
         )
     output = Path(output_dir) if output_dir is not None else store.folder / "report"
     output.mkdir(parents=True, exist_ok=True)

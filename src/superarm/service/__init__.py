@@ -1,11 +1,8 @@
 """Sets over HTTP, answers whenever they come, and nothing lost.
 
-session.py    a learner behind a journal: decide, outcome, expire; no HTTP in it
-journal.py    the SQLite file: events, snapshots, one holder; archive.py moves old events to Parquet
-replay.py     the same bits again, from the journal alone; export.py writes the decision log
-group.py      requests that arrive together are committed together
-routes.py     what each route does; gate.py lets requests in; app.py documents them (FastAPI)
-client.py     the Python client (it needs no extra); traffic.py simulates users with it
+core/     a learner behind a journal (session), its events, snapshots and archives; no HTTP in it
+http/     what each route does, who is let in, metrics, the dashboard
+client/   the Python client (it needs no extra), and simulated users of it
 """
 
 from __future__ import annotations
@@ -14,10 +11,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from superarm.service.client import Client
-    from superarm.service.session import Ask, Reply, Session
+    from superarm.service.client.client import Client
+    from superarm.service.core.session import Ask, Reply, Session
 
-_HOME_OF = {"Ask": "session", "Reply": "session", "Session": "session", "Client": "client"}
+_HOME_OF = {
+    "Ask": "core.session",
+    "Reply": "core.session",
+    "Session": "core.session",
+    "Client": "client.client",
+}
 
 __all__ = ["Ask", "Client", "Reply", "Session"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Label
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.rows import Csr, as_matrix, n_rows
 from superarm.streams.base import Chunk
 
@@ -46,13 +46,13 @@ class Arrays:
         self.n_features = int(X.shape[1] if sparse else rows.shape[1])
         values = rows[0] if sparse else rows
         if not np.isfinite(values).all():
-            raise InvalidInput(must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item()))
+            raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         if scale not in ("unit", "none"):
-            raise InvalidInput(must("scale", "Arrays", "'unit' or 'none'", scale))
+            raise InvalidInput.must("scale", "Arrays", "'unit' or 'none'", scale)
         self.rows = _unit(rows) if scale == "unit" else rows
         self.y, self.labels, self.n_labels = _codes(np.asarray(y), labels)
         if len(self.y) != n_rows(rows) or len(self.y) == 0:
-            raise InvalidInput(must("y", "Arrays", f"{n_rows(rows)} labels, at least one", len(self.y)))
+            raise InvalidInput.must("y", "Arrays", f"{n_rows(rows)} labels, at least one", len(self.y))
         self.shuffle, self.scale, self.name = shuffle, scale, name
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
@@ -80,7 +80,7 @@ def _unit(rows: Any) -> Any:
 def _codes(y: np.ndarray[Any, Any], labels: Any) -> tuple[Any, tuple[Label, ...] | None, int]:
     """Label numbers, names, and their count."""
     if y.ndim != 1:
-        raise InvalidInput(must("y", "Arrays", "one label for each row", f"shape {y.shape}"))
+        raise InvalidInput.must("y", "Arrays", "one label for each row", f"shape {y.shape}")
     whole = np.issubdtype(y.dtype, np.integer) or (
         np.issubdtype(y.dtype, np.floating) and len(y) > 0 and bool((y == np.floor(y)).all())
     )
@@ -96,11 +96,11 @@ def _codes(y: np.ndarray[Any, Any], labels: Any) -> tuple[Any, tuple[Label, ...]
         labels = np.unique(y).tolist()
     names = tuple(v.item() if isinstance(v, np.generic) else v for v in labels)
     if len(set(names)) != len(names) or len(names) < 2:
-        raise InvalidInput(must("labels", "Arrays", "distinct and at least two", names))
+        raise InvalidInput.must("labels", "Arrays", "distinct and at least two", names)
     place = {name: i for i, name in enumerate(names)}
     if all(v in place for v in np.unique(y).tolist()):
         return np.array([place[v] for v in y.tolist()], np.int64), names, len(names)
     if whole and y.min() >= 0 and y.max() < len(names):
         return y.astype(np.int64), names, len(names)
     unknown = next(v for v in np.unique(y).tolist() if v not in place)
-    raise InvalidInput(must("y", "Arrays", "made of the given labels", unknown))
+    raise InvalidInput.must("y", "Arrays", "made of the given labels", unknown)

@@ -6,7 +6,7 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from superarm.errors import DataMissing, InvalidInput, must
+from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.arrays import Arrays
 from superarm.streams.base import Stream
 from superarm.streams.download import data_home
@@ -33,7 +33,7 @@ def open_data(source: str, *, scale: str = "unit", label: str | None = None) -> 
         label: the name of the label column, for tables.
     """
     if source in NAMES and label is not None:
-        raise InvalidInput(must("label", source, "left out: only tables have columns", label))
+        raise InvalidInput.must("label", source, "left out: only tables have columns", label)
     if source in ("synsep", "synnonsep"):
         from superarm.streams.synthetic import synnonsep, synsep
 
@@ -78,7 +78,7 @@ def _file(source: str) -> Path:
         return path
     path = Path(source)
     if not path.is_file():
-        raise InvalidInput(must("data", "superarm", f"a file or one of {', '.join(NAMES)}", source))
+        raise InvalidInput.must("data", "superarm", f"a file or one of {', '.join(NAMES)}", source)
     return path
 
 

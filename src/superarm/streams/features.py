@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import DataMissing, InvalidInput, MissingExtra, must
+from superarm.errors import DataMissing, InvalidInput, MissingExtra
 from superarm.storage import write_atomically
 from superarm.streams.catalog import feature_file
 from superarm.streams.download import RemoteFile, fetch
@@ -54,7 +54,7 @@ def make_features(
         The file, and whether it had to be computed (it was not there from the same images and weights).
     """
     if batch < 1:
-        raise InvalidInput(must("batch", "features", "at least 1", batch))
+        raise InvalidInput.must("batch", "features", "at least 1", batch)
     _keras()  # before anything is downloaded
     if weights is None:
         weights = fetch([WEIGHTS])[0]
@@ -66,7 +66,7 @@ def make_features(
     height, width = images.pixels.shape[1:3]
     side = max(LEAST, height, width) if size is None else size
     if side < LEAST:
-        raise InvalidInput(must("size", "features", f"at least {LEAST}", side))
+        raise InvalidInput.must("size", "features", f"at least {LEAST}", side)
     made_of = {
         "model": "vgg16",
         "version": 1,
@@ -99,15 +99,15 @@ def extract(
     """The 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
     keras = _keras()
     if pixels.ndim != 4 or pixels.shape[3] not in (1, 3):
-        raise InvalidInput(must("pixels", "features", "of shape (n, height, width, 1 or 3)", pixels.shape))
+        raise InvalidInput.must("pixels", "features", "of shape (n, height, width, 1 or 3)", pixels.shape)
     model = keras.applications.VGG16(
         include_top=False, weights=None, pooling="avg", input_shape=(side, side, 3)
     )
     try:
         model.load_weights(str(weights))
     except (OSError, ValueError, KeyError) as error:
-        raise InvalidInput(
-            must("weights", str(weights), "a Keras file for VGG-16 without its top", str(error))
+        raise InvalidInput.must(
+            "weights", str(weights), "a Keras file for VGG-16 without its top", str(error)
         ) from error
     X = np.empty((len(pixels), WIDTH), np.float32)
     for start in range(0, len(pixels), batch):
@@ -138,11 +138,11 @@ def _keras() -> Any:
 def _read_images(path: Path) -> Images:
     if path.suffix != ".npz" or not path.is_file():
         names = ", ".join(IMAGE_SETS)
-        raise InvalidInput(must("images", "features", f"an .npz file or one of {names}", str(path)))
+        raise InvalidInput.must("images", "features", f"an .npz file or one of {names}", str(path))
     with np.load(path, allow_pickle=False) as file:
         keys = ("x_train", "y_train") if "x_train" in file.files else ("X", "y")
         if not set(keys) <= set(file.files):
-            raise InvalidInput(must("keys", str(path), "x_train and y_train, or X and y", sorted(file.files)))
+            raise InvalidInput.must("keys", str(path), "x_train and y_train, or X and y", sorted(file.files))
         pixels, y = file[keys[0]], file[keys[1]]
         labels = tuple(map(str, file["classes"])) if "classes" in file.files else None
     if pixels.ndim == 3:

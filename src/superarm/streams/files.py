@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import InvalidInput, must
+from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
 
 __all__ = ["SUFFIXES", "from_frame", "read_data"]
@@ -20,13 +20,13 @@ def read_data(path: Path, label: str | None = None) -> dict[str, Any]:
     """X, y and label names (what `Arrays` takes) from a file; ``label`` names a table's label column."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise InvalidInput(
-            must("data", "superarm", f"a name or a file ending in {', '.join(SUFFIXES)}", str(path))
+        raise InvalidInput.must(
+            "data", "superarm", f"a name or a file ending in {', '.join(SUFFIXES)}", str(path)
         )
     if suffix in (".csv", ".parquet"):
         return _table(_read_table(path, suffix), label, str(path))
     if label is not None:
-        raise InvalidInput(must("label", str(path), "left out: only tables have columns", label))
+        raise InvalidInput.must("label", str(path), "left out: only tables have columns", label)
     return _read_npz(path) if suffix == ".npz" else _read_svmlight(path)
 
 
@@ -50,7 +50,7 @@ def _read_table(path: Path, suffix: str) -> Any:
             polars.read_csv(path, infer_schema_length=None) if suffix == ".csv" else polars.read_parquet(path)
         )
     except (polars.exceptions.PolarsError, OSError) as error:
-        raise InvalidInput(must("content", str(path), f"a table in {suffix} form", str(error))) from error
+        raise InvalidInput.must("content", str(path), f"a table in {suffix} form", str(error)) from error
 
 
 def _table(frame: Any, label: str | None, of: str) -> dict[str, Any]:
@@ -59,28 +59,26 @@ def _table(frame: Any, label: str | None, of: str) -> dict[str, Any]:
         found = [c for c in LABEL_COLUMNS if c in columns]
         if not found:
             wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
-            raise InvalidInput(must("label", of, wanted, columns))
+            raise InvalidInput.must("label", of, wanted, columns)
         label = found[0]
     elif label not in columns:
-        raise InvalidInput(must("label", of, f"one of its columns {', '.join(columns)}", label))
+        raise InvalidInput.must("label", of, f"one of its columns {', '.join(columns)}", label)
     features = [c for c in frame.columns if str(c) != label]
     if not features:
-        raise InvalidInput(must("columns", of, "the label and at least one feature", columns))
+        raise InvalidInput.must("columns", of, "the label and at least one feature", columns)
     X = np.empty((len(frame), len(features)), np.float32)
     for i, column in enumerate(features):
         values = np.asarray(frame[column].to_numpy())
         if values.dtype.kind not in "biuf":
-            raise InvalidInput(must(f"column {column!r}", of, "made of numbers", values[:1].tolist()))
+            raise InvalidInput.must(f"column {column!r}", of, "made of numbers", values[:1].tolist())
         X[:, i] = values
         if not np.isfinite(X[:, i]).all():
             row = int(np.flatnonzero(~np.isfinite(X[:, i]))[0])
-            raise InvalidInput(
-                must(f"column {column!r}", of, "finite and without gaps", f"none in row {row}")
-            )
+            raise InvalidInput.must(f"column {column!r}", of, "finite and without gaps", f"none in row {row}")
     y = frame[label].to_numpy()
     gaps = [i for i, v in enumerate(y.tolist()) if v is None or v != v]
     if gaps:
-        raise InvalidInput(must(f"column {label!r}", of, "a label in every row", f"none in row {gaps[0]}"))
+        raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gaps[0]}")
     return {"X": X, "y": y if y.dtype.kind in "iuf" else y.astype(str)}
 
 
@@ -90,8 +88,8 @@ def _read_svmlight(path: Path) -> dict[str, Any]:
     try:
         X, y = load_svmlight_file(str(path))
     except (ValueError, OSError) as error:
-        raise InvalidInput(
-            must("content", str(path), "svmlight lines: label index:value ...", str(error))
+        raise InvalidInput.must(
+            "content", str(path), "svmlight lines: label index:value ...", str(error)
         ) from error
     return {"X": X, "y": y}
 
@@ -113,6 +111,6 @@ def _read_npz(path: Path) -> dict[str, Any]:
                 images = file["x_train"]
                 return {"X": images.reshape(len(images), -1), "y": file["y_train"], "labels": names}
     except (OSError, EOFError, ValueError, KeyError) as error:
-        raise InvalidInput(must("content", str(path), "an .npz with X and y", str(error))) from error
+        raise InvalidInput.must("content", str(path), "an .npz with X and y", str(error)) from error
     wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
-    raise InvalidInput(must("keys", str(path), wanted, sorted(keys)))
+    raise InvalidInput.must("keys", str(path), wanted, sorted(keys))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import DataMissing, InvalidInput, must
+from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.download import RemoteFile, find
 
 __all__ = ["IMAGE_SETS", "ImageSet", "Images", "load_images", "read_cifar10", "read_idx", "read_svhn"]
@@ -46,15 +46,15 @@ def read_idx(path: Path) -> np.ndarray[Any, Any]:
     try:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(must("content", str(path), "a whole gzip file", str(error))) from error
+        raise InvalidInput.must("content", str(path), "a whole gzip file", str(error)) from error
     dimensions = content[3] if len(content) > 3 else 0
     start = 4 + 4 * dimensions
     if content[:3] != b"\0\0\x08" or dimensions == 0 or len(content) < start:
-        raise InvalidInput(must("content", str(path), "an IDX file of bytes", content[:4]))
+        raise InvalidInput.must("content", str(path), "an IDX file of bytes", content[:4])
     shape = np.frombuffer(content, ">u4", dimensions, 4).astype(int).tolist()
     if len(content) - start != np.prod(shape):
-        raise InvalidInput(
-            must("content", str(path), f"{np.prod(shape)} bytes, as its head says", len(content) - start)
+        raise InvalidInput.must(
+            "content", str(path), f"{np.prod(shape)} bytes, as its head says", len(content) - start
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
@@ -76,9 +76,9 @@ def read_cifar10(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]
                 if file is not None:
                     parts[name] = np.frombuffer(file.read(), np.uint8).reshape(-1, 3073)
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
-        raise InvalidInput(must("content", str(path), "CIFAR-10's binary archive", str(error))) from error
+        raise InvalidInput.must("content", str(path), "CIFAR-10's binary archive", str(error)) from error
     if set(parts) != set(names):
-        raise InvalidInput(must("content", str(path), f"an archive with {', '.join(names)}", sorted(parts)))
+        raise InvalidInput.must("content", str(path), f"an archive with {', '.join(names)}", sorted(parts))
     records = np.concatenate([parts[name] for name in names])
     return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]
 
@@ -91,7 +91,7 @@ def read_svhn(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         content = loadmat(str(path), variable_names=("X", "y"))
         return content["X"].transpose(3, 0, 1, 2), content["y"].ravel() % 10
     except (KeyError, ValueError, TypeError, OSError, NotImplementedError, zlib.error) as error:
-        raise InvalidInput(must("content", str(path), "a MATLAB file with X and y", str(error))) from error
+        raise InvalidInput.must("content", str(path), "a MATLAB file with X and y", str(error)) from error
 
 
 def _read_all_svhn(paths: list[Path]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

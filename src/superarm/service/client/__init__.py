@@ -1,0 +1,1 @@
+"""The Python client, which needs no extra, and simulated users of it."""

@@ -1,0 +1,1 @@
+"""A learner behind a journal: sessions, events, snapshots, archives. No HTTP in here."""

@@ -1,0 +1,104 @@
+"""Numbers for Prometheus. Counts of events come from the journal's totals, the rest from this process."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from superarm.service.core.stats import AGES
+
+if TYPE_CHECKING:
+    from superarm.service.core.group import Group
+
+__all__ = ["Metrics"]
+
+LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
+
+
+class Metrics:
+    """Latencies and statuses of this process's requests."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.times: dict[str, list[int]] = {}
+        self.sums: dict[str, float] = {}
+
+    def saw(self, route: str, status: int, seconds: float) -> None:
+        self.requests[route, status] += 1
+        if route not in self.times:
+            self.times[route], self.sums[route] = [0] * (len(LATENCIES) + 1), 0.0
+        self.times[route][bisect_left(LATENCIES, seconds)] += 1
+        self.sums[route] += seconds
+
+    def quantiles(self) -> dict[str, float | None]:
+        """The bucket edges below which half and 99 % of the decisions were answered."""
+        counts = self.times.get("decisions", [])
+        found: dict[str, float | None] = {"p50": None, "p99": None}
+        for name, share in (("p50", 0.5), ("p99", 0.99)):
+            running = 0
+            for edge, count in zip((*LATENCIES, float("inf")), counts, strict=False):
+                running += count
+                if running and running >= share * sum(counts):
+                    found[name] = edge if edge < float("inf") else None
+                    break
+        return found
+
+    def text(self, group: Group) -> str:
+        """All of it in Prometheus' text format."""
+        session, stats = group.session, group.session.stats
+        counted = stats.outcomes + stats.late
+        lines: list[str] = []
+
+        def one(name: str, kind: str, help_: str, value: float | None) -> None:
+            head = [f"# HELP superarm_{name} {help_}", f"# TYPE superarm_{name} {kind}"]
+            lines.extend([*head, f"superarm_{name} {'NaN' if value is None else repr(value)}"])
+
+        def histogram(
+            name: str, edges: tuple[float, ...], counts: list[int], total: float, tags: str = ""
+        ) -> None:
+            running, comma = 0, "," if tags else ""
+            for edge, count in zip((*edges, "+Inf"), counts, strict=True):
+                running += count
+                lines.append(f'superarm_{name}_bucket{{{tags}{comma}le="{edge}"}} {running}')
+            wrapped = f"{{{tags}}}" if tags else ""
+            lines.append(f"superarm_{name}_sum{wrapped} {total!r}")
+            lines.append(f"superarm_{name}_count{wrapped} {running}")
+
+        one("decisions_total", "counter", "Sets shown.", stats.decisions)
+        one("explored_total", "counter", "Sets that were not the top set.", stats.explored)
+        one("outcomes_total", "counter", "Answers in time.", stats.outcomes)
+        one("late_outcomes_total", "counter", "Answers after the timeout.", stats.late)
+        one("timeouts_total", "counter", "Decisions closed by the timeout.", stats.timeouts)
+        one("hits_total", "counter", "Answers that were hits.", stats.hits)
+        one(
+            "learnt_total", "counter", "Answers and default outcomes learnt: the model version.", stats.learnt
+        )
+        one("refused_updates_total", "counter", "Answers not learnt: weights would overflow.", stats.refused)
+        one("hit_rate", "gauge", "Hits among all answers.", stats.hits / counted if counted else None)
+        share = stats.explored / stats.decisions if stats.decisions else None
+        one("exploration_share", "gauge", "Sets that were not the top set, among all.", share)
+        one("propensity_floor", "gauge", "The least probability of a shown set.", stats.floor)
+        one("pending", "gauge", "Decisions without an answer.", stats.pending)
+        oldest = session.journal.open_places(limit=1)
+        age = max(0.0, session.clock() - oldest[0].time) if oldest else 0.0
+        one("oldest_pending_seconds", "gauge", "The age of the oldest of them.", age)
+        one("journal_events", "gauge", "Events written since the journal was made.", session.journal.seq)
+        one("journal_bytes", "gauge", "The journal and its archives on disk.", session.journal.size())
+        one("journal_up", "gauge", "Whether the journal can be written.", int(session.down is None))
+        one("commits_total", "counter", "Commits by this process.", group.commits)
+        one("commit_seconds_total", "counter", "Time spent waiting for them.", group.commit_seconds)
+        lines.append("# HELP superarm_outcome_age_seconds Time between a decision and its answer.")
+        lines.append("# TYPE superarm_outcome_age_seconds histogram")
+        histogram("outcome_age_seconds", AGES, stats.ages, stats.age_sum)
+        if self.times:
+            lines.append("# HELP superarm_request_seconds Time to answer a request.")
+            lines.append("# TYPE superarm_request_seconds histogram")
+        for route, counts in self.times.items():
+            histogram("request_seconds", LATENCIES, counts, self.sums[route], f'route="{route}"')
+        if self.requests:
+            lines.append("# HELP superarm_requests_total Requests by route and status.")
+            lines.append("# TYPE superarm_requests_total counter")
+        for (route, status), count in self.requests.items():
+            lines.append(f'superarm_requests_total{{route="{route}",status="{status}"}} {count}')
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,61 @@
+"""docs/api.md and the figures are what their scripts make."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_current() -> None:
+    pytest.importorskip("fastapi", reason="the extra 'serve' is not installed, and the service is part of it")
+    written = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert written == script("make_api").markdown(), "run: python docs/make_api.py"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    import superarm
+
+    titles = re.findall(r"^### (\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.M)
+    rooms = re.findall(r"^## superarm\.(\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.M)
+    assert set(superarm.__all__) <= {*titles, *rooms}
+
+
+def test_every_figure_is_made_shown_and_small() -> None:
+    made = script("figures").FIGURES
+    files = {path.stem: path.stat().st_size for path in (DOCS / "img").glob("*.svg")}
+    shown = set(re.findall(r"\(img/([\w-]+)\.svg\)", (DOCS / "concepts.md").read_text(encoding="utf-8")))
+    assert set(made) == set(files) == shown
+    assert max(files.values()) < 60_000
+
+
+@pytest.mark.parametrize("name", ["diluted-bit", "which-sets", "price", "gamma-exact"])
+def test_exact_figures_are_current(name: str) -> None:
+    """Those that need no runs: the same numbers as in the file, drawn again."""
+    import vl_convert
+
+    figures = script("figures")
+    spec = figures.FIGURES[name]().to_dict() | {"config": figures.CONFIG}
+    again = vl_convert.vegalite_to_svg(spec)
+    written = (DOCS / "img" / f"{name}.svg").read_text(encoding="utf-8")
+    # the lines' points, to a tenth of a pixel: text may be measured otherwise elsewhere
+    assert _points(again) == _points(written), "run: python docs/figures.py"
+
+
+def _points(svg: str) -> list[float]:
+    paths = re.findall(r'aria-roledescription="(?:line|point) mark"[^>]*? d="([^"]+)"', svg)
+    return [round(float(number), 1) for path in paths for number in re.findall(r"-?\d+\.?\d*", path)]

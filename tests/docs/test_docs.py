@@ -1,0 +1,172 @@
+"""Every Python block of README.md and docs/*.md runs, in order per file; commands exist with their flags.
+
+A block after the line ``<!-- run -->`` with ``console`` commands is run, too, in the same folder.
+A Python block after ``<!-- no run: why -->`` is not. A toml block that begins with ``# name.toml`` is written
+to the folder, with fewer rounds; a page that speaks of flowers.csv finds one there (irises); a Python
+block that asks http://127.0.0.1:8800 gets a service of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# test_tutorials.py runs these, and compares what they print
+COMPARED = {"index", "concepts", "how-to", *(p.stem for p in PAGES if p.stem.startswith("tutorial"))}
+BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+ROOMS = {"serve": "service", "replay": "service", "export": "service", "traffic": "service"}
+
+
+def blocks(page: Path, *kinds: str) -> list[re.Match[str]]:
+    return [match for match in BLOCK.finditer(page.read_text(encoding="utf-8")) if match["kind"] in kinds]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The superarm commands after $ prompts, with lines that end in a backslash joined."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    lines = [line[2:] for line in joined.splitlines() if line.startswith("$ superarm ")]
+    return [shlex.split(line.partition(" #")[0])[1:] for line in lines]
+
+
+SERVICE = """
+import subprocess, sys, time, urllib.request
+open("labels.txt", "w").write("a\\nb\\nc\\nd\\n")
+call = [sys.executable, "-m", "superarm", "serve", "--labels", "labels.txt", "--features", "64"]
+serving = subprocess.Popen([*call, "--set-size", "2", "--journal", "docs.db", "--port", "PORT"])
+import atexit
+atexit.register(serving.terminate)
+for _ in range(600):
+    try:
+        urllib.request.urlopen("http://127.0.0.1:PORT/ready").close()
+        break
+    except OSError:
+        time.sleep(0.1)
+"""
+
+
+def script_of(page: Path, folder: Path) -> list[str]:
+    """What a page does, as lines of Python; specs that it shows under a name are written to the folder."""
+    text = page.read_text(encoding="utf-8")
+    if "flowers.csv" in text:
+        from sklearn.datasets import load_iris
+
+        iris = load_iris()
+        rows = [
+            f"{','.join(map(str, x))},{iris.target_names[y]}"
+            for x, y in zip(iris.data, iris.target, strict=True)
+        ]
+        (folder / "flowers.csv").write_text("\n".join(["a,b,c,d,species", *rows]) + "\n")
+    lines: list[str] = []
+    for block in blocks(page, "python", "console", "toml"):
+        before, mark, code = text[: block.start("text")], block["mark"] or "", block["text"]
+        if block["kind"] == "toml":
+            named = re.match(r"# ([\w-]+\.toml)", code)
+            if named:
+                quick = re.sub(r"(?m)^rounds = [\d_]+", "rounds = 300", code)
+                (folder / named[1]).write_text(quick, encoding="utf-8")
+        elif block["kind"] == "console" and mark == "run":
+            for arguments in commands(code):
+                call = [sys.executable, "-m", "superarm", *arguments]
+                lines.append(f"import subprocess; subprocess.run({call!r}, check=True)")
+        elif block["kind"] == "python" and not mark.startswith("no run:"):
+            if "http://127.0.0.1:8800" in code:  # it wants a running service: a new one, at a free port
+                with socket.socket() as free:
+                    free.bind(("127.0.0.1", 0))
+                    port = str(free.getsockname()[1])
+                lines.append(SERVICE.replace("PORT", port))
+                code = code.replace("8800", port)
+            # the page's own line numbers in a traceback
+            padded = "\n" * before.count("\n") + code
+            lines.append(f"exec(compile({padded!r}, {str(page)!r}, 'exec'))")
+    return lines
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.stem not in COMPARED], ids=lambda page: page.name)
+def test_the_python_of_a_page_runs(page, tmp_path):
+    script = script_of(page, tmp_path)
+    if not any("exec(compile(" in line for line in script):
+        pytest.skip(f"{page.name} has no Python block")
+    (tmp_path / "page.py").write_text("\n".join(script), encoding="utf-8")
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
+    run = subprocess.run(
+        [sys.executable, "page.py"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_exist(page):
+    from superarm.cli.app import app
+
+    known = typer.main.get_command(app)
+    for block in blocks(page, "", "console", "sh", "bash"):
+        for arguments in commands(block["text"]):
+            group, words = known, list(arguments)
+            while hasattr(group, "commands") and words and not words[0].startswith("-"):
+                name = words.pop(0)
+                room = ROOMS.get(name)
+                if room and importlib.util.find_spec(f"superarm.{room}") is None:
+                    pytest.skip(
+                        f"the {room} is not part of this checkout, so `superarm {name}` is not checked"
+                    )
+                assert name in group.commands, f"{page.name}: superarm has no command {name}"
+                group = group.commands[name]
+            options = {
+                flag for parameter in group.params for flag in (*parameter.opts, *parameter.secondary_opts)
+            }
+            for word in words:
+                if word.startswith("--"):
+                    flag = word.partition("=")[0]
+                    assert flag in {*options, "--help"}, f"{page.name}: superarm {arguments[0]} has no {flag}"
+
+
+def test_there_is_something_to_test():
+    assert any(blocks(page, "python") for page in PAGES)
+    assert commands("$ superarm train a.csv \\\n    --passes 2  # twice\nout") == [
+        ["train", "a.csv", "--passes", "2"]
+    ]
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_site_builds(tmp_path):
+    call = [sys.executable, str(ROOT / "docs" / "make_site.py"), str(tmp_path)]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
+    run = subprocess.run(call, env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    home = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Learn a classifier from yes/no answers" in home
+    pages = {page.stem: (tmp_path / f"{page.stem}.html").read_text(encoding="utf-8") for page in PAGES[1:]}
+    assert set(run.stdout.split()) == {str(tmp_path / f"{name}.html") for name in pages}
+    for name in ("SetLogit", "evaluate", "SetFeedbackClassifier"):
+        assert f">{name}</h3>" in pages["api"]
+    for text in pages.values():
+        assert "http" not in "".join(re.findall(r"<(?:link|script|img)[^>]*>", text)), (
+            "the site needs no network"
+        )
+        for target in re.findall(r'href="([^":]+?)(?:#[^"]*)?"', text):
+            assert target.startswith("#") or (tmp_path / target).exists() or (ROOT / target).exists(), target
+    for name, text in pages.items():
+        for anchor in re.findall(r'href="#([^"]+)"', text):
+            assert f'id="{anchor}"' in text, (name, anchor)

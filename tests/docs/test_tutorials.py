@@ -1,0 +1,31 @@
+"""The tutorials and recipes run as they are printed, and print what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from doc_blocks import alike, run
+
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "index",
+    "tutorial-researcher",
+    "tutorial-practitioner",
+    "tutorial-data-scientist",
+    "concepts",
+    "how-to",
+)
+SERVES = ("tutorial-practitioner", "tutorial-data-scientist")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page(name: str, tmp_path: Path) -> None:
+    if name in SERVES:
+        pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
+    page = ROOT / "docs" / f"{name}.md"
+    for printed in run(page, tmp_path):
+        assert alike(printed.said, printed.got), (
+            f"{page.name}, line {printed.first}: {printed.what}\nsays\n{printed.said}\nbut printed\n"
+            f"{printed.got}\n(to write it down: python tests/doc_blocks.py docs/{page.name})"
+        )

@@ -1,0 +1,293 @@
+"""Runs that are stored, resumed, killed, broken: nothing finished is lost, and results stay the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars
+import pytest
+from lab_kit import results, small_spec, write_spec
+from typer.testing import CliRunner
+
+import superarm as sa
+from superarm.cli.app import app
+from superarm.errors import InvalidInput
+from superarm.experiments import Store, best_gammas, read_spec, run
+from superarm.streams import open_data
+
+LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
+
+
+def own_learner(tmp_path, name, more=""):
+    (tmp_path / "own.py").write_text(LEARNERS.read_text())
+    text = f"""
+rounds = 400
+seeds = 4
+data = ["digits"]
+learners = ["own.py:{name}"]
+{more}
+"""
+    return write_spec(tmp_path, text)
+
+
+def test_the_store_has_what_simulate_gives(tmp_path):
+    store = Store(tmp_path / "s")
+    summary = run(read_spec(small_spec(tmp_path)), store)
+    assert (summary.cells, summary.ran, summary.stored, summary.failures) == (15, 15, 0, ())
+    runs, curves = store.frames("grid")
+    assert len(runs) == 15
+    row = runs.filter(
+        (polars.col("learner") == "mc-dbf") & (polars.col("set_size") == 4) & (polars.col("seed") == 2)
+    )
+    learner = sa.MCDBF(n_labels=10, n_features=64, set_size=4, gamma=0.1, seed=2)
+    trace = sa.simulate(learner, open_data("digits"), 2000)
+    assert row["error_rate"].item() == trace.error_rate
+    assert row["shown_miss_rate"].item() == trace.shown_miss_rate
+    curve = curves.filter(
+        (polars.col("learner") == "mc-dbf") & (polars.col("set_size") == 4) & (polars.col("seed") == 2)
+    )
+    assert curve["miss_rate"].to_list() == trace.curve["miss_rate"].to_list()
+    assert {"version_numba", "version_superarm", "cpu", "cores", "params", "seconds"} <= set(runs.columns)
+
+
+def test_nothing_runs_twice_and_any_number_of_processes_gives_the_same(tmp_path):
+    spec = read_spec(small_spec(tmp_path))
+    one, two = Store(tmp_path / "1"), Store(tmp_path / "2")
+    seen = []
+    run(spec, one, jobs=1)
+    run(spec, two, jobs=2, progress=seen.append)
+    assert results(one) == results(two)
+    assert (seen[0].done, seen[-1].done, seen[-1].cells) == (0, 15, 15)
+    assert seen[-1].rounds == seen[-1].rounds_done == 15 * 2000
+    assert seen[-1].seconds_left == 0.0
+    again = run(spec, two, jobs=2)
+    assert (again.ran, again.stored) == (0, 15)
+
+
+def test_a_bigger_grid_runs_only_what_is_new(tmp_path):
+    store = Store(tmp_path / "s")
+    run(read_spec(small_spec(tmp_path)), store)
+    wider = small_spec(tmp_path, '[[overrides]]\nwhere = { learner = "banditron" }\nseeds = 5')
+    assert run(read_spec(wider), store).ran == 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_cell_that_fails_is_recorded_and_stops_nobody(tmp_path, jobs):
+    spec = read_spec(own_learner(tmp_path, "Breaks"))
+    store = Store(tmp_path / "s")
+    summary = run(spec, store, jobs=jobs)
+    assert (summary.ran, len(summary.failures), len(results(store))) == (4, 1, 3)
+    failure = summary.failures[0]
+    assert failure["error"] == "RuntimeError: seed 1 breaks"
+    assert "lab_learners" in failure["traceback"] or "own.py" in failure["traceback"]
+    assert len(store.failures([failure["cell"]["key"]])) == 1
+    assert run(spec, store, jobs=jobs).ran == 1  # a failure is not kept as a result
+
+
+def test_a_process_that_dies_takes_only_its_cell_with_it(tmp_path):
+    store = Store(tmp_path / "s")
+    summary = run(read_spec(own_learner(tmp_path, "Dies")), store, jobs=2)
+    assert [f["cell"]["seed"] for f in summary.failures] == [1]
+    assert "its process died" in summary.failures[0]["error"]
+    assert len(results(store)) == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_resumed_equals_never_killed(tmp_path, how):
+    path = own_learner(tmp_path, "Slow")
+    command = [sys.executable, "-m", "superarm", "run", str(path), "--jobs", "2", "--no-report"]
+    process = subprocess.Popen(
+        [*command, "--output", str(tmp_path / "killed")],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    cells = tmp_path / "killed" / "cells"
+    deadline = time.monotonic() + 120
+    while not list(cells.glob("*.json")):
+        assert time.monotonic() < deadline, "no cell finished in two minutes"
+        assert process.poll() is None, "it ended before anything was finished"
+        time.sleep(0.02)
+    os.killpg(process.pid, how)  # the group that this test has started, as a terminal's Ctrl-C does
+    _, told = process.communicate(timeout=60)
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command goes on" in told
+    kept = len(list(cells.glob("*.json")))
+    assert 1 <= kept < 4
+    again = subprocess.run(
+        [*command, "--output", str(tmp_path / "killed")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert f"4 runs, {kept} of them from before, 0 failed" in again.stderr
+    run(read_spec(path), Store(tmp_path / "whole"))
+    assert results(Store(tmp_path / "killed")) == results(Store(tmp_path / "whole"))
+    assert not list(cells.glob(".*.part")) or kept  # half a file is never taken for a result
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path):
+    path = own_learner(tmp_path, "Slow", "[[overrides]]\nwhere = {}\nseeds = 40")
+    command = [
+        sys.executable,
+        "-m",
+        "superarm",
+        "run",
+        str(path),
+        "--jobs",
+        "2",
+        "--output",
+        str(tmp_path / "s"),
+    ]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "s" / "cells").glob("*.json")):
+        assert time.monotonic() < deadline, "no cell finished in two minutes"
+        time.sleep(0.05)
+    process.kill()  # it alone, not its group
+    process.wait()
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    pytest.fail("its processes went on without it")
+
+
+def test_best_gammas_are_taken_from_an_experiment(tmp_path):
+    store = Store(tmp_path / "s")
+    sweep = """
+rounds = 2000
+seeds = 2
+set_sizes = [2, 4]
+gammas = [0.02, 0.5]
+data = ["digits"]
+learners = ["mc-dbf"]
+"""
+    run(read_spec(write_spec(tmp_path, sweep, "sweep")), store)
+    best = best_gammas(store, "sweep")
+    runs, _ = store.frames("sweep")
+    for m in (2, 4):
+        means = {
+            g: runs.filter((polars.col("gamma") == g) & (polars.col("set_size") == m))["error_rate"].mean()
+            for g in (0.02, 0.5)
+        }
+        assert best("digits", "mc-dbf", m) == min(means, key=means.get)
+    with pytest.raises(InvalidInput, match="sweep has results for"):
+        best("digits", "mc-dbf", 3)
+    with pytest.raises(InvalidInput, match=r"experiment of .* must be one of \['sweep'\], got 'none'"):
+        best_gammas(store, "none")
+    user = sweep.replace("[0.02, 0.5]", '"best"\nbest_from = "sweep"')
+    assert run(read_spec(write_spec(tmp_path, user, "user")), store).ran == 0  # the very same cells
+
+
+def test_the_command(tmp_path):
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["run", str(small_spec(tmp_path)), "--output", str(out), "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip().endswith("index.html")
+    runs = polars.read_parquet(out / "runs.parquet")
+    assert len(runs) == 15
+    assert len(polars.read_parquet(out / "curves.parquet")) > 15 * 50
+
+
+def test_the_command_fails_at_the_end_if_a_cell_failed(tmp_path):
+    line = [
+        "run",
+        str(own_learner(tmp_path, "Breaks")),
+        "--output",
+        str(tmp_path / "out"),
+        "--jobs",
+        "1",
+        "--no-report",
+    ]
+    result = CliRunner().invoke(app, line)
+    assert result.exit_code == 1
+    assert "seed 1 on digits: RuntimeError: seed 1 breaks" in result.stderr
+    assert len(list((tmp_path / "out" / "cells").glob("*.json"))) == 3
+
+
+def test_engines_that_are_refused(tmp_path):
+    spec = read_spec(small_spec(tmp_path))
+    with pytest.raises(InvalidInput, match="--engine of superarm run must be local or dask, got 'cloud'"):
+        run(spec, Store(tmp_path / "s"), engine="cloud")
+    with pytest.raises(InvalidInput, match="--address of --engine dask must be a scheduler's"):
+        run(spec, Store(tmp_path / "s"), engine="dask")
+
+
+def test_a_broken_result_file_is_named(tmp_path):
+    store = Store(tmp_path / "s")
+    run(read_spec(small_spec(tmp_path)), store)
+    (tmp_path / "s" / "experiments" / "grid.json").write_text("{")
+    with pytest.raises(InvalidInput, match=r"content of .*grid.json must be JSON"):
+        store.experiment("grid")
+
+
+def test_other_code_is_not_taken_for_the_same(tmp_path):
+    from dataclasses import replace
+
+    from superarm.experiments.cells import run_cell
+
+    cell = read_spec(small_spec(tmp_path)).cells()[0]
+    assert "must be the same as where the run was started" in run_cell(replace(cell, code="old"))["error"]
+    assert "must be the same on every machine" in run_cell(replace(cell, content="old"))["error"]
+
+
+@pytest.mark.slow
+def test_reproduce_quick_of_one_figure(tmp_path):
+    line = [
+        "reproduce",
+        "fig6",
+        "table1",
+        "--quick",
+        "--rounds",
+        "500",
+        "--seeds",
+        "2",
+        "--output",
+        str(tmp_path),
+    ]
+    result = CliRunner().invoke(app, [*line, "--jobs", "2"])
+    assert result.exit_code == 0, result.output
+    names = sorted(p.stem for p in (tmp_path / "experiments").glob("*.json"))
+    assert names == ["fig2", "fig6"]  # fig6 takes its gammas from fig2
+    table = polars.read_csv(tmp_path / "report" / "tables" / "table1.csv")
+    assert table.columns == ["data", "SOBA", "MC-DBF, m = 2", "MC-DBF, m = 4", "MC-DBF, m = 7"]
+    assert table["data"].to_list()[:4] == ["synsep", "synnonsep", "digits", "MNIST (paper)"]
+    best = json.loads((tmp_path / "experiments" / "fig6.json").read_text())["cells"]
+    chosen = {(c["learner"], c["set_size"]): c["gamma"] for c in best}
+    assert chosen["MC-DBF", 4] == table.filter(polars.col("data") == "synsep")["MC-DBF, m = 4"].item()
+
+
+def test_reproduce_refuses_what_it_does_not_know():
+    with pytest.raises(InvalidInput, match="WHAT of superarm reproduce must be among fig2"):
+        CliRunner().invoke(app, ["reproduce", "fig9"], catch_exceptions=False)
+
+
+@pytest.mark.slow
+def test_reproduce_on_other_data(tmp_path):
+    line = [
+        "reproduce",
+        "fig5",
+        "--data",
+        "synsep",
+        "--rounds",
+        "300",
+        "--seeds",
+        "1",
+        "--output",
+        str(tmp_path),
+    ]
+    result = CliRunner().invoke(app, [*line, "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    assert set(polars.read_parquet(tmp_path / "runs.parquet")["data"]) == {"synsep"}

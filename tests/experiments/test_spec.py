@@ -1,0 +1,231 @@
+"""Spec files: what they mean, and what is refused with the line of the mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lab_kit import blobs, small_spec, write_spec
+
+from superarm.errors import InvalidInput
+from superarm.experiments import paper_specs, read_spec
+from superarm.experiments.cells import Data
+
+LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
+
+
+def facts(spec, *names):
+    return {tuple(getattr(cell, n) for n in names) for cell in spec.cells()}
+
+
+def test_a_product(tmp_path):
+    spec = read_spec(small_spec(tmp_path))
+    assert facts(spec, "learner", "set_size", "gamma", "seed") == {
+        *(("mc-dbf", m, 0.1, s) for m in (2, 4) for s in range(3)),
+        *(("banditron", 1, 0.1, s) for s in range(3)),  # its theory knows m = 1 only
+        *(("perceptron", m, None, s) for m in (2, 4) for s in range(3)),  # it has no gamma
+    }
+
+
+def test_more_special_wins(tmp_path):
+    text = """
+rounds = 100
+seeds = [3, 5]
+set_sizes = [2]
+gammas = [0.1, 0.2]
+[[data]]
+source = "digits"
+rounds = 200
+[[data]]
+source = "synsep"
+[[learners]]
+use = "mc-dbf"
+name = "a"
+[[learners]]
+use = "mc-dbf:gamma=0.5"
+name = "b"
+params = { estimate = "set" }
+set_sizes = [3]
+rounds = 300
+[[overrides]]
+where = { data = "synsep", learner = "a" }
+seeds = 1
+gammas = [0.9]
+"""
+    spec = read_spec(write_spec(tmp_path, text))
+    cells = spec.cells()
+    found = {(c.data.name, c.learner, c.set_size, c.gamma, c.seed, c.rounds) for c in cells}
+    assert found == {
+        *(("digits", "a", 2, g, s, 200) for g in (0.1, 0.2) for s in (3, 5)),
+        ("synsep", "a", 2, 0.9, 0, 100),
+        *((d, "b", 3, None, s, 300) for d in ("digits", "synsep") for s in (3, 5)),
+    }
+    assert {c.params for c in cells if c.learner == "b"} == {(("estimate", "set"), ("gamma", 0.5))}
+
+
+def test_quick_other_data_and_other_axes(tmp_path):
+    path = small_spec(tmp_path, "[quick]\nrounds = 10\nseeds = 1\n")
+    assert facts(read_spec(path), "rounds") == {(2000,)}
+    assert facts(read_spec(path, quick=True), "rounds", "seed") == {(10, 0)}
+    other = read_spec(path).with_data([Data("synsep", "synsep")]).with_axes(rounds=7, seeds=2)
+    assert facts(other, "rounds", "seed", "content") == {(7, s, "synsep 1") for s in (0, 1)}
+
+
+def test_keys_are_made_of_what_decides_the_result(tmp_path):
+    def keys(text):
+        head = "rounds = 50\nset_sizes = [2]\n"
+        return [c.key for c in read_spec(write_spec(tmp_path, head + text)).cells()]
+
+    base = keys('data = ["digits"]\nlearners = ["mc-dbf"]')
+    assert len(base) == 1
+    same = [
+        'data = ["digits"]\nlearners = [{ use = "mc-dbf", name = "another name" }]',
+        'data = ["digits"]\nlearners = ["mc-dbf:estimate=ordered"]',  # its default
+        'data = [{ source = "digits", name = "figures" }]\nlearners = ["mc-dbf"]\ngammas = [0.1]',
+    ]
+    for text in same:
+        assert keys(text) == base, text
+    others = [
+        'data = ["synsep"]\nlearners = ["mc-dbf"]',
+        'data = [{ source = "digits", scale = "none" }]\nlearners = ["mc-dbf"]',
+        'data = [{ source = "digits", first_labels = 5 }]\nlearners = ["mc-dbf"]',
+        'data = ["digits"]\nlearners = ["mc-dbf:estimate=set"]',
+        'data = ["digits"]\nlearners = ["set-logit"]',
+        'data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = [1]',
+        'data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = [0.2]',
+        'data = ["digits"]\nlearners = [{ use = "mc-dbf", rounds = 51 }]',
+        'data = ["digits"]\nlearners = [{ use = "mc-dbf", set_sizes = [3] }]',
+    ]
+    found = [keys(text)[0] for text in others]
+    assert len({*found, *base}) == len(others) + 1
+
+
+def test_ones_own_learner_and_table_beside_the_spec(tmp_path):
+    (tmp_path / "own.py").write_text(LEARNERS.read_text())
+    X, y = blobs()
+    rows = "".join(f"{a:.3f},{b:.3f},{'xyz'[label]}\n" for (a, b, *_), label in zip(X, y, strict=True))
+    (tmp_path / "mine.csv").write_text("a,b,kind\n" + rows)
+    text = """
+rounds = 50
+data = [{ source = "mine.csv", label = "kind" }]
+learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
+"""
+    cells = read_spec(write_spec(tmp_path, text)).cells()
+    assert [c.learner for c in cells] == ["own.py:Fine", "bold"]
+    assert cells[0].data.name == "mine"
+    before = cells[0].key
+    (tmp_path / "own.py").write_text(LEARNERS.read_text() + "\n# changed\n")
+    from superarm.experiments.cells import code_digest
+
+    code_digest.cache_clear()
+    assert read_spec(write_spec(tmp_path, text)).cells()[0].key != before
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (
+            'rounds = 0\ndata = ["digits"]\nlearners = ["mc-dbf"]',
+            1,
+            "rounds of .* must be whole numbers above 0, got 0",
+        ),
+        (
+            'data = ["digits"]\nrounds = "many"\nlearners = ["pa"]',
+            2,
+            "rounds of .* must be a whole number, got 'many'",
+        ),
+        ('data = ["digits"]\nlearners = ["mc-dbf"]\n\nround = 5', 4, "round of .* must be one of the keys"),
+        ('data = ["digits"]\nlearners = ["mc-bdf"]', 2, "learner of superarm must be one of perceptron"),
+        (
+            'data = ["digits"]\n[[learners]]\nuse = "pa"\n[[learners]]\nuse = "x"',
+            5,
+            "must be one of perceptron",
+        ),
+        (
+            'data = ["digits"]\n[[learners]]\nuse = "mc-dbf"\nparams = { gama = 1 }',
+            4,
+            "gama of MCDBF must be one of its",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = [0.1, 1.5]',
+            3,
+            "gammas of .* and at most 1, got 1.5",
+        ),
+        ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "worst"', 3, "gammas of .* or 'best'"),
+        ('data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = [1, 1]', 3, "seeds of .* must be distinct"),
+        ('data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = 0', 3, "seeds of .* above 0"),
+        ('data = ["digits"]\nlearners = ["mc-dbf"]\nset_sizes = []', 3, "set_sizes of .* at least one"),
+        (
+            'data = ["digits"]\nlearners = ["mc-dbf"]\nset_sizes = [2, 10]',
+            3,
+            "set_size of MCDBF must be below n_labels = 10",
+        ),
+        (
+            'data = ["digits"]\n[[learners]]\nuse = "mc-dbf"\nset_sizes = [11]',
+            4,
+            "must be below n_labels = 10, got 11",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["mc-dbf:estimate=best"]',
+            2,
+            "estimate of MCDBF must be 'ordered' or",
+        ),
+        ('data = ["no.csv"]\nlearners = ["mc-dbf"]', 1, "data of superarm must be a file or one of"),
+        (
+            'data = [{ source = "synsep", first_labels = 3 }]\nlearners = ["mc-dbf"]',
+            1,
+            "first_labels of synsep",
+        ),
+        ('data = [5]\nlearners = ["mc-dbf"]', 1, r"data\[0\] of .* must be a table or a string, got 5"),
+        ('data = [{ name = "x" }]\nlearners = ["mc-dbf"]', 1, r"source of .*data\[0\] must be given"),
+        ('learners = ["mc-dbf"]', 1, "data of .* must be given, at least one"),
+        ('data = ["digits"]', 1, "learners of .* must be given, at least one"),
+        ('data = ["digits", "digits"]\nlearners = ["pa"]', 1, "the name 'digits' is used twice"),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\nreference = "q"',
+            3,
+            "reference of .* must be the name of a learner",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "pie"',
+            4,
+            "kind of .* must be one of rounds",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\n[[overrides]]\nwhere = { m = 2 }',
+            4,
+            "where of .* made of data, learner",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\n[[overrides]]\nwhere = {}\nset_sizes = [2]',
+            5,
+            "set_sizes of an override must be left out",
+        ),
+        ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "best"\nbest_from = "x"', 3, "run x first"),
+    ],
+)
+def test_mistakes_are_told_with_their_line(tmp_path, text, line, message):
+    path = write_spec(tmp_path, text)
+    with pytest.raises(InvalidInput, match=message) as error:
+        read_spec(path).cells()
+    assert f"line {line}:" in str(error.value)
+
+
+def test_files_that_are_no_specs(tmp_path):
+    with pytest.raises(InvalidInput, match=r"spec of superarm run must be an existing .toml file"):
+        read_spec(tmp_path / "none.toml")
+    with pytest.raises(InvalidInput, match="line 1"):
+        read_spec(write_spec(tmp_path, "rounds = = 5"))
+
+
+def test_the_shipped_specs_are_whole():
+    specs = paper_specs()
+    assert list(specs) == ["fig2", "fig3", "fig4", "fig5", "fig6", "ours", "bound", "dilution"]
+    for name, path in specs.items():
+        spec = read_spec(path)
+        assert spec.figures, name
+        assert spec.cells(lambda data, learner, m: 0.1), name
+    figure3 = read_spec(specs["fig3"]).cells(lambda data, learner, m: 0.1)
+    # the paper's numbers: a million rounds, ten runs
+    assert {c.rounds for c in figure3} == {1_000_000}
+    assert {c.seed for c in figure3} == set(range(10))

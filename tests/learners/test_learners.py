@@ -1,0 +1,303 @@
+"""check_learner crossed with every learner; and what single learners promise beyond it."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import superarm as sa
+from superarm.checks import CHECKS, check_learner, run_check
+from superarm.errors import InvalidInput
+from superarm.learners.registry import NAMES, make, parse
+from superarm.rows import sparsify
+
+OWN = f"{Path(__file__).parent.with_name('own_learner.py')}:UpAndDown"
+SPECS = [
+    *NAMES,
+    "pa:variant=PA",
+    "pa:variant=PA-II",
+    "mc-slp:gate=true",
+    "epabf:variant=EPABF",
+    "epabf:variant=EPABF-II",
+    "mc-dbf:gamma=1",
+    "mc-dbf:estimate=set,gate=true",
+    "mc-dbf:estimate=minimum-variance,gate=true,margin=10",
+    "mc-dbf:estimate=minimum-variance,rho=0.5",
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("spec", SPECS)
+def test_check(spec, check):
+    cls, params = parse(spec)
+    run_check(check, cls, **params)
+
+
+@pytest.mark.parametrize("set_size", [1, 3, 4])
+def test_other_set_sizes(set_size):
+    """m = 1, m between, and m = k - 1."""
+    for cls in (sa.MCDBF, sa.MCSLP):
+        for check in (
+            "fused_equals_stepwise",
+            "saved_goes_on",
+            "decision_is_consistent",
+            "decision_survives_json",
+        ):
+            run_check(check, cls, set_size=set_size)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_users_own_learner(check):
+    cls, _ = parse(OWN)
+    run_check(check, cls, rate=0.5)
+
+
+# ---------------------------------------------------------------- the checks can fail
+
+
+class TakesTwice(sa.Perceptron):
+    def _check_answer(self, decision, hit, label):
+        pass
+
+
+class Unseeded(sa.MCDBF):
+    def decide(self, x, **kwargs):
+        self.seed = int(np.random.default_rng().integers(2**32))
+        return super().decide(x, **kwargs)
+
+
+class IgnoresEligible(sa.MCSLP):
+    def decide(self, x, *, eligible=None, set_size=None):
+        return super().decide(x, set_size=set_size)
+
+
+class ForgetsOpenRounds(sa.Softmax):
+    def save(self, path):
+        self.answered = type(self.answered)(self.round)
+        super().save(path)
+
+
+class RanksByNumber(sa.Perceptron):
+    def rank(self, x):
+        return sorted(super().rank(x))
+
+
+class TakesAnything(sa.Perceptron):
+    def _row(self, x):
+        try:
+            return super()._row(np.nan_to_num(np.resize(np.asarray(x, np.float32), self.n_features)))
+        except (TypeError, ValueError):
+            return np.zeros(self.n_features, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("cls", "check"),
+    [
+        (TakesTwice, "second_answer_is_refused"),
+        (TakesTwice, "foreign_decision_is_refused"),
+        (Unseeded, "fused_equals_stepwise"),
+        (Unseeded, "randomness_is_the_seed"),
+        (IgnoresEligible, "eligible_and_set_size_are_respected"),
+        (IgnoresEligible, "ineligible_rows_stay"),
+        (ForgetsOpenRounds, "saved_goes_on"),
+        (RanksByNumber, "rank_and_predict_agree"),
+        (TakesAnything, "bad_rows_are_refused"),
+    ],
+)
+def test_a_broken_learner_is_found(cls, check):
+    with pytest.raises(AssertionError, match=f"^{check}: "):
+        run_check(check, cls)
+
+
+def test_check_learner_runs_all_and_names_the_first_failure():
+    check_learner(lambda **common: sa.Perceptron(**common))
+    check_learner(RanksByNumber, skip=["rank_and_predict_agree", "names_are_kept"])
+    with pytest.raises(AssertionError, match=r"^rank_and_predict_agree: "):
+        check_learner(RanksByNumber)
+    with pytest.raises(InvalidInput, match="skip of check_learner must be"):
+        check_learner(sa.Perceptron, skip=["no such check"])
+
+
+# ---------------------------------------------------------------- single learners
+
+
+@pytest.mark.parametrize("estimate", ["ordered", "set"])
+def test_mcdbf_of_one_label_is_banditron(digits, estimate):
+    """m = 1: bit for bit."""
+    X, y = digits
+    common = {"n_labels": 10, "n_features": 64, "gamma": 0.2, "seed": 3}
+    one, two = sa.Banditron(**common), sa.MCDBF(set_size=1, estimate=estimate, **common)
+    assert one.run(X, y).tolist() == two.run(X, y).tolist()
+    if estimate == "ordered":
+        assert one.state.W.tobytes() == two.state.W.tobytes()
+    else:  # 1/P from a table instead of from the draw
+        np.testing.assert_allclose(one.state.W, two.state.W, rtol=1e-4, atol=1e-3)
+
+
+def test_two_labels():
+    """k = 2 leaves m = 1, and every learner works."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 3)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    for name in NAMES:
+        learner = make(name, n_labels=2, n_features=3)
+        learner.run(X, y)
+        assert (learner.predict(X) == y).mean() > 0.8, name
+
+
+def test_many_labels():
+    """k = 10^5, m = 60: sparse, a few rounds, finite, quick."""
+    learner = sa.MCDBF(n_labels=100_000, n_features=30, set_size=60, gamma=0.01, estimate="set")
+    x = [2, 7], [0.5, 0.5]
+    for hit in (True, False, True):
+        decision = learner.decide(x)
+        assert len(set(decision.drawn)) == 60
+        assert decision.log_ordered_propensity <= decision.log_propensity <= 0.0
+        learner.update(decision, hit=hit)
+    assert learner.state.W.shape == (31, 100_000)
+    assert np.isfinite(learner.state.W).all()
+
+
+def test_full_exploration():
+    """gamma = 1 shows every label equally often."""
+    learner = sa.MCDBF(n_labels=4, n_features=1, set_size=2, gamma=1.0)
+    counts = np.zeros(4)
+    for _ in range(4000):
+        decision = learner.decide([1.0])
+        counts[decision.drawn] += 1
+        assert decision.propensity == pytest.approx(1 / 6)
+    assert abs(counts / 2000 - 1).max() < 0.1
+
+
+def test_centring_changes_no_ranking(digits):
+    """The shared part is taken out every 65,536 updates; scores differ by a constant only."""
+    X, y = digits
+    learner = sa.MCDBF(n_labels=10, n_features=64, set_size=4, seed=1)
+    visit = np.arange(65_535) % len(X)
+    learner.run(X, y, visit)
+    W = learner.state.W.astype(float).copy()
+    learner.run(X, y, visit[:1])
+    moved = learner.state.W - W
+    spread = moved - moved.mean(axis=0)
+    assert np.abs(moved.mean(axis=0)).max() > 1.0
+    assert np.abs(spread).max() < 0.05 * np.abs(W).max()
+
+
+def test_an_open_decision_lasts_through_a_run(digits):
+    """A run in between leaves earlier decisions open, and they can be answered after it."""
+    X, y = digits
+    learner = sa.MCDBF(n_labels=10, n_features=64, set_size=2)
+    first = learner.decide(X[0])
+    learner.run(X[:100], y[:100])
+    assert learner.round == 101
+    assert learner.answered.low == 0
+    learner.update(first, hit=True)
+    assert learner.answered.low == 101
+
+
+def test_a_decision_keeps_its_own_copy_of_the_row():
+    from scipy.sparse import csr_matrix
+
+    row = np.array([1.0, 0.0, 2.0], np.float32)
+    matrix = csr_matrix(row)
+    for x, values in ((row, row), (matrix, matrix.data)):
+        decision = sa.Perceptron(n_labels=3, n_features=3).decide(x)
+        kept = decision.to_dict()["x"]
+        values[:] = 9.0
+        assert decision.to_dict()["x"] == kept
+
+
+def test_rows_of_any_memory_order():
+    wide = np.arange(12.0)
+    learners = [sa.Softmax(n_labels=3, n_features=6) for _ in range(3)]
+    for learner, x in zip(learners, (wide[::2], wide[10::-2][::-1], wide[None, ::2]), strict=True):
+        for _ in range(3):
+            learner.update(learner.decide(x), label=1)
+    assert len({learner.state.W.tobytes() for learner in learners}) == 1
+
+
+def test_dense_and_sparse_rows_may_be_mixed():
+    """The first row chooses the layout; later rows are turned."""
+    x = np.array([0.0, 1.5, 0.0, -2.0], np.float32)
+    for first, then in ((x, ([1, 3], [1.5, -2.0])), (([1, 3], [1.5, -2.0]), x)):
+        learner = sa.Softmax(n_labels=3, n_features=4)
+        learner.update(learner.decide(first), label=2)
+        learner.update(learner.decide(then), label=2)
+        assert learner.rank(x) == learner.rank(([1, 3], [1.5, -2.0]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_labels_can_be_added(name, sparse, tmp_path):
+    """Old labels keep their weights; earlier decisions can be answered; a file knows all of it."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 4)).astype(np.float32)
+    learner = make(name, labels=["a", "b", "c"], n_features=4, seed=2)
+
+    def answer(it, decision, label):
+        hit = label in decision.drawn
+        it.update(decision, **({"hit": hit} if "hit" in it.feedback else {"label": label}))
+
+    rows = [sparsify(x) if sparse else x for x in X]
+    for i, x in enumerate(rows[:30]):
+        answer(learner, learner.decide(x), "abc"[i % 3])
+    late = learner.decide(rows[30])
+    ranks = [learner.rank(x) for x in rows[:30]]
+    if name == "soba":
+        with pytest.raises(InvalidInput, match="labels of SOBA must be left as they are"):
+            learner.add_labels(["d", "e"])
+        return
+    learner.add_labels(["d", "e"])
+    assert [[r for r in learner.rank(x) if r in "abc"] for x in rows[:30]] == ranks
+    assert learner.labels == ("a", "b", "c", "d", "e")
+    learner.save(tmp_path / "model.npz")
+    loaded = sa.load(tmp_path / "model.npz")
+    for it in (learner, loaded):
+        answer(it, late, "b")
+        for i, x in enumerate(rows[30:]):
+            answer(it, it.decide(x), "abcde"[i % 5])
+    assert learner.state.W.tobytes() == loaded.state.W.tobytes()
+    if name != "soba-diag":  # which rarely updates
+        assert (learner.state.W.T if sparse else learner.state.W)[3:].any()
+
+
+def test_labels_without_names_are_added_by_number():
+    learner = sa.MCDBF(n_labels=3, n_features=2, set_size=2)
+    learner.update(learner.decide([1.0, 0.0]), hit=True)
+    learner.add_labels(2)
+    assert learner.n_labels == 5
+    assert sorted(learner.rank([1.0, 0.0])) == [0, 1, 2, 3, 4]
+    with pytest.raises(InvalidInput, match="labels of MCDBF must be a whole number of at least 1, got 0"):
+        learner.add_labels(0)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_copies_go_on_by_themselves(spec, digits):
+    """A copy (as for a worker process) goes on with the same bits, and leaves the original alone."""
+    X, y = digits
+    size = {} if spec.startswith(("soba", "newtron", "epabf", "banditron")) else {"set_size": 3}
+    learner = make(spec, n_labels=10, n_features=64, seed=5, **size)
+    if spec == "soba":
+        X, learner = X[:, :8].copy(), make(spec, n_labels=10, n_features=8, seed=5)
+    learner.run(X[:100], y[:100])
+    before = learner.state.W.tobytes()
+    twin = copy.deepcopy(learner)
+    twin.run(X[100:200], y[100:200])
+    assert learner.state.W.tobytes() == before
+    learner.run(X[100:200], y[100:200])
+    assert learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert learner.rank(X[0]) == twin.rank(X[0])
+
+
+def test_params_make_the_same_learner():
+    for spec in SPECS:
+        learner = make(spec, labels=["a", "b", "c"], n_features=2, seed=9)
+        again = type(learner)(**learner.params)
+        assert again.params == learner.params
+        assert again.labels == ("a", "b", "c")
+
+
+def test_base_class_says_what_is_missing():
+    with pytest.raises(TypeError, match="Learner must define _start"):
+        sa.Learner(n_labels=3, n_features=2).decide([1.0, 2.0])

@@ -1,0 +1,138 @@
+"""The client: typed answers, and retries that do nothing twice."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import numpy as np
+import pytest
+from service_kit import LABELS, D, free_port, rows
+
+from superarm.service.client import client as client_module
+from superarm.service.client.client import Client, ServiceError
+from superarm.service.client.traffic import Habits, traffic
+from superarm.streams import Arrays
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(client_module, "random", lambda: 0.0)
+
+
+def test_all_of_it(live):
+    with Client(live().url) as client:
+        shown = client.decide(rows(1)[0], id="a", context={"page": 1}, set_size=3, eligible=LABELS[:5])
+        assert (shown.id, len(shown.labels)) == ("a", 3)
+        outcome = client.outcome("a", label=shown.labels[0])
+        assert (outcome.hit, outcome.label, outcome.learnt) == (True, shown.labels[0], True)
+        assert client.get("a")["outcome"]["hit"] is True
+        many = client.decide_many([[0.0] * D, np.ones(D)])
+        assert len({one.id for one in many}) == 2
+        assert [o.hit for o in client.outcomes([(many[0].id, True), (many[1].id, False)])] == [True, False]
+        assert client.pending()["pending"] == []
+        assert client.info()["labels"] == LABELS
+        assert client.stats()["outcomes"] == 3
+
+
+def test_refusals_are_not_tried_again(live):
+    with Client(live().url) as client:
+        with pytest.raises(ServiceError, match="features of decision must be of length 5") as caught:
+            client.decide([1.0])
+        assert (caught.value.status, caught.value.field) == (422, "features")
+        with pytest.raises(ServiceError, match="length 5"):
+            client.decide_many([[1.0]])
+        with pytest.raises(ServiceError) as caught:
+            client.outcome("nobody", hit=True)
+        assert caught.value.status == 404
+
+
+def test_a_wrong_token(live):
+    web = live(token="a-very-secret-token")
+    with Client(web.url, token="another-secret-token") as client, pytest.raises(ServiceError) as caught:
+        client.info()
+    assert caught.value.status == 401
+    with Client(web.url, token="a-very-secret-token") as client:
+        assert client.info()["n_features"] == D
+
+
+def test_nobody_there():
+    with (
+        Client(f"http://127.0.0.1:{free_port()}", retries=1) as client,
+        pytest.raises(ServiceError) as caught,
+    ):
+        client.info()
+    assert caught.value.status is None
+    with pytest.raises(ServiceError, match="http://host:port"):
+        Client("localhost:8800")
+
+
+class Leaky:
+    """Passes requests on, and drops every answer of the first ``leaks`` connections."""
+
+    def __init__(self, port: int, leaks: int) -> None:
+        self.target, self.left = port, leaks
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            try:
+                inner, _ = self.listener.accept()
+            except OSError:
+                return
+            with inner, socket.create_connection(("127.0.0.1", self.target)) as outer:
+                data = inner.recv(65536)
+                while not data.endswith(b"}"):  # head and body may come apart
+                    data += inner.recv(65536)
+                outer.sendall(data)
+                answer = b""
+                while not answer.endswith(b"}"):
+                    answer += outer.recv(65536)
+                if self.left > 0:
+                    self.left -= 1
+                else:
+                    inner.sendall(answer)
+
+
+def test_a_lost_answer_does_not_decide_twice(live):
+    web = live()
+    leaky = Leaky(web.port, 3)
+    with Client(f"http://127.0.0.1:{leaky.port}", timeout=5) as client:
+        shown = client.decide(rows(1)[0].tolist())
+        assert leaky.left == 0
+        client.outcome(shown.id, hit=True)
+        client.outcome(shown.id, hit=True)
+    leaky.listener.close()
+    stats = web.get("/v1/stats")[1]
+    assert (stats["decisions"], stats["outcomes"], stats["learnt"]) == (1, 1, 1)
+
+
+def test_traffic_with_delays_duplicates_and_losses(live, open_session):
+    random = np.random.default_rng(0)
+    y = random.integers(0, 6, 300)
+    X = (np.eye(6)[y] @ random.normal(size=(6, D)) + 0.1 * random.normal(size=(300, D))).astype(np.float32)
+    stream = Arrays(X, np.array(LABELS)[y])
+    session = open_session()
+    web = live(session)
+    habits = Habits(users=4, delay=0.02, lose=0.2, repeat=0.3, name_label=0.3)
+    ticks = []
+    tally = traffic(web.url, stream, 300, habits=habits, tick=ticks.append)
+    assert tally.errors == []
+    assert sum(ticks) == tally.decisions == 300
+    assert tally.outcomes + tally.lost == 300
+    assert 30 < tally.lost < 90
+    assert tally.repeats > 50
+    stats = web.get("/v1/stats")[1]
+    assert (stats["decisions"], stats["outcomes"], stats["learnt"]) == (300, tally.outcomes, tally.outcomes)
+    assert stats["pending"] == tally.lost
+    assert sum(stats["labels"]["shown"]) == 600
+    slow = traffic(web.url, stream, 20, habits=Habits(users=2, delay=0, rate=100, seed=1, lose=0))
+    assert slow.outcomes == 20
+    assert slow.seconds > 0.15
+
+
+def test_traffic_must_fit_the_service(live):
+    with pytest.raises(ValueError, match="5 features and 6 labels"):
+        traffic(live().url, Arrays([[1.0], [2.0]], [0, 1]), 1)

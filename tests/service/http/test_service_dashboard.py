@@ -1,0 +1,94 @@
+"""The dashboard in a real browser, before a real service under simulated traffic."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from service_kit import D
+
+browser_module = pytest.importorskip("service_browser", reason="websockets (extra serve) is not installed")
+
+from superarm.service.client.traffic import Habits, traffic  # noqa: E402
+from superarm.streams import Arrays  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    browser_module.CHROMIUM is None,
+    reason="no chromium here to open the dashboard with (apt-get install chromium)",
+)
+
+EVIL = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
+NAMES = ["news", "sport", "weather", "culture", "science", EVIL]
+
+
+@pytest.fixture
+def browser(tmp_path):
+    made = browser_module.Browser(tmp_path / "profile")
+    yield made
+    made.close()
+
+
+def users() -> Arrays:
+    random = np.random.default_rng(0)
+    y = random.integers(0, 6, 2000)
+    X = np.eye(6)[y] @ random.normal(size=(6, D)) + 0.3 * random.normal(size=(2000, D))
+    return Arrays(X, np.array(NAMES)[y], labels=NAMES)
+
+
+def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
+    web = live(open_session(labels=NAMES))
+    browser.look(width=1280, dark=False)
+    browser.open(web.url + "/")
+    browser.wait("document.getElementById('state').textContent == 'live'")
+    assert "nothing yet" in browser.eval("document.body.innerText")
+    traffic(web.url, users(), 600, habits=Habits(users=4, delay=0.05))
+    decisions = "document.querySelectorAll('.tile .number')[1].textContent"
+    browser.wait(f"{decisions} == '600'")  # without reloading
+    stats = web.get("/v1/stats")[1]
+    text = browser.eval("document.body.innerText")
+    for name in NAMES:
+        assert name in text  # the evil one too, as text
+    assert browser.eval("window.broken") is None
+    assert browser.eval("document.querySelectorAll('img').length") == 0
+    assert browser.eval("document.querySelectorAll('#labels tr').length") == 6
+    assert browser.eval("document.querySelectorAll('#recent tr').length") == 12
+    assert browser.eval("document.querySelectorAll('#hit-chart path').length") == 2  # the line and its band
+    browser.wait(f"document.querySelectorAll('.tile .number')[3].textContent == '{stats['pending']}'")
+    shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
+    for width in (1280, 400):
+        for dark in (False, True):
+            browser.look(width=width, dark=dark)
+            time.sleep(0.3)
+            assert browser.eval("document.documentElement.scrollWidth <= innerWidth"), (
+                f"it overflows at {width}"
+            )
+            paper = browser.eval("getComputedStyle(document.body).backgroundColor")
+            assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
+            browser.screenshot(shots / f"dashboard-{width}-{'dark' if dark else 'light'}.png")
+    assert browser.complaints() == []
+    traffic(web.url, users(), 50, habits=Habits(users=2, delay=0.0, seed=1))
+    browser.wait(f"{decisions} == '650'")
+
+
+def test_it_says_when_the_service_is_gone_and_comes_back_by_itself(live, open_session, browser):
+    session = open_session()
+    web = live(session)
+    browser.look(width=1280, dark=False)
+    browser.open(web.url + "/")
+    browser.wait("document.getElementById('state').className == 'live'")
+    web.stop()
+    browser.wait("document.getElementById('state').textContent.startsWith('not reachable')")
+
+
+def test_it_asks_for_the_token(live, browser):
+    web = live(token="a-very-secret-token")
+    browser.look(width=400, dark=False)
+    browser.open(web.url + "/")
+    browser.wait("document.getElementById('login').hidden === false")
+    browser.eval("document.getElementById('token').value = 'a-very-secret-token'")
+    browser.eval("document.getElementById('login').requestSubmit()")
+    browser.wait("document.getElementById('state').className == 'live'")
+    assert browser.eval("document.getElementById('login').hidden")

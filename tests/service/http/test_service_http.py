@@ -1,0 +1,324 @@
+"""The service over HTTP: what it answers, what it refuses, and that it computes the library's bits."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from service_kit import LABELS, D, rows
+
+import superarm as sa
+from superarm.service.core import session as session_module
+from superarm.service.core.replay import replay
+from superarm.service.http.requests import place_of
+
+X = [0.5, 1, 0, 0.25, 2]
+
+
+def test_a_decision_and_its_outcome(live):
+    web = live()
+    status, shown = web.post("/v1/decisions", {"features": X, "id": "order-1", "context": {"page": "/"}})
+    assert status == 200
+    assert shown.keys() == {"id", "labels", "propensity", "model_version"}
+    assert (shown["id"], len(shown["labels"]), shown["model_version"]) == ("order-1", 2, 0)
+    assert 0 < shown["propensity"] <= 1
+    record = web.get("/v1/decisions/order-1")[1]
+    assert record["outcome"] is None
+    assert record["state"] == "pending"
+    assert (record["features"], record["context"], record["labels"]) == (X, {"page": "/"}, shown["labels"])
+    pending = web.get("/v1/pending")[1]
+    assert ([p["id"] for p in pending["pending"]], pending["count"], pending["next"]) == (
+        ["order-1"],
+        1,
+        None,
+    )
+    status, taken = web.post("/v1/decisions/order-1/outcome", {"hit": True})
+    assert status == 200
+    assert taken["outcome"]["hit"] is True
+    assert taken["outcome"]["learnt"] is True
+    assert web.post("/v1/decisions/order-1/outcome", {"hit": True}) == (200, taken)
+    assert web.post("/v1/decisions/order-1/outcome", {"hit": False})[0] == 409
+    assert web.get("/v1/decisions/order-1")[1]["outcome"] == taken["outcome"]
+    assert web.get("/v1/pending")[1]["pending"] == []
+    assert web.post("/v1/decisions", {"features": X})[1]["model_version"] == 1
+
+
+def test_http_equals_the_library_round_by_round(live, open_session, tmp_path):
+    web = live(open_session(seed=5))
+    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=5)
+    waiting = []
+    for i, x in enumerate(rows(150)):
+        limits = {"eligible": LABELS[1:5], "set_size": 1} if i % 7 == 0 else {}
+        made = twin.decide(x, **limits)
+        shown = web.post("/v1/decisions", {"features": x.tolist(), **limits})[1]
+        assert (shown["labels"], shown["propensity"]) == (made.labels, made.propensity)
+        waiting.append((shown["id"], made))
+        if i % 3 == 2:  # answers come late, and not in order
+            id_, late = waiting.pop(len(waiting) // 2)
+            answer = {"label": late.labels[0]} if i % 2 else {"hit": False}
+            assert web.post(f"/v1/decisions/{id_}/outcome", answer)[0] == 200
+            twin.update(late, **answer)
+    status, model = web.get("/v1/model")
+    assert status == 200
+    (tmp_path / "model.npz").write_bytes(model)
+    loaded = sa.load(tmp_path / "model.npz")
+    assert loaded.state.W.tobytes() == twin.state.W.tobytes()
+    assert loaded.round == twin.round
+
+
+def test_three_forms_of_features(live):
+    web = live()
+    web.post("/v1/decisions", {"features": {"indices": [3, 1], "values": [0.5, 2]}, "id": "a"})
+    assert web.get("/v1/decisions/a")[1]["features"] == {"indices": [1, 3], "values": [2.0, 0.5]}
+    web.post("/v1/decisions", {"features": {"age": 41, "colour": "red", "member": True}, "id": "b"})
+    expected = np.zeros(D)
+    for name, value in (("age", 41), ("colour=red", 1), ("member", 1)):
+        expected[place_of(name, D)] += value
+    kept = web.get("/v1/decisions/b")[1]["features"]
+    assert kept == {"indices": np.flatnonzero(expected).tolist(), "values": expected[expected != 0].tolist()}
+    assert place_of("age", 64) == 27  # stored logs depend on it: it must never change
+    assert web.post("/v1/decisions", {"features": [0.0] * D})[0] == 200
+
+
+def test_batches(live):
+    web = live()
+    asks = [
+        {"features": X, "id": "a"},
+        {"features": [1.0]},
+        {"features": X, "id": "a"},
+        {"features": X, "id": "b"},
+    ]
+    status, answer = web.post("/v1/batch/decisions", {"decisions": asks})
+    assert status == 200
+    a, refused, again, b = answer["results"]
+    assert a == again
+    assert (refused["error"]["status"], refused["error"]["field"]) == (422, "features")
+    outcomes = [
+        {"id": "a", "hit": True},
+        {"id": "b", "label": b["labels"][0]},
+        {"id": "c", "hit": True},
+        {"hit": True},
+    ]
+    status, answer = web.post("/v1/batch/outcomes", {"outcomes": outcomes})
+    assert status == 200
+    assert [r.get("error", {}).get("status") for r in answer["results"]] == [None, None, 404, 422]
+    assert answer["results"][1]["outcome"]["label"] == b["labels"][0]
+    for wrong in ({}, {"decisions": []}, {"decisions": [{}] * 1001}, {"decisions": 5}, []):
+        status, answer = web.post("/v1/batch/decisions", wrong)
+        assert (status, answer["error"]["field"]) == (422, "decisions")
+    assert web.post("/v1/batch/outcomes", b"{")[0] == 400
+
+
+BAD = [
+    (b'{"features": [1, 2, NaN, 4, 5]}', 422, "features[2]"),
+    (b'{"features": [1, 2, 3, 4, Infinity]}', 422, "features[4]"),
+    (b'{"features": [1, 2, 1e999, 4, 5]}', 422, "features[2]"),
+    (b'{"features": {"a": -Infinity}}', 422, "features.a"),
+    ({"features": [1, 2, 1e39, 4, 5]}, 422, "features[2]"),
+    ({"features": [3e38] * 5}, None, None),  # finite, but may make scores that are not
+    ({"features": [1, 2, 3]}, 422, "features"),
+    ({"features": [1, 2, "3", 4, 5]}, 422, "features[2]"),
+    ({"features": [1, 2, True, 4, 5]}, 422, "features[2]"),
+    ({"features": [1, 2, None, 4, 5]}, 422, "features[2]"),
+    ({"features": "abc"}, 422, "features"),
+    ({}, 422, "features"),
+    ([], 422, "body"),
+    ({"features": {"indices": [1, 1], "values": [1, 2]}}, 422, "features.indices"),
+    ({"features": {"indices": [5], "values": [1]}}, 422, "features.indices[0]"),
+    ({"features": {"indices": [-1], "values": [1]}}, 422, "features.indices[0]"),
+    ({"features": {"indices": [0.5], "values": [1]}}, 422, "features.indices[0]"),
+    ({"features": {"indices": [1], "values": [1, 2]}}, 422, "features"),
+    ({"features": {"indices": [1], "values": ["x"]}}, 422, "features.values[0]"),
+    ({"features": {"a": [1]}}, 422, "features.a"),
+    ({"features": {"a": 1e300}}, 422, "features.a"),
+    ({"features": X, "id": "a/b"}, 422, "id"),
+    ({"features": X, "id": ""}, 422, "id"),
+    ({"features": X, "id": 5}, 422, "id"),
+    ({"features": X, "id": "x" * 129}, 422, "id"),
+    ({"features": X, "eligible": ["label-1", "nobody"]}, 422, "eligible[1]"),
+    ({"features": X, "eligible": []}, 422, "eligible"),
+    ({"features": X, "eligible": ["label-1", "label-1"]}, 422, "eligible"),
+    ({"features": X, "eligible": "label-1"}, 422, "eligible"),
+    ({"features": X, "set_size": 6}, 422, "set_size"),
+    ({"features": X, "set_size": 0}, 422, "set_size"),
+    ({"features": X, "set_size": True}, 422, "set_size"),
+    ({"features": X, "colour": 1}, 422, "colour"),
+    (b"", 400, "body"),
+    (b"{", 400, "body"),
+    (b'{"features": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "body"),
+    (b'\xff\xfe{"features": []}', 400, "body"),
+]
+
+
+def test_bad_decisions_get_a_4xx_that_names_the_field(live):
+    web = live()
+    for body, status, field in BAD:
+        got, answer = web.post("/v1/decisions", body)
+        if status is None:
+            assert got in (200, 422)
+            continue
+        assert (got, answer["error"]["field"]) == (status, field), (
+            body[:60] if isinstance(body, bytes) else body,
+            answer,
+        )
+        assert field.partition("[")[0] in answer["error"]["message"]
+
+
+def test_bad_outcomes_get_a_4xx_that_names_the_field(live):
+    web = live()
+    web.post("/v1/decisions", {"features": X, "id": "a"})
+    bad = [
+        ({}, "hit"),
+        ({"hit": True, "label": "label-1"}, "hit"),
+        ({"hit": 1}, "hit"),
+        ({"hit": "yes"}, "hit"),
+        ({"label": "nobody"}, "label"),
+        ({"label": 3}, "label"),
+        ({"hit": True, "id": "a"}, "id"),
+        ([], "body"),
+    ]
+    for body, field in bad:
+        status, answer = web.post("/v1/decisions/a/outcome", body)
+        assert (status, answer["error"]["field"]) == (422, field), body
+    assert web.post("/v1/decisions/b/outcome", {"hit": True})[0] == 404
+    assert web.post("/v1/decisions/..%2F..%2Fetc/outcome", {"hit": True})[0] in (404, 422)
+    assert web.get("/v1/decisions/b")[1]["error"]["field"] == "id"
+    assert web.get("/v1/decisions/a%20b")[0] == 422
+    assert web.get("/v1/pending?limit=0")[1]["error"]["field"] == "limit"
+    assert web.get("/nowhere")[0] == 404
+    assert web("DELETE", "/v1/decisions/a")[0] == 405
+    assert web.get("/v1/decisions")[0] == 405
+
+
+def test_a_full_journal_is_507_and_looking_goes_on(live, open_session, monkeypatch):
+    monkeypatch.setattr(session_module, "RETRY_SECONDS", 0.05)
+    session = open_session(max_mb=1)
+    web = live(session)
+    ids = []
+    while True:
+        status, answer = web.post("/v1/decisions", {"features": X, "context": "x" * 20_000})
+        if status != 200:
+            break
+        ids.append(answer["id"])
+    assert status == 507
+    assert web.headers["retry-after"] == "1"
+    assert "full" in answer["error"]["message"]
+    assert web.get("/ready")[0] == 507
+    assert web.get("/health")[0] == 200
+    assert web.get(f"/v1/decisions/{ids[0]}")[0] == 200
+    assert web.get("/v1/stats")[1]["journal"]["down"]
+    assert b"superarm_journal_up 0" in web.get("/metrics")[1]
+    assert web.post("/v1/batch/outcomes", {"outcomes": [{"id": ids[0], "hit": True}]})[0] == 507
+    session.journal.max_mb = 50
+    until = time.monotonic() + 10
+    while web.get("/ready")[0] != 200:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
+    web.stop()
+    session = open_session()
+    assert session.stats.decisions == len(ids)
+    assert all(session.find(id_) is not None for id_ in ids)
+    assert replay(session.journal).same
+
+
+def test_requests_that_come_together_are_committed_together(live, open_session):
+    session = open_session()
+    web = live(session)
+    with ThreadPoolExecutor(16) as pool:
+        ids = list(
+            pool.map(lambda x: web.post("/v1/decisions", {"features": x.tolist()})[1]["id"], rows(200))
+        )
+        done = list(pool.map(lambda id_: web.post(f"/v1/decisions/{id_}/outcome", {"hit": True})[0], ids))
+    assert set(done) == {200}
+    assert len(set(ids)) == 200
+    commits = next(
+        int(line.split()[1])
+        for line in web.get("/metrics")[1].decode().splitlines()
+        if line.startswith("superarm_commits_total")
+    )
+    assert commits < 400
+    web.stop()
+    assert replay(open_session().journal).same
+
+
+def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_session):
+    session = open_session(timeout=0.05, default=False, snapshot_every=40, keep_snapshots=1)
+    web = live(session)
+    web.post("/v1/decisions", {"features": X, "id": "first"})
+    for _ in range(3):
+        web.post("/v1/batch/decisions", {"decisions": [{"features": x.tolist()} for x in rows(50)]})
+        time.sleep(0.7)
+    until = time.monotonic() + 10
+    while web.get("/v1/stats")[1]["pending"] or not session.journal.archived():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    record = web.get("/v1/decisions/first")[1]
+    assert (record["state"], record["outcome"]["timeout"], record["outcome"]["hit"]) == (
+        "expired",
+        True,
+        False,
+    )
+    late = web.post("/v1/decisions/first/outcome", {"hit": True})[1]["outcome"]
+    assert (late["late"], late["learnt"]) == (True, False)
+    web.stop()
+    assert replay(open_session().journal, from_start=True).same
+
+
+def test_pending_comes_in_pages(live):
+    web = live()
+    web.post("/v1/batch/decisions", {"decisions": [{"features": X, "id": f"d{i}"} for i in range(25)]})
+    seen, after = [], 0
+    while after is not None:
+        page = web.get(f"/v1/pending?limit=10&after={after}")[1]
+        seen += [item["id"] for item in page["pending"]]
+        after = page["next"]
+    assert seen == [f"d{i}" for i in range(25)]
+
+
+def test_metrics_are_prometheus(live):
+    parser = pytest.importorskip(
+        "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
+    )
+    web = live()
+    assert b"superarm_hit_rate NaN" in web.get("/metrics")[1]
+    for i in range(10):
+        web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
+    for i in range(6):
+        web.post(f"/v1/decisions/d{i}/outcome", {"hit": i < 3})
+    families = {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
+    value = {name: family.samples[0].value for name, family in families.items()}
+    assert value["superarm_decisions"] == 10
+    assert value["superarm_outcomes"] == 6
+    assert value["superarm_hit_rate"] == 0.5
+    assert value["superarm_pending"] == 4
+    assert 0 < value["superarm_propensity_floor"] <= 1
+    assert 0 <= value["superarm_exploration_share"] <= 1
+    ages = {s.labels.get("le"): s.value for s in families["superarm_outcome_age_seconds"].samples}
+    assert ages["+Inf"] == 6
+    latency = [s for s in families["superarm_request_seconds"].samples if s.name.endswith("_count")]
+    assert {s.labels["route"]: s.value for s in latency}["decisions"] == 10
+
+
+def test_info_and_openapi(live):
+    web = live()
+    info = web.get("/v1/info")[1]
+    assert (info["labels"], info["n_features"], info["set_size"], info["learner"]) == (
+        LABELS,
+        D,
+        2,
+        "set-logit",
+    )
+    document = web.get("/openapi.json")[1]
+    for path in ("/v1/decisions", "/v1/decisions/{id}/outcome", "/v1/batch/decisions", "/v1/batch/outcomes"):
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        assert body["examples"]
+        assert body["schema"]["$ref"].rpartition("/")[2] in document["components"]["schemas"]
+    assert web.get("/docs")[0] == 200
+    # the examples work
+    for example in document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"][
+        "examples"
+    ].values():
+        assert web.post("/v1/decisions", example["value"])[0] == 200
