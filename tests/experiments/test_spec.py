@@ -114,10 +114,9 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
     assert [c.learner for c in cells] == ["own.py:Fine", "bold"]
     assert cells[0].data.name == "mine"
     before = cells[0].key
-    (tmp_path / "own.py").write_text(LEARNERS.read_text() + "\n# changed\n")
-    from superarm.experiments.cells import code_digest
-
-    code_digest.cache_clear()
+    (tmp_path / "own.py").write_text(LEARNERS.read_text() + "\n# a remark\n")
+    assert read_spec(write_spec(tmp_path, text)).cells()[0].key == before
+    (tmp_path / "own.py").write_text(LEARNERS.read_text() + "\nCHANGED = True\n")
     assert read_spec(write_spec(tmp_path, text)).cells()[0].key != before
 
 

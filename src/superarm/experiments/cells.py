@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput
+from superarm.sources import digest, modules_behind
 
 __all__ = ["Cell", "Data", "canonical", "code_digest", "failed", "make_learner", "open_stream", "run_cell"]
 
@@ -107,20 +108,12 @@ def key_of(cell: Cell, learner: Any) -> str:
     return hashlib.sha256(canonical(decisive).encode()).hexdigest()[:32]
 
 
-@lru_cache(maxsize=64)
-def code_digest(use: str) -> str:
-    """The hash of the code behind a learner: results of older code are never taken for those of newer."""
-    import superarm
+def code_digest(learner: type[Any], stream: Any) -> str:
+    """The hash of the code behind a run: results of older code are never taken for those of newer."""
+    from superarm.simulation import simulate
+    from superarm.streams import open_data
 
-    root = Path(superarm.__file__).parent
-    files = [file for folder in (root, root / "learners", root / "streams") for file in folder.glob("*.py")]
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(file.read_bytes())
-    own = use.partition(".py:")[0] + ".py" if ".py:" in use else None
-    if own is not None:
-        digest.update(Path(own).read_bytes())
-    return digest.hexdigest()[:16]
+    return digest(modules_behind(learner, stream, open_data, simulate))
 
 
 # ---------------------------------------------------------------- running
@@ -129,14 +122,15 @@ def code_digest(use: str) -> str:
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell, in whatever process or machine; an error becomes part of the outcome."""
     try:
-        if code_digest(cell.use) != cell.code:
+        from superarm.simulation import simulate
+
+        stream = open_stream(cell.data, cell.content)
+        learner = make_learner(cell, stream)
+        if code_digest(type(learner), stream) != cell.code:
             raise InvalidInput.must(
                 "code", "this worker", "the same as where the run was started", "other code"
             )
-        import superarm as sa
-
-        stream = open_stream(cell.data, cell.content)
-        trace = sa.simulate(make_learner(cell, stream), stream, cell.rounds)
+        trace = simulate(learner, stream, cell.rounds)
         return _outcome(cell) | {
             "labels": stream.n_labels,
             "features": stream.n_features,

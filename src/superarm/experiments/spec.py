@@ -93,6 +93,7 @@ class Spec:
             for entry in self.learners:
                 axes = self.axes.under(data_axes).under(entry.axes)
                 cls = _class_of(entry.use)
+                code = code_digest(cls, stream)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
                     here = self._overridden(axes, data, entry, m)
@@ -108,7 +109,7 @@ class Spec:
                                 gamma=gamma,
                                 seed=seed,
                                 rounds=here.rounds or 100_000,
-                                code=code_digest(entry.use),
+                                code=code,
                             )
                             cell = self._keyed(cell, stream, entry)
                             found[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
