@@ -46,8 +46,8 @@ def test_the_walk_finds_what_python_loads():
         "    package.__path__ = [f'{superarm.__path__[0]}/{name}']\n"
         "    sys.modules[package.__name__] = package\n"
         "importlib.import_module(sys.argv[1])\n"
-        "files = [getattr(m, '__file__', None) for n, m in sys.modules.items() if n.startswith('superarm.')]\n"
-        "print(*(file for file in files if file))"
+        "ours = [m for n, m in sys.modules.items() if n.startswith('superarm.')]\n"
+        "print(*(m.__file__ for m in ours if hasattr(m, '__file__')))"
     )
     for name in ("superarm.learners.mcdbf", "superarm.learners.setlogit", "superarm.streams.catalog"):
         told = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
