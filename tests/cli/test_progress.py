@@ -9,15 +9,15 @@ from lab_kit import small_spec, write_spec
 
 from superarm.cli import progress
 from superarm.errors import InvalidInput, MissingExtra
-from superarm.experiments import Progress, Store, read_spec, run
+from superarm.experiments import RunProgress, Store, read_spec, run
 
-HALF = Progress(cells=10, done=3, stored=2, failed=1, rounds=8_000_000, rounds_done=3_000_000, seconds=2.0)
+HALF = RunProgress(cells=10, done=3, stored=2, failed=1, rounds=8_000_000, rounds_done=3_000_000, seconds=2.0)
 
 
 def test_what_is_told():
     assert HALF.rounds_per_second == 1_500_000
     assert HALF.seconds_left == pytest.approx(10 / 3)
-    assert Progress(1, 0, 0, 0, 5, 0, 0.0).seconds_left is None
+    assert RunProgress(1, 0, 0, 0, 5, 0, 0.0).seconds_left is None
     assert [progress._clock(s) for s in (0, 59.6, 3599, 7322)] == ["0:00", "1:00", "59:59", "2:02:02"]
 
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
-import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from superarm.errors import InvalidInput
 from superarm.sources import digest, modules_behind
 
-__all__ = ["Cell", "Data", "canonical", "code_digest", "failed", "make_learner", "open_stream", "run_cell"]
+__all__ = ["Cell", "Data", "canonical", "code_digest", "key_of", "make_learner", "open_stream"]
 
-FORMAT = 1  # of results; a change makes all cells run again
+FORMAT = 2  # of results; a change makes all cells run again
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +43,11 @@ class Cell:
     code: str
     key: str = ""
 
-    def facts(self) -> dict[str, Any]:
-        """What goes into tables and files."""
-        facts = asdict(self)
-        facts["data"] = self.data.name
-        facts["source"], facts["scale"] = self.data.source, self.data.scale
-        facts["params"] = canonical(dict(self.params))
-        return facts
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """From the store's JSON."""
+        params = tuple((name, value) for name, value in data["params"])
+        return cls(**data | {"data": Data(**data["data"]), "params": params})
 
 
 def canonical(value: Any) -> str:
@@ -114,56 +107,3 @@ def code_digest(learner: type[Any], stream: Any) -> str:
     from superarm.streams import open_data
 
     return digest(modules_behind(learner, stream, open_data, simulate))
-
-
-# ---------------------------------------------------------------- running
-
-
-def run_cell(cell: Cell) -> dict[str, Any]:
-    """Run a cell, in whatever process or machine; an error becomes part of the outcome."""
-    try:
-        from superarm.simulation import simulate
-
-        stream = open_stream(cell.data, cell.content)
-        learner = make_learner(cell, stream)
-        if code_digest(type(learner), stream) != cell.code:
-            raise InvalidInput.must(
-                "code", "this worker", "the same as where the run was started", "other code"
-            )
-        trace = simulate(learner, stream, cell.rounds)
-        return _outcome(cell) | {
-            "labels": stream.n_labels,
-            "features": stream.n_features,
-            "checkpoints": trace.rounds.tolist(),
-            "counts": trace.counts.tolist(),
-            "seconds": trace.seconds,
-        }
-    except Exception as error:  # a learner may be anybody's: whatever it raises belongs to its cell
-        return failed(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
-
-
-def failed(cell: Cell, message: str, details: str = "") -> dict[str, Any]:
-    """The outcome of a cell that did not finish."""
-    return _outcome(cell) | {"error": message, "traceback": details}
-
-
-def _outcome(cell: Cell) -> dict[str, Any]:
-    return {"cell": cell.facts(), "versions": versions(), "machine": machine()}
-
-
-@lru_cache(maxsize=1)
-def versions() -> dict[str, str]:
-    """The packages that can change a result."""
-    names = ("superarm", "numpy", "numba", "llvmlite", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
-
-
-@lru_cache(maxsize=1)
-def machine() -> dict[str, Any]:
-    """Where a result was computed."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        cpu = models[0].partition(":")[2].strip() if models else cpu
-    return {"cpu": cpu, "cores": os.cpu_count(), "system": platform.platform(terse=True)}

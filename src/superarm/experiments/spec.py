@@ -14,13 +14,12 @@ from typing import Any
 
 from superarm.errors import InvalidInput, SuperarmError, must
 from superarm.experiments.cells import Cell, Data, code_digest, key_of, make_learner, open_stream
-from superarm.experiments.toml import Table
+from superarm.experiments.figure import Figure
+from superarm.experiments.toml import KeyPath, Table
 
 __all__ = ["BEST", "Axes", "LearnerEntry", "Spec", "read_spec"]
 
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
-FIGURES = ("rounds", "gamma", "set-size", "bound", "price")
-RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 
 BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
 
@@ -69,7 +68,7 @@ class Spec:
     data: tuple[tuple[Data, Axes], ...]
     learners: tuple[LearnerEntry, ...]
     overrides: tuple[Override, ...]
-    figures: tuple[dict[str, Any], ...]
+    figures: tuple[Figure, ...]
     best_from: str | None
     reference: str | None  # the learner that others are compared with
     open_to_data: bool  # whether it makes sense on any data; fig6 is about SYNSEP
@@ -133,8 +132,8 @@ class Spec:
             name = str(error).partition(" ")[0]
             own = {"set_size": "set_sizes", "gamma": "gammas"}.get(name, "use")
             above = "learners" if getattr(entry.axes, own, None) is not None or own == "use" else own
-            place: tuple[str | int, ...] = ("learners", at, own) if above == "learners" else (own,)
-            raise self.table.wrong(place, f"{error} ({entry.name} on {cell.data.name})") from error
+            keys: KeyPath = ("learners", at, own) if above == "learners" else (own,)
+            raise self.table.wrong(keys, f"{error} ({entry.name} on {cell.data.name})") from error
 
     def _overridden(self, axes: Axes, data: Data, entry: LearnerEntry, m: int) -> Axes:
         here = {"data": data.name, "learner": entry.name, "set_size": m}
@@ -188,7 +187,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         data=tuple(_data(one, path.parent) for one in table.entries("data", "source")),
         learners=tuple(_learner(one, path.parent) for one in table.entries("learners", "use")),
         overrides=tuple(_override(one) for one in table.entries("overrides")),
-        figures=tuple(_figure(one) for one in table.entries("figures")),
+        figures=tuple(Figure.read(one) for one in table.entries("figures")),
         best_from=table.get("best_from", str, None),
         reference=table.get("reference", str, None),
         open_to_data=table.get("open_to_data", bool, True),
@@ -202,7 +201,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         twice = [n for n in names if names.count(n) > 1]
         if twice:
             raise table.wrong((what,), f"the name {twice[0]!r} is used twice; give one of them name = ...")
-        if not names and not all(f["kind"] == "price" for f in spec.figures or [{"kind": ""}]):
+        if not names and {figure.kind for figure in spec.figures} != {"price"}:
             raise table.wrong((what,), f"{what} of {path} must be given, at least one")
     if spec.reference is not None and spec.reference not in [one.name for one in spec.learners]:
         raise table.wrong(
@@ -290,23 +289,6 @@ def _override(table: Table) -> Override:
         )
     table.finish()
     return Override(where, axes)
-
-
-def _figure(table: Table) -> dict[str, Any]:
-    figure = {
-        "kind": table.choice("kind", FIGURES),
-        "y": table.choice("y", RATES, "error_rate"),
-        "title": table.get("title", str, None),
-        "paper": table.get("paper", str, None),
-        "note": table.get("note", str, None),
-        "log": table.get("log", list, None),
-        "together": table.get("together", bool, False),
-        "learners": table.get("learners", list, None),
-        "set_sizes": table.get("set_sizes", list, None),
-        "finding": table.get("finding", str, None),
-    }
-    table.finish()
-    return figure
 
 
 def _class_of(use: str) -> Any:
