@@ -47,13 +47,13 @@ def execute(
     """Run specs one after another, with a progress display each; all failures."""
     import os
 
-    from superarm.cli.progress import cells_progress, tell
+    from superarm.cli.show import run_progress, tell
     from superarm.experiments import run as run_spec
 
     failures: list[Failed] = []
     for spec in specs:
         try:
-            with cells_progress(spec.name) as show:
+            with run_progress(spec.name) as show:
                 summary = run_spec(
                     spec,
                     store,
@@ -75,7 +75,7 @@ def execute(
 
 def finish(store: Store, failures: list[Failed], *, report: bool) -> None:
     """Tables, report, and the exit code."""
-    from superarm.cli.progress import tell
+    from superarm.cli.show import tell
 
     store.write_tables()
     if report:

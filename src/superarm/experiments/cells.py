@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from superarm.errors import InvalidInput
 from superarm.sources import digest, modules_behind
 
-__all__ = ["Cell", "Data", "canonical", "code_digest", "key_of", "make_learner", "open_stream"]
+if TYPE_CHECKING:
+    from superarm.learners import Learner
+    from superarm.streams import Stream
+
+__all__ = ["Cell", "Data", "canonical", "code_digest", "make_learner", "open_stream"]
 
 FORMAT = 2  # of results; a change makes all cells run again
 
@@ -23,7 +27,7 @@ class Data:
     source: str
     name: str
     label: str | None = None  # the label column of a table
-    scale: str = "unit"
+    scale: str = "none"
     first_labels: int | None = None  # only the rows of the first so many labels
 
 
@@ -40,8 +44,14 @@ class Cell:
     gamma: float | None
     seed: int
     rounds: int
-    code: str
+    code: str = ""  # the hash of the code behind it
     key: str = ""
+
+    def keyed(self, stream: Stream) -> Cell:
+        """The cell with its code and key; making its learner checks the parameters."""
+        learner = make_learner(self, stream)
+        cell = replace(self, code=code_digest(learner, stream))
+        return replace(cell, key=_key(cell, learner))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -56,7 +66,7 @@ def canonical(value: Any) -> str:
 
 
 @lru_cache(maxsize=8)
-def open_stream(data: Data, content: str) -> Any:
+def open_stream(data: Data, content: str) -> Stream:
     """The stream of ``data``; opened once in each process, again when its content has changed."""
     from superarm.rows import Sparse
     from superarm.streams import Arrays
@@ -76,18 +86,18 @@ def open_stream(data: Data, content: str) -> Any:
     return Arrays(stream.rows.values[keep], stream.y[keep], labels=names, scale="none", name=data.name)
 
 
-def make_learner(cell: Cell, stream: Any) -> Any:
+def make_learner(cell: Cell, stream: Stream) -> Learner:
     """The learner of a cell, before its first round."""
     from superarm.learners.registry import make
+    from superarm.streams import size_of
 
-    common: dict[str, Any] = {"n_features": stream.n_features, "set_size": cell.set_size, "seed": cell.seed}
-    common |= {"labels": stream.labels} if stream.labels else {"n_labels": stream.n_labels}
+    common = size_of(stream) | {"set_size": cell.set_size, "seed": cell.seed}
     if cell.gamma is not None:
         common["gamma"] = cell.gamma
     return make(cell.use, **(common | dict(cell.params)))
 
 
-def key_of(cell: Cell, learner: Any) -> str:
+def _key(cell: Cell, learner: Learner) -> str:
     """The hash of all that decides the result."""
     own = {k: v for k, v in learner.params.items() if k not in ("labels", "n_labels", "n_features", "seed")}
     decisive = {
@@ -102,9 +112,9 @@ def key_of(cell: Cell, learner: Any) -> str:
     return hashlib.sha256(canonical(decisive).encode()).hexdigest()[:32]
 
 
-def code_digest(learner: type[Any], stream: Any) -> str:
+def code_digest(learner: Learner, stream: Stream) -> str:
     """The hash of the code behind a run: results of older code are never taken for those of newer."""
     from superarm.simulation import simulate
     from superarm.streams import open_data
 
-    return digest(modules_behind(learner, stream, open_data, simulate))
+    return digest(modules_behind(learner, learner.rule, stream, open_data, simulate))

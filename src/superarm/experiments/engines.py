@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 
 from superarm.errors import InvalidInput, MissingExtra
 from superarm.experiments.cells import Cell
@@ -42,23 +46,50 @@ def _local(cells: Sequence[Cell], jobs: int) -> Iterator[Finished | Failed]:
 
 def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Finished | Failed]:
     """Results of ``waiting``, from which finished cells are taken, until all are or a process dies."""
-    from concurrent.futures import as_completed
+    from concurrent.futures import FIRST_COMPLETED, Future, wait
     from concurrent.futures.process import BrokenProcessPool
 
     # loky, unlike the standard library's pool, does not import the caller's main module again
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10)  # idle ones end, also if their parent was killed
+    # idle ones end, also if their parent was killed; Ctrl-C is the parent's to answer: it ends them
+    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10, initializer=_deaf)
+    cells = iter(list(waiting.values()))
+
+    def started(n: int) -> set[Future[Finished | Failed]]:
+        with _not_interrupted():
+            return {pool.submit(_run_for, os.getpid(), cell) for cell in islice(cells, n)}
+
     try:
-        futures = [pool.submit(_run_for, os.getpid(), cell) for cell in waiting.values()]
-        for future in as_completed(futures):
-            result: Finished | Failed = future.result()
-            del waiting[result.cell.key]
-            yield result
+        running = started(jobs)  # no more than are needed: cells in loky's queue would not let it end quietly
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= started(len(done))
+            for future in done:
+                result = future.result()
+                del waiting[result.cell.key]
+                yield result
     except BrokenProcessPool:
         return
     finally:
         pool.shutdown(wait=True, kill_workers=True)
+
+
+def _deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Processes that are started in here do not hear Ctrl-C, from their very beginning."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _run_for(parent: int, cell: Cell) -> Finished | Failed:

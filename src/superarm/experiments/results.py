@@ -86,7 +86,7 @@ def run_cell(cell: Cell) -> Finished | Failed:
 
         stream = open_stream(cell.data, cell.content)
         learner = make_learner(cell, stream)
-        if code_digest(type(learner), stream) != cell.code:
+        if code_digest(learner, stream) != cell.code:
             raise InvalidInput.must(
                 "code", "this worker", "the same as where the run was started", "other code"
             )

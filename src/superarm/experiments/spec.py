@@ -5,7 +5,6 @@ Everything is checked before anything runs; an error names the key and its line.
 
 from __future__ import annotations
 
-import inspect
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput, SuperarmError, must
-from superarm.experiments.cells import Cell, Data, code_digest, key_of, make_learner, open_stream
+from superarm.experiments.cells import Cell, Data, open_stream
 from superarm.experiments.figure import Figure
 from superarm.experiments.toml import KeyPath, Table
 
@@ -86,13 +85,14 @@ class Spec:
 
     def cells(self, best: BestGamma | None = None) -> list[Cell]:
         """All runs, each checked by making its learner."""
+        from superarm.learners.registry import parse
+
         found: dict[str, Cell] = {}
         for data, data_axes in self.data:
             stream, content = self._open(data)
             for entry in self.learners:
                 axes = self.axes.under(data_axes).under(entry.axes)
-                cls = _class_of(entry.use)
-                code = code_digest(cls, stream)
+                cls, _ = parse(entry.use)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
                     here = self._overridden(axes, data, entry, m)
@@ -108,7 +108,6 @@ class Spec:
                                 gamma=gamma,
                                 seed=seed,
                                 rounds=here.rounds or 100_000,
-                                code=code,
                             )
                             cell = self._keyed(cell, stream, entry)
                             found[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
@@ -126,7 +125,7 @@ class Spec:
 
     def _keyed(self, cell: Cell, stream: Any, entry: LearnerEntry) -> Cell:
         try:
-            return replace(cell, key=key_of(cell, make_learner(cell, stream)))
+            return cell.keyed(stream)
         except SuperarmError as error:
             at = self.learners.index(entry)
             name = str(error).partition(" ")[0]
@@ -145,7 +144,9 @@ class Spec:
     def _gammas(
         self, axes: Axes, cls: Any, data: Data, entry: LearnerEntry, m: int, best: BestGamma | None
     ) -> tuple[float | None, ...]:
-        if "gamma" not in _parameters(cls) or "gamma" in dict(entry.params):
+        from superarm.learners.registry import parameters
+
+        if "gamma" not in parameters(cls) or "gamma" in dict(entry.params):
             return (None,)
         if axes.gammas == BEST:
             if best is None:
@@ -238,7 +239,7 @@ def _data(table: Table, folder: Path) -> tuple[Data, Axes]:
         source=path,
         name=table.get("name", str, source if source in NAMES else Path(source).stem),
         label=table.get("label", str, None),
-        scale=table.get("scale", str, "unit"),
+        scale=table.get("scale", str, "none"),
         first_labels=table.get("first_labels", int, None),
     )
     axes = _axes(table)
@@ -247,7 +248,7 @@ def _data(table: Table, folder: Path) -> tuple[Data, Axes]:
 
 
 def _learner(table: Table, folder: Path) -> LearnerEntry:
-    from superarm.learners.registry import parse
+    from superarm.learners.registry import parameters, parse
 
     use = given = table.get("use", str)
     name, _, rest = use.partition(":")
@@ -261,13 +262,11 @@ def _learner(table: Table, folder: Path) -> LearnerEntry:
     if rest:  # parameters are kept apart from the name
         use = use[: -len(rest) - 1]
     params = params | table.get("params", dict, {})
-    unknown = [p for p in params if p not in _parameters(cls)]
-    if unknown:
-        known = ", ".join(sorted(_parameters(cls)))
-        raise table.wrong(
-            ("params", unknown[0]),
-            must(unknown[0], cls.__name__, f"one of its parameters {known}", unknown[0]),
-        )
+    known = parameters(cls)
+    for name in params:
+        if name not in known:
+            wanted = f"one of its parameters {', '.join(known)}"
+            raise table.wrong(("params", name), must(name, cls.__name__, wanted, name, among=known))
     entry = LearnerEntry(
         use=use, name=table.get("name", str, given), params=tuple(sorted(params.items())), axes=_axes(table)
     )
@@ -289,16 +288,3 @@ def _override(table: Table) -> Override:
         )
     table.finish()
     return Override(where, axes)
-
-
-def _class_of(use: str) -> Any:
-    from superarm.learners.registry import parse
-
-    return parse(use)[0]
-
-
-def _parameters(cls: Any) -> set[str]:
-    found = {
-        n for c in cls.__mro__ if "__init__" in vars(c) for n in inspect.signature(c.__init__).parameters
-    }
-    return found - {"self", "args", "kwargs", "common"}
