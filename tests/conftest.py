@@ -9,4 +9,4 @@ def digits():
     from superarm.streams import open_data
 
     stream = open_data("digits", scale="unit")
-    return stream.rows, stream.y
+    return stream.rows.values, stream.y

@@ -49,7 +49,7 @@ def test_frames_of_polars_and_pandas_are_the_same_stream():
     frame, _, _ = frame_of()
     ours = from_frame(frame, label="animal", scale="none")
     theirs = from_frame(pandas.DataFrame(frame.to_dict(as_series=False)), label="animal", scale="none")
-    np.testing.assert_array_equal(ours.rows, theirs.rows)
+    np.testing.assert_array_equal(ours.rows.values, theirs.rows.values)
     np.testing.assert_array_equal(ours.y, theirs.y)
     assert ours.labels == theirs.labels == ("ant", "bee", "cat")
 
