@@ -21,6 +21,7 @@ __all__ = [
     "ModelFileError",
     "SuperarmError",
     "WeightsOverflow",
+    "at_row",
     "must",
 ]
 
@@ -81,3 +82,12 @@ def must(parameter: str, of: str, be: str, got: object) -> str:
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return f"{parameter} of {of} must be {be}, got {shown}"
+
+
+def at_row(source: str, number: int) -> str:
+    """Where in a file or frame: rows count from 1, headers and empty lines do not count.
+
+    >>> at_row("log.csv", 0)
+    'log.csv, row 1'
+    """
+    return f"{source}, row {number + 1}"
