@@ -10,7 +10,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, record, survey, train
+from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, survey, train
 from superarm.logs.figure import chart, save
 from superarm.streams import Arrays, open_data
 
@@ -32,7 +32,7 @@ def logged(stream, tmp_path_factory):
     path = tmp_path_factory.mktemp("logs") / "log.parquet"
     learner = sa.MCDBF(n_labels=K, n_features=8, set_size=2, gamma=0.5, seed=0, estimate="minimum-variance")
     with Writer(path) as writer:
-        record(learner, stream, 15_000, writer)
+        sa.simulate(learner, stream, 15_000, log=writer)
     return path
 
 
@@ -235,7 +235,10 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
         (lambda e: replaced(e, gamma=0.2, propensity=None), "do not look drawn as the log says"),
         (lambda e: replaced(e, gamma=0.9, propensity=None), "do not look drawn as the log says"),
         (lambda e: replaced(e, gamma=None, propensity=e.decision.propensity / factorial(2)), "too small"),
-        (lambda e: replaced(e, propensity=e.decision.ordered_propensity), "probabilities of the ordered draw"),
+        (
+            lambda e: replaced(e, propensity=e.decision.ordered_propensity),
+            "probabilities of the ordered draw",
+        ),
         (
             lambda e: replaced(e, propensity=min(1.0, 1.5 * e.decision.propensity)),
             "does not follow from their rule",
@@ -266,7 +269,7 @@ def test_what_evaluate_refuses(logged):
     other = sa.SetLogit(n_labels=K + 1, n_features=8)
     own = sa.SetLogit(n_labels=K, n_features=8)
     for policy, message in (
-        (lambda: Policy("none"), "policy of none must be one of a learner, scores, probabilities and a fixed list"),
+        (lambda: Policy("none"), "policy of none must be one of a learner, scores"),
         (lambda: Policy("g", learner=own, gamma=0.0), "gamma of g must be in"),
         (lambda: Policy("d", fixed=[1], draws=True), "draws of d must be for a learner"),
         (lambda: Policy("o", learner=other), "labels of o must be those of the log"),
@@ -324,6 +327,6 @@ def test_the_figure(logged, tmp_path):
 def test_digits_by_name_can_be_logged(tmp_path):
     learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
     with Writer(tmp_path / "log.jsonl") as writer:
-        record(learner, open_data("digits"), 300, writer)
+        sa.simulate(learner, open_data("digits"), 300, log=writer)
     facts = survey(Log(tmp_path / "log.jsonl"))
     assert (facts.rows, facts.with_propensity) == (300, 300)

@@ -9,10 +9,11 @@ import pytest
 from logged import World, mask
 
 from superarm.logs.batches import Batch
-from superarm.logs.estimates import LEAST_ROWS, Sums
 from superarm.logs.designs import blocks
+from superarm.logs.estimates import LEAST_ROWS, Sums
 from superarm.logs.evaluation import Tally
 from superarm.logs.weights import Choice, linear_weights, logged_odds, set_weights
+
 
 def judged(batch, choice, guess=None):
     """All estimates, with a reward model's guess at the labels' probabilities."""

@@ -1,4 +1,4 @@
-"""The options that say how to read a log, shared by train and evaluate."""
+"""The options that say how to read a log, for train and evaluate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from superarm.cli.labels import read_labels
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ __all__ = [
     "SkipBad",
     "Uniform",
     "check_folder",
+    "labels_or_count",
     "names",
-    "read_labels",
 ]
 
 COLUMNS = "Columns of the file"
@@ -125,13 +126,8 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def read_labels(source: str | None) -> list[str] | int | None:
+def labels_or_count(source: str | None) -> list[str] | int | None:
     """All labels from a file, or their number."""
-    if source is None:
-        return None
-    if source.isdecimal():
-        return int(source)
-    path = Path(source)
-    if not path.is_file():
-        raise InvalidInput.must("--labels", "superarm", "a file with one label a line, or a number", source)
-    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if source is None or source.isdecimal():
+        return None if source is None else int(source)
+    return read_labels(Path(source))

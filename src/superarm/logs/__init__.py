@@ -8,7 +8,6 @@ reading.py     Log: the same formats, frames, and other people's columns: source
 survey.py      a first look through a log; which rows are kept out of training
 training.py    several passes over a log
 evaluation.py  policies (policies.py) judged by a log: designs.py, weights.py, estimates.py
-recording.py   a simulated run that writes its log
 """
 
 from superarm.decision import COLUMNS, Record
@@ -17,7 +16,6 @@ from superarm.logs.estimates import Estimate, Wanted
 from superarm.logs.evaluation import Evaluation, Verdict, evaluate
 from superarm.logs.policies import Policy
 from superarm.logs.reading import Columns, Log
-from superarm.logs.recording import record
 from superarm.logs.survey import Survey, held_out, survey
 from superarm.logs.training import Training, train
 from superarm.logs.writing import Writer
@@ -38,7 +36,6 @@ __all__ = [
     "Writer",
     "evaluate",
     "held_out",
-    "record",
     "survey",
     "train",
 ]

@@ -13,6 +13,7 @@ from superarm.errors import at_row
 from superarm.explore import Draw, draw_of
 from superarm.labels import Labels
 from superarm.learners import Learner
+from superarm.learners.common import probabilities as softmax
 from superarm.logs.cells import BadRow
 from superarm.logs.designs import Design
 from superarm.logs.slots import slots_draw
@@ -117,6 +118,4 @@ def probabilities(learner: Learner, X: Any) -> Array:
     own = getattr(learner, "predict_proba", None)
     if own is not None:
         return np.asarray(own(X), np.float64)
-    s = learner.scores(X).astype(np.float64)
-    e = np.exp(s - s.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
+    return softmax(learner.scores(X))
