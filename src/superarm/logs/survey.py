@@ -12,7 +12,7 @@ from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.kernels.randomness import uniform_number
 from superarm.labels import Labels
-from superarm.logs.cells import BadRow
+from superarm.logs.cells import BadRow, label_in
 from superarm.logs.reading import UNIFORM, Log
 from superarm.rows import SparseRow
 
@@ -59,7 +59,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     for record in log:
         made, x = record.decision, record.decision.x
         rows += 1
-        seen.update(made.labels, made.top, made.eligible or ())
+        seen.update(made.labels, made.top, made.eligible or (), _named_by(made.rule))
         if record.label is not None:
             seen.add(record.label)
         sizes[made.set_size] += 1
@@ -84,6 +84,14 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
     )
+
+
+def _named_by(rule: dict[str, Any] | None) -> Iterable[Label]:
+    """Labels that a rule would have shown next."""
+    cls = None if rule is None else rules().get(rule["name"])
+    if rule is None or cls is None:
+        return ()
+    return [label_in(label, "rule", "a log") for key in cls.names_labels for label in rule.get(key, ())]
 
 
 def _names(seen: set[Label], labels: Any, of: str) -> tuple[tuple[Label, ...] | None, int]:
