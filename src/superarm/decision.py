@@ -6,7 +6,7 @@ Decision with its answer, is a row of a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, isnan, log, nan
 from typing import TYPE_CHECKING, Any
@@ -239,6 +239,7 @@ def _number(value: float | None) -> float:
 
 # The columns of a log, in this order. Everything but the features and the labels may be missing.
 COLUMNS = (
+    "format",
     "id",
     "time",
     "x",
@@ -270,6 +271,7 @@ class Record:
         label: the right label, where the world named it.
         id, time, context: whatever the writer knew; nothing computes with them.
         number: the row's number in its file, from 0, bad rows included.
+        also: other columns of the row that were asked for; they are not written.
     """
 
     decision: Decision
@@ -279,6 +281,7 @@ class Record:
     time: Any = None
     context: str | None = None
     number: int = 0
+    also: Mapping[str, Any] | None = None
 
     @classmethod
     def of(
@@ -287,6 +290,8 @@ class Record:
         """The record of a decision and its answer; ``facts`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
+        if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
+            raise InvalidInput.must("hit", "Record", "True or False", hit)
         return cls(decision, None if hit is None else bool(hit), label, **facts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -294,6 +299,7 @@ class Record:
         made, x = self.decision, self.decision.x
         sparse = isinstance(x, SparseRow)
         values = {
+            "format": FORMAT,
             "id": self.id,
             "time": self.time,
             "x": None if sparse or x is None else x.tolist(),

@@ -87,6 +87,9 @@ class Labels:
         """The number of the label that is written like this: files know no types."""
         if self._text is None:
             self._text = {str(name): i for i, name in enumerate(self.all())}
+            if len(self._text) != self.count:
+                wanted = "distinct when written as text"
+                raise InvalidInput.must("labels", "a log", wanted, self.names)
         return self._text.get(str(label))
 
     def all(self) -> list[Label]:

@@ -21,7 +21,7 @@ from superarm.explore.draws import Draw
 from superarm.labels import Label, Labels
 from superarm.parameters import whole
 
-__all__ = ["Rule", "draw_of", "rule_from", "rules"]
+__all__ = ["Rule", "draw_of", "own_order", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
 NO_NUMBERS = np.zeros(0)
@@ -41,6 +41,7 @@ class Rule:
     name: ClassVar[str]  # in records and spec files
     choose: ClassVar[Callable[..., Any]]
     single_label: ClassVar[bool] = False  # it knows only m = 1
+    names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     def __init__(self, *, set_size: int = 1, seed: int = 0, labels: Sequence[Label] | None = None) -> None:
         of = type(self).__name__
@@ -180,6 +181,14 @@ class Rule:
                 raise InvalidInput.must("probabilities", of, "at least 0, and not all 0", s)
             s = np.log(np.maximum(s / s.sum(), 1e-30))
         return s.astype(np.float32)
+
+
+def own_order(n: int, labels: Labels) -> dict[str, Any]:
+    """For records with a number for each of n labels: the order of the names, which logs do not keep.
+
+    Numbers have one order, and a decision knows the order of its eligible labels.
+    """
+    return {"order": labels.all()} if labels.names is not None and n == len(labels) else {}
 
 
 # ---------------------------------------------------------------- compiled, alone

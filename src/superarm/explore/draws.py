@@ -67,7 +67,10 @@ class FewSets(Draw):
         return (1.0 - self.uniform) * self.chances.get(shown, 0.0) + self.uniform * flat
 
     def inclusion(self) -> np.ndarray[Any, Any]:
-        return np.diagonal(self.pairs()).copy()
+        few = np.zeros(len(self.eligible))
+        for labels, chance in self.chances.items():
+            few[[self.position[label] for label in labels]] += chance
+        return np.asarray((1.0 - self.uniform) * few + self.uniform * self.m / len(self.eligible))
 
     def pairs(self) -> np.ndarray[Any, Any]:
         n, m = len(self.eligible), self.m

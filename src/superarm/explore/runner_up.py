@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
+from superarm.explore.base import Rule, own_order
 from superarm.explore.draws import Draw, FewSets
 from superarm.explore.uniform import draw_uniform, log_uniform
 from superarm.kernels.compiling import kernel
@@ -226,6 +226,7 @@ class RunnerUp(Rule):
 
     name = "runner-up"
     choose = choose
+    names_labels = ("next", "order")
 
     def __init__(
         self,
@@ -260,6 +261,8 @@ class RunnerUp(Rule):
         if len(numbers):  # else everything is shown
             fill = [int(number) for number in numbers[:2] if number >= 0.0]
             record |= {"next": labels.public(fill), "sums": numbers[2:].tolist()}
+            if not fill:  # m = 1: a sum for each label, in this order
+                record |= own_order(len(numbers) - 2, labels)
         return record
 
     @classmethod
@@ -274,7 +277,7 @@ class RunnerUp(Rule):
             u = (low + high) / 2
             gone = [i for j in range(most) for i in range(len(sums) - 1) if sums[i] <= u + j < sums[i + 1]]
             if m == 1:
-                shown = [eligible[i] for i in gone] or [top[0]]
+                shown = [record.get("order", eligible)[i] for i in gone] or [top[0]]
             else:
                 stay = [r for i, r in enumerate(top) if i - 1 not in gone]
                 shown = [*stay, *record["next"]][:m]
