@@ -61,13 +61,16 @@ def serve(
     Example: **superarm serve --labels labels.txt --features 64 --set-size 3 --journal events.db**
     """
     from superarm.service.core.session import Session
-    from superarm.service.http.server import check_exposure
+    from superarm.service.http.admission import Tokens
+    from superarm.service.http.server import Listener, check_exposure
     from superarm.service.http.server import serve as run
+    from superarm.service.http.wire import Limits
 
     if default_outcome not in DEFAULTS:
         raise InvalidInput.must("--default-outcome", "superarm serve", "none, miss or hit", default_outcome)
-    token = token_file.read_text().strip() if token_file else os.environ.get("SUPERARM_TOKEN") or None
-    check_exposure(host, token)
+    tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
+    listener = Listener(host, port)
+    check_exposure(listener, tokens)
     session = Session.open(
         journal,
         learner=learner,
@@ -85,10 +88,9 @@ def serve(
     session.warm_up()
     run(
         lambda: session,
-        host=host,
-        port=port,
-        token=token,
-        max_body=max_body,
+        listener=listener,
+        tokens=tokens,
+        limits=Limits(max_body=max_body),
         rate=rate_limit,
         log_requests=log_requests,
     )

@@ -12,7 +12,7 @@ from service_kit import LABELS, D, rows
 import superarm as sa
 from superarm.service.core import session as session_module
 from superarm.service.core.replay import replay
-from superarm.service.http.requests import place_of
+from superarm.service.http.reading import place_of
 
 X = [0.5, 1, 0, 0.25, 2]
 
@@ -107,7 +107,7 @@ def test_batches(live):
     assert answer["results"][1]["outcome"]["label"] == b["labels"][0]
     for wrong in ({}, {"decisions": []}, {"decisions": [{}] * 1001}, {"decisions": 5}, []):
         status, answer = web.post("/v1/batch/decisions", wrong)
-        assert (status, answer["error"]["field"]) == (422, "decisions")
+        assert (status, answer["error"]["field"]) == (422, "body" if wrong == [] else "decisions")
     assert web.post("/v1/batch/outcomes", b"{")[0] == 400
 
 
@@ -137,6 +137,7 @@ BAD = [
     ({"features": X, "id": ""}, 422, "id"),
     ({"features": X, "id": 5}, 422, "id"),
     ({"features": X, "id": "x" * 129}, 422, "id"),
+    ({"features": X, "id": "abc\n"}, 422, "id"),
     ({"features": X, "eligible": ["label-1", "nobody"]}, 422, "eligible[1]"),
     ({"features": X, "eligible": []}, 422, "eligible"),
     ({"features": X, "eligible": ["label-1", "label-1"]}, 422, "eligible"),
@@ -147,7 +148,12 @@ BAD = [
     ({"features": X, "colour": 1}, 422, "colour"),
     (b"", 400, "body"),
     (b"{", 400, "body"),
-    (b'{"features": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "body"),
+    (b'{"features": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 422, "features[0]"),
+    (b'{"features": [1, 2, 3, 4, 5], "context": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "body"),
+    (b'{"features": [1, 2, 3, 4, 5], "context": ' + b"[" * 254 + b"]" * 254 + b"}", 422, "context"),
+    (b'{"features": [1, 2, 3, 4, 5], "context": ' + b'{"a":' * 33 + b"1" + b"}" * 33 + b"}", 422, "context"),
+    ({"features": X, "context": "x" * 70_000}, 422, "context"),
+    ({"features": X, "context": 2**70}, 422, "context"),
     (b'\xff\xfe{"features": []}', 400, "body"),
 ]
 

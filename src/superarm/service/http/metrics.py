@@ -10,6 +10,7 @@ from superarm.service.core.stats import AGES
 
 if TYPE_CHECKING:
     from superarm.service.core.group import Group
+    from superarm.service.http.wire import Wire
 
 __all__ = ["Metrics"]
 
@@ -23,6 +24,7 @@ class Metrics:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.times: dict[str, list[int]] = {}
         self.sums: dict[str, float] = {}
+        self.wire: Wire | None = None
 
     def saw(self, route: str, status: int, seconds: float) -> None:
         self.requests[route, status] += 1

@@ -1,0 +1,203 @@
+"""What comes in and goes out. Each type here checks a body, and is its part of the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from superarm.errors import MissingExtra
+
+try:
+    from msgspec import Meta, Raw, Struct
+except ImportError as error:
+    raise MissingExtra("the service needs msgspec: pip install 'superarm[serve]'") from error
+
+MOST_ITEMS = 1_000  # of a batch
+LARGEST = 3.4e38  # finite as a 32-bit float
+
+# ECMA's $ ends the text; Python's would also stand before a last newline
+ID_PATTERN = r"^[A-Za-z0-9_.:\-]{1,128}$(?!\n)"
+IS_ID = re.compile(ID_PATTERN).match
+ID_WORDS = "1 to 128 letters, digits or any of _ . : -"
+
+
+def _one_of(*names: str) -> Meta:
+    """For what msgspec is not to read: the types are in the document all the same."""
+    places = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+    return Meta(extra_json_schema=places[0] if len(places) == 1 else {"anyOf": places})
+
+
+Id = Annotated[str, Meta(pattern=ID_PATTERN, examples=["order-4711"])]
+Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Name = Annotated[str, Meta(min_length=1, max_length=1000)]
+Names = Annotated[list[Name], Meta(min_length=1, max_length=MOST_ITEMS)]
+Time = Annotated[float, Meta(description="Seconds since 1970.")]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Strict(Struct, forbid_unknown_fields=True, frozen=True):
+    """Of requests: a field that nobody knows is a mistake."""
+
+
+# ---------------------------------------------------------------- decisions
+
+
+class DecisionRequest(Strict):
+    """A request for a set."""
+
+    features: Annotated[
+        list[Number] | dict[str, Number | bool | str | list[Number]],
+        Meta(
+            description="All n_features numbers; a sparse row of indices and values; "
+            "or names, hashed into n_features places.",
+            examples=[
+                [0.5, 0.0, 1.0, 0.25],
+                {"indices": [3, 17], "values": [1.0, 0.5]},
+                {"age": 41, "colour": "red"},
+            ],
+        ),
+    ]
+    id: Annotated[
+        Id | None, Meta(description="Your key: the same request with the same id gives the same set again.")
+    ] = None
+    eligible: Annotated[
+        Annotated[list[str], Meta(min_length=1)] | None,
+        Meta(description="The only labels that may be shown this time."),
+    ] = None
+    set_size: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="How many labels to show this time.")
+    ] = None
+    context: Annotated[
+        Any, Meta(description="Anything to be kept with the decision: at most 64 KiB of JSON, 32 deep.")
+    ] = None
+
+
+class DecisionAnswer(Struct):
+    """A set to show."""
+
+    id: str
+    labels: Annotated[list[str], Meta(description="In the order to show: best first.")]
+    propensity: Annotated[
+        float | None, Meta(description="The probability with which this set was chosen.")
+    ]
+    model_version: Annotated[int, Meta(description="How many answers the model had learnt.")]
+
+
+class OutcomeRequest(Strict):
+    """The answer: hit, or label; one of them."""
+
+    hit: Annotated[bool | None, Meta(description="Whether the right label was among the shown ones.")] = None
+    label: Annotated[str | None, Meta(description="The right label, where the world names it.")] = None
+
+
+class OutcomeItem(OutcomeRequest, kw_only=True):
+    """An answer in a batch."""
+
+    id: Id
+
+
+class Outcome(Struct):
+    hit: Annotated[bool | None, Meta(description="null only for a timeout without a default outcome.")]
+    label: str | None
+    time: Time
+    learnt: bool
+    late: Annotated[bool, Meta(description="It came after the timeout.")]
+    timeout: Annotated[bool, Meta(description="It is the timeout's, not the world's.")]
+
+
+class OutcomeAnswer(Struct):
+    id: str
+    outcome: Outcome
+
+
+class SparseRow(Struct):
+    indices: list[int]
+    values: list[float]
+
+
+class DecisionRecord(DecisionAnswer):
+    """All that is known of a decision."""
+
+    time: Time
+    state: Annotated[str, Meta(examples=["pending", "answered", "expired", "answered late"])]
+    features: Annotated[
+        list[float] | SparseRow | None, Meta(description="null if they have been erased.")
+    ]
+    top: Annotated[list[str], Meta(description="The top set: what exploration departs from.")]
+    eligible: list[str] | None
+    set_size: int
+    context: Any
+    outcome: Outcome | None
+
+
+class DecisionBatch(Strict):
+    decisions: Annotated[
+        list[Annotated[Raw, _one_of("DecisionRequest")]], Meta(min_length=1, max_length=MOST_ITEMS)
+    ]
+
+
+class OutcomeBatch(Strict):
+    outcomes: Annotated[
+        list[Annotated[Raw, _one_of("OutcomeItem")]], Meta(min_length=1, max_length=MOST_ITEMS)
+    ]
+
+
+class DecisionResults(Struct):
+    """One result for each item, in their order; an item that was refused has an error in its place."""
+
+    results: list[Annotated[Any, _one_of("DecisionAnswer", "Error")]]
+
+
+class OutcomeResults(Struct):
+    """One result for each item, in their order; an item that was refused has an error in its place."""
+
+    results: list[Annotated[Any, _one_of("OutcomeAnswer", "Error")]]
+
+
+# ---------------------------------------------------------------- looking
+
+
+class PendingQuery(Strict):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many at most.")] = 100
+    after: Annotated[int, Meta(ge=0, le=2**63 - 1, description="The `next` of the page before.")] = 0
+
+
+class PendingItem(Struct):
+    id: str
+    time: Time
+    age: Annotated[float, Meta(description="Seconds.")]
+
+
+class Pending(Struct):
+    pending: Annotated[list[PendingItem], Meta(description="Oldest first.")]
+    count: Annotated[int, Meta(description="How many there are in all.")]
+    next: Annotated[int | None, Meta(description="Give it as `after` to get the following ones.")]
+
+
+class Info(Struct):
+    learner: str
+    learner_id: str
+    labels: list[str]
+    n_features: int
+    set_size: int
+    model_version: int
+    timeout: float | None
+    default_outcome: bool | None
+    superarm: str
+
+
+class Status(Struct):
+    status: str
+
+
+# ---------------------------------------------------------------- refusals
+
+
+class Fault(Struct):
+    status: int
+    field: Annotated[str | None, Meta(description="The field at fault.")]
+    message: str
+
+
+class Error(Struct):
+    error: Fault
