@@ -71,9 +71,9 @@ def live(open_session: Callable[..., Session]) -> Iterator[Callable[..., Web]]:
             try:
                 asyncio.run(main())
             except BaseException as error:
-                if not ready.done():
-                    ready.set_exception(error)
-                raise
+                if ready.done():
+                    raise
+                ready.set_exception(error)
 
         thread = threading.Thread(target=work)
         thread.start()

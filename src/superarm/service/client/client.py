@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
+import ssl
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from random import random
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -16,7 +20,8 @@ from superarm.errors import SuperarmError
 
 __all__ = ["Client", "Outcome", "ServiceError", "Shown"]
 
-AGAIN = frozenset({429, 503, 507})  # may be better soon
+AGAIN = frozenset({408, 429, 503, 507})  # may be better soon
+LONGEST_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
 class ServiceError(SuperarmError):
@@ -49,28 +54,54 @@ class Outcome:
     timeout: bool
 
 
+class UnixConnection(HTTPConnection):
+    """HTTP over a socket in the file system."""
+
+    def __init__(self, path: str, *, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Client:
     """A connection to a service; one thread at a time.
 
     Args:
-        url: as ``http://127.0.0.1:8800``.
+        url: as ``http://127.0.0.1:8800``, ``https://models.example`` or ``unix:/run/superarm.sock``.
         token: the bearer token, if the service wants one.
-        retries: how often to try again after a failed connection or a 429, 503 or 507.
+        retries: how often to try again after a failed connection or a 408, 429, 503 or 507.
         timeout: seconds to wait for an answer.
+        ca_file: certificates to trust in place of the system's, for https.
 
     Every decision gets an id before it is sent, so a request whose answer was lost can be sent
     again: the service gives the same set. The same outcome twice is fine too.
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, retries: int = 5, timeout: float = 10.0
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        retries: int = 5,
+        timeout: float = 10.0,
+        ca_file: str | Path | None = None,
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ServiceError(f"url of Client must be http://host:port, got {url!r}")
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._connection: HTTPConnection
         self._base = parts.path.rstrip("/")
+        if parts.scheme == "unix" and parts.path and not parts.netloc:
+            self._connection, self._base = UnixConnection(parts.path, timeout=timeout), ""
+        elif parts.scheme == "https" and parts.hostname:
+            trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+            self._connection = HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=trust)
+        elif parts.scheme == "http" and parts.hostname:
+            self._connection = HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        else:
+            raise ServiceError(f"url of Client must be http://host:port or unix:/path, got {url!r}")
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -134,15 +165,13 @@ class Client:
     def _call(self, method: str, path: str, data: Any = None) -> dict[str, Any]:
         body = None if data is None else json.dumps(data, allow_nan=False).encode()
         failure: ServiceError | None = None
+        pause = 0.0
         for attempt in range(self.retries + 1):
             if attempt:
-                time.sleep(min(2.0, 0.05 * 2**attempt) * (0.5 + random()))
+                time.sleep(max(pause, min(2.0, 0.05 * 2**attempt) * (0.5 + random())))
             try:
-                self._connection.request(method, self._base + path, body, self._headers)
-                response = self._connection.getresponse()
-                status, content = response.status, response.read()
+                status, content, pause = self._once(method, path, body)
             except (OSError, HTTPException) as error:
-                self._connection.close()  # the next request opens it again
                 failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
                 continue
             if status == 200:
@@ -152,6 +181,38 @@ class Client:
                 break
         assert failure is not None
         raise failure
+
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
+        """One request: its status, its content, and how long the service asks us to wait."""
+        connection = self._connection
+        if connection.sock is not None and _is_over(connection.sock):
+            connection.close()  # the service has hung up meanwhile, say after a restart
+        used = connection.sock is not None
+        try:
+            try:
+                connection.request(method, self._base + path, body, self._headers)
+                response = connection.getresponse()
+            except (ConnectionError, HTTPException):
+                # it hung up just now; nothing happens twice, so ask again at once on a new connection
+                connection.close()
+                if not used:
+                    raise
+                connection.request(method, self._base + path, body, self._headers)
+                response = connection.getresponse()
+            return response.status, response.read(), _pause(response.headers.get("retry-after"))
+        except (OSError, HTTPException):
+            connection.close()
+            raise
+
+
+def _is_over(sock: socket.socket) -> bool:
+    """Whether there is something to read on an idle connection: that can only be its end."""
+    return bool(select.select([sock], [], [], 0)[0])
+
+
+def _pause(retry_after: str | None) -> float:
+    """Seconds; a date, or anything else that is no number, counts as nothing said."""
+    return min(float(retry_after), LONGEST_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
 
 def _ask(features: Any, id_: str | None, eligible: Any, set_size: int | None, context: Any) -> dict[str, Any]:

@@ -55,7 +55,9 @@ def find(method: str, path: str) -> tuple[Route, str | None]:
         raise UnknownPath.must("path", "request", "one of those in /docs", path)
     found = methods.get("GET" if method == "HEAD" else method)
     if found is None:
-        raise MethodNotAllowed.must("method", "request", " or ".join(methods), method)
+        error = MethodNotAllowed.must("method", "request", " or ".join(methods), method)
+        error.allowed = ", ".join(methods)
+        raise error
     return found, id_
 
 
@@ -147,7 +149,10 @@ class App:
         said = error_of(error)
         if said.error.status == 500:
             log.error("bug", exc_info=error, extra={"request": request.id, "path": request.path})
-        return self._said(request, said)
+        answer = self._said(request, said)
+        if isinstance(error, MethodNotAllowed):
+            answer = answer._replace(headers=(("allow", error.allowed),))
+        return answer
 
     def _said(self, request: Request, said: Error) -> Answer:
         status = said.error.status
@@ -158,8 +163,6 @@ class App:
             headers = (("retry-after", "1"),)
         elif status == 401:
             headers = (("www-authenticate", "Bearer"),)
-        elif status == 405:
-            headers = (("allow", ", ".join(TABLE.get(request.path, {}))),)
         return Answer(status, encode(said), headers=headers)
 
 

@@ -90,6 +90,9 @@ class Metrics:
         one("journal_up", "gauge", "Whether the journal can be written.", int(session.down is None))
         one("commits_total", "counter", "Commits by this process.", group.commits)
         one("commit_seconds_total", "counter", "Time spent waiting for them.", group.commit_seconds)
+        if self.wire is not None:
+            one("connections", "gauge", "Open connections.", len(self.wire.connections))
+            one("connections_refused_total", "counter", "Connections beyond the limit.", self.wire.turned_away)
         lines.append("# HELP superarm_outcome_age_seconds Time between a decision and its answer.")
         lines.append("# TYPE superarm_outcome_age_seconds histogram")
         histogram("outcome_age_seconds", AGES, stats.ages, stats.age_sum)

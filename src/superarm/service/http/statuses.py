@@ -46,6 +46,8 @@ class UnknownPath(Refused):
 class MethodNotAllowed(Refused):
     """The route has other methods."""
 
+    allowed = ""
+
 
 class TooLong(Refused):
     """It did not arrive in time."""

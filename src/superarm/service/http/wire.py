@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import count
 from os import urandom
+from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
@@ -33,7 +34,9 @@ log = logging.getLogger("superarm.service")
 
 SWEEP_SECONDS = 0.5
 JOIN_BELOW = 1 << 16  # bytes: one write where it costs no large copy
-LINGER_SECONDS = 2.0  # after a refusal, for the caller to read it
+# after a refusal, for the caller to read it
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 1 << 20
 LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n".encode() for s in HTTPStatus}
 # no page may frame an answer, run it or guess its type, and nobody keeps it
 SAFE = (
@@ -110,6 +113,7 @@ class Connection(asyncio.Protocol):
         self.waiting: deque[Request] = deque()  # pipelined: answered in their order
         self.busy = False
         self.deaf = False  # what else comes is thrown away
+        self.thrown = 0
         self.closing = False
         self.deadline = monotonic() + self.limits.head_seconds
         self.unsent, self.fetch_by = 0, 0.0
@@ -123,7 +127,9 @@ class Connection(asyncio.Protocol):
         self.wire.connections.add(self)
         if len(self.wire.connections) > self.limits.connections:
             self.wire.turned_away += 1
-            self.turn_down(503)
+            self.deaf = True
+            refusal = self.wire.app.refuse(503, self.request)
+            transport.write(head_of(refusal, self.wire.request_id({}), True) + refusal.body)
             transport.close()
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -138,6 +144,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.deaf:
+            self.thrown += len(data)
+            if self.thrown > LINGER_BYTES:
+                self.transport.abort()
             return
         try:
             self.parser.feed_data(data)
@@ -389,7 +398,12 @@ class Wire:
         """Take no more connections, finish what has begun, and close."""
         self.stopping = True
         for server in self._servers:
+            sockets = [one.getsockname() for one in server.sockets]
             server.close()
+            for name in sockets:
+                if isinstance(name, str):  # a socket in the file system
+                    Path(name).unlink(missing_ok=True)
+        await asyncio.sleep(0.01)  # what was accepted a moment ago becomes a connection first
         for connection in tuple(self.connections):
             if not connection.busy and connection.transport.get_write_buffer_size() == 0:
                 connection.transport.close()
@@ -405,6 +419,8 @@ class Wire:
         if self._sweeper is not None:
             self._sweeper.cancel()
         await asyncio.gather(*self.tasks, *filter(None, [self._sweeper]), return_exceptions=True)
+        while self.connections:  # aborting takes the loop a turn
+            await asyncio.sleep(0.001)
 
 
 def parse_query(query: str) -> dict[str, str]:
