@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from superarm.decision import Decision
-from superarm.rows import Row
+from superarm.rows import Row, row_to_json
 from superarm.service.core.journal import STATES, Place
 
 __all__ = ["Ask", "Entry", "Reply", "outcome_of"]
@@ -53,9 +53,9 @@ class Entry:
 
     def full(self) -> dict[str, Any]:
         """All about it, as JSON-ready values."""
-        x: Any = self.decision.x
-        sparse = isinstance(x, tuple)
-        features = {"indices": x[0].tolist(), "values": x[1].tolist()} if sparse else x.tolist()
+        features = row_to_json(self.decision.x)
+        if isinstance(features, dict):
+            del features["width"]
         return {
             **self.shown(),
             "time": self.place.time,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Decision
-from superarm.rows import Row
+from superarm.rows import Row, SparseRow
 from superarm.service.core.fastjson import loads
 
 __all__ = ["DECISION", "OUTCOME", "TIMEOUT", "Event", "decision_body", "same_decision", "to_decision"]
@@ -38,42 +38,31 @@ class Event:
 
 
 def pack_row(x: Row) -> bytes:
-    if isinstance(x, tuple):
-        return x[0].astype("<i4").tobytes() + x[1].astype("<f4").tobytes()  # type: ignore[no-any-return]
-    return x.astype("<f4", copy=False).tobytes()  # type: ignore[no-any-return]
+    if isinstance(x, SparseRow):
+        return x.indices.astype("<i4").tobytes() + x.values.astype("<f4").tobytes()
+    return x.astype("<f4", copy=False).tobytes()
 
 
-def unpack_row(data: bytes, sparse: bool) -> Row:
-    if sparse:
+def unpack_row(data: bytes, width: int | None) -> Row:
+    """The row; ``width`` is that of a sparse one, ``None`` for a dense one."""
+    if width is not None:
         half = len(data) // 2
-        return np.frombuffer(data[:half], "<i4"), np.frombuffer(data[half:], "<f4")
+        return SparseRow(np.frombuffer(data[:half], "<i4"), np.frombuffer(data[half:], "<f4"), width)
     return np.frombuffer(data, "<f4")
 
 
 def decision_body(decision: Decision, asked: int | None, context: Any) -> dict[str, Any]:
     """All of a decision but its row; ``asked`` is the set size that the request named, if any."""
-    return {
-        "sparse": isinstance(decision.x, tuple),
-        "labels": decision.labels,
-        "drawn": decision.drawn,
-        "top": decision.top,
-        "eligible": decision.eligible,
-        "gamma": decision.gamma,
-        "rho": decision.rho,
-        "odds": [None if value != value else value for value in decision.odds.tolist()],
-        "round": decision.round,
-        "asked": asked,
-        "context": context,
-    }
+    body = decision.to_dict(row=False)
+    del body["learner"]  # all of them are of one learner
+    width = decision.x.width if isinstance(decision.x, SparseRow) else None
+    return body | {"width": width, "asked": asked, "context": context}
 
 
 def to_decision(x: bytes | None, body: dict[str, Any], learner: str) -> Decision:
     """The Decision that was kept, as that learner's own."""
     assert x is not None
-    row = unpack_row(x, body["sparse"])
-    if body["sparse"]:
-        row = {"indices": row[0], "values": row[1]}
-    return Decision.from_dict({**body, "x": row, "learner": learner})
+    return Decision.from_dict({**body, "learner": learner}, x=unpack_row(x, body["width"]))
 
 
 def same_decision(made: Decision, body: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput
+from superarm.rows import SparseRow
 from superarm.service.core.events import DECISION, OUTCOME, unpack_row
 from superarm.service.core.journal import Journal
 from superarm.storage import write_atomically
@@ -43,8 +44,11 @@ def rows(journal: Journal) -> Iterator[dict[str, Any]]:
             continue
         assert event.x is not None
         body = event.body
-        x = unpack_row(event.x, body["sparse"])
-        row = {"x_indices": x[0].tolist(), "x_values": x[1].tolist()} if body["sparse"] else {"x": x.tolist()}
+        x = unpack_row(event.x, body["width"])
+        if isinstance(x, SparseRow):
+            row = {"x_indices": x.indices.tolist(), "x_values": x.values.tolist()}
+        else:
+            row = {"x": x.tolist()}
         ordered, of_set, _ = body["odds"]
         hit, label = answers.get(event.seq, (None, None))
         yield {

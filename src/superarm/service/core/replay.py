@@ -68,7 +68,7 @@ class Model:
         body = event.body
         if event.kind == DECISION:
             assert event.x is not None
-            x = unpack_row(event.x, body["sparse"])
+            x = unpack_row(event.x, body["width"])
             made = self.learner.decide(x, eligible=body["eligible"], set_size=body["asked"])
             self.different += not same_decision(made, body)
             # what was shown counts, should it ever differ

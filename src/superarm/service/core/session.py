@@ -19,7 +19,7 @@ import numpy as np
 
 from superarm.decision import Decision
 from superarm.errors import WeightsOverflow
-from superarm.rows import Row
+from superarm.rows import SparseRow, as_row, densify, sparsify
 from superarm.service.core.entries import Ask, Entry, Reply, outcome_of
 from superarm.service.core.events import DECISION, OUTCOME, TIMEOUT, decision_body, pack_row, to_decision
 from superarm.service.core.fastjson import dumps
@@ -308,15 +308,13 @@ class Session:
         return {"learnt": True, "taught": answer}
 
     def _same(self, entry: Entry, ask: Ask) -> Entry:
-        row = ask.x
-        if isinstance(entry.decision.x, tuple) != isinstance(row, tuple):
-            from superarm.rows import densify, sparsify
-
-            row = densify(row, self.learner.n_features) if isinstance(row, tuple) else sparsify(row)
+        row = as_row(ask.x, self.learner.n_features, "decision")
+        sparse = isinstance(entry.decision.x, SparseRow)
+        row = sparsify(row) if sparse else densify(row, self.learner.n_features)
         eligible = None if ask.eligible is None else sorted(ask.eligible)
         kept = entry.body
         checks = {
-            "features": pack_row(_as_arrays(row)) == entry.x,
+            "features": pack_row(row) == entry.x,
             "eligible": eligible == (None if kept["eligible"] is None else sorted(kept["eligible"])),
             "set_size": ask.set_size == kept["asked"],
             "context": ask.context == kept["context"],
@@ -356,9 +354,3 @@ class Session:
         """Ids that grow with time, so that the index of ids grows at its end; 48 random bits."""
         stamp = int(self.clock() * 1e3)
         return f"{stamp:011x}{os.urandom(6).hex()}"
-
-
-def _as_arrays(row: Row) -> Row:
-    if isinstance(row, tuple):
-        return np.asarray(row[0], np.int32), np.asarray(row[1], np.float32)
-    return np.asarray(row, np.float32)
