@@ -4,6 +4,27 @@ Every call that changes something also writes its event into the transaction und
 be acknowledged before `commit` has returned. The order of the events is the order of the learner's
 calls, so replaying them gives the same bits. If a commit fails, the learner has seen what the
 journal has not: the session stays down until `recover` has loaded the journal's own state.
+
+For http/ (names agreed; what is not there yet comes in the next commits):
+
+    Session.open(..., create=True, shadows=(), retain=None)     create=False: a missing journal is refused
+    session.founded            whether open() has made a new journal
+    session.labels, .known, .retired, .frozen                   labels may be added while it runs: ask each time
+    session.add_labels(names), retire_labels(names), freeze(), resume(),
+    session.set_explore(explore=None, uniform=None), go_back(seq)
+                               each is an event: call them through Group.submit, like decide
+    session.changes()          [{"seq", "time", "what", ...}, ...], oldest first
+    session.snapshots()        [{"seq", "time", "superarm", "numba", "cpu"}, ...]: where go_back can go to
+    session.shadows            (ShadowReport, ...): the model itself first; .spec, .rate, .low, .high, .rows,
+                               .problem
+    session.erase(ids=None, before=None) -> int                 how many decisions lost features and context
+    session.health() -> Health (health.py); Health.ready, .trouble
+    session.model_file()       raises session.down while the journal is down
+    Entry.shown(), .full()     features and context are None once erased; state then ends in ", erased"
+    Group.submit(method, argument), Group.close(), Group.waiting (how many wait)
+    Upkeep(group).run()        upkeep.py: expiry, snapshots, compaction, retention; run it as a task
+    faults.py                  no status codes: Refused, UnknownDecision, Erased, Conflict, Overloaded,
+                               JournalDown, JournalFull, JournalDamaged
 """
 
 from __future__ import annotations
