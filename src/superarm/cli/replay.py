@@ -26,11 +26,11 @@ def replay(
 
     Example: **superarm replay events.db --output model.npz**
     """
-    from superarm.service.core.journal import Journal
+    from superarm.service.core.journal import open_journal
     from superarm.service.core.replay import replay as run
 
     began = perf_counter()
-    opened = Journal(journal, read_only=True)
+    opened = open_journal(journal, read_only=True)
     try:
         done = run(opened, from_start=from_start)
     finally:

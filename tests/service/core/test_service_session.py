@@ -160,15 +160,17 @@ def test_timeout_is_an_event_and_nothing_is_learnt_twice(open_session, default, 
 
 
 def test_without_a_timeout_nothing_expires(open_session):
-    session = open_session()
+    clock = Clock()
+    session = open_session(clock=clock)
     session.decide(Ask(rows(1)[0]))
     session.commit()
-    assert session.expire(now=1e12) == 0
+    clock.now = 1e12
+    assert session.expire() == 0
 
 
 def test_a_decision_that_has_left_the_memory_can_be_answered(open_session, monkeypatch):
-    monkeypatch.setattr(session_module, "CACHED", 3)
     session = open_session()
+    monkeypatch.setattr(session._entries, "most_bytes", 3 * 4_000)
     twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0)
     made = [twin.decide(x) for x in rows(10)]
     ids = [session.decide(Ask(x)).place.id for x in rows(10)]

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from superarm.errors import MissingExtra
 from superarm.service.core.fastjson import dumps
-from superarm.service.core.faults import JournalError
 from superarm.service.core.group import Group
 from superarm.service.core.session import Session
+from superarm.service.core.upkeep import Upkeep
 from superarm.service.http.gate import Gate
 from superarm.service.http.metrics import Metrics
 from superarm.service.http.routes import Answer, Routes, _error
@@ -34,7 +34,6 @@ __all__ = ["make_app"]
 
 log = logging.getLogger("superarm.service")
 
-EXPIRE_SECONDS = 0.5
 REFUSALS = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",
@@ -68,12 +67,10 @@ def make_app(open_session: Callable[[], Session], **limits: Any) -> Gate:
         session = open_session()
         group = Group(session)
         app.state.routes = gate.routes = Routes(group, metrics)
-        upkeep = asyncio.create_task(_upkeep(group))
+        upkeep = asyncio.create_task(Upkeep(group).run())
         log.info("ready", extra={"event_no": session.journal.seq, "replayed": session.replayed})
-        if session.different:
-            log.warning(
-                "decisions came out otherwise (another kind of CPU?)", extra={"count": session.different}
-            )
+        if session.health().trouble:
+            log.warning("trouble", extra={"found": session.health().trouble})
         try:
             yield
         finally:
@@ -93,42 +90,6 @@ def make_app(open_session: Callable[[], Session], **limits: Any) -> Gate:
     gate = Gate(api, metrics, **limits)
     _add_routes(api)
     return gate
-
-
-async def _upkeep(group: Group) -> None:
-    """Timeouts, snapshots, compaction: in turn with the requests."""
-    session, was_down = group.session, False
-    while True:  # at once: after a crash the tail may be long
-        try:
-            if session.down is not None:
-                await group.submit(lambda _: None, None)  # gives the group a turn to try again
-            if (session.down is not None) != was_down:
-                was_down = not was_down
-                log.error("journal down", extra={"reason": str(session.down)}) if was_down else log.info(
-                    "journal up"
-                )
-            while session.down is None and await group.submit(lambda _: session.expire(), None):
-                pass
-            if session.down is None and session.snapshot_due():
-                await group.submit(lambda _: session.snapshot(), None)
-                log.info("snapshot", extra={"event_no": session.snapshot_seq})
-                await _compact(group)
-        except JournalError as error:
-            log.error("journal", extra={"reason": str(error)})
-        except Exception:
-            log.exception("upkeep")
-        await asyncio.sleep(EXPIRE_SECONDS)
-
-
-async def _compact(group: Group) -> None:
-    from superarm.service.core.archive import Compaction
-
-    work = Compaction(group.session.journal, group.session.keep_snapshots)
-    if work:
-        await asyncio.to_thread(work.write)
-        while await group.submit(lambda _: work.step(), None):
-            await asyncio.sleep(0)
-        log.info("compacted", extra={"event_no": work.last})
 
 
 # ---------------------------------------------------------------- routes

@@ -14,6 +14,7 @@ from typing import Any
 
 from superarm.errors import must
 from superarm.service.core.faults import Refused
+from superarm.service.http.refusals import HttpRefused, status_of
 from superarm.service.http.metrics import Metrics
 from superarm.service.http.routes import Answer, Routes, refusal
 
@@ -58,7 +59,7 @@ class Gate:
             body = await self._body(scope, receive) if scope["method"] in ("POST", "PUT", "PATCH") else b""
         except Refused as error:
             await self._send(send, refusal(error))
-            self.metrics.saw("refused", error.status, perf_counter() - began)
+            self.metrics.saw("refused", status_of(error), perf_counter() - began)
             return
         if scope["method"] == "POST" and path.startswith(HOT) and self.routes is not None:
             rest = path[len(HOT) :]
@@ -82,11 +83,11 @@ class Gate:
             if not LOCAL.fullmatch(host):
                 # a page in a browser here may reach us under a name of its own (DNS rebinding)
                 wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
-                raise Refused.must("host", "request", wanted, host.decode("latin-1"), status=403)
+                raise HttpRefused.must("host", "request", wanted, host.decode("latin-1"), status=403)
         elif path not in OPEN_PATHS:
             given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
             if not hmac.compare_digest(given, self._token):
-                raise Refused(
+                raise HttpRefused(
                     "authorization of request must be 'Bearer' and the service's token",
                     status=401,
                     field="authorization",
@@ -102,7 +103,7 @@ class Gate:
             if len(self._buckets) > MOST_ADDRESSES:
                 self._forget(now)
         else:
-            raise Refused(
+            raise HttpRefused(
                 f"requests of {address} must be at most {self.rate:g} a second", status=429, field="rate"
             )
 
@@ -119,7 +120,7 @@ class Gate:
                 length = value
         if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
             got = kind.decode("latin-1")
-            raise Refused.must("content-type", "request", "application/json", got, status=415)
+            raise HttpRefused.must("content-type", "request", "application/json", got, status=415)
         if length.isdigit() and int(length) > self.max_body:
             raise self._too_large(int(length))
         message = await receive()
@@ -129,7 +130,7 @@ class Gate:
             try:
                 body = await asyncio.wait_for(self._rest(message.get("body", b""), receive), BODY_SECONDS)
             except TimeoutError:
-                raise Refused(
+                raise HttpRefused(
                     f"body of request must arrive within {BODY_SECONDS:g} s", status=408, field="body"
                 ) from None
         if len(body) > self.max_body:
@@ -147,7 +148,7 @@ class Gate:
 
     def _too_large(self, size: int) -> Refused:
         message = must("body", "request", f"of at most {self.max_body} bytes", f"{size} bytes")
-        return Refused(message, status=413, field="body")
+        return HttpRefused(message, status=413, field="body")
 
     # ------------------------------------------------------------ ways out
 

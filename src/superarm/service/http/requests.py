@@ -21,6 +21,7 @@ from superarm.rows import Row
 from superarm.service.core.fastjson import JSONDecodeError, loads
 from superarm.service.core.faults import Refused
 from superarm.service.core.session import Ask, Reply
+from superarm.service.http.refusals import HttpRefused
 
 __all__ = ["Shape", "items", "parse_json", "place_of", "read_ask", "read_reply"]
 
@@ -47,7 +48,7 @@ def parse_json(body: bytes) -> Any:
         return loads(body)
     except JSONDecodeError as error:
         _find_not_finite(body)
-        raise Refused.must("body", "request", "JSON", str(error), status=400) from error
+        raise HttpRefused.must("body", "request", "JSON", str(error), status=400) from error
 
 
 def _find_not_finite(body: bytes) -> None:

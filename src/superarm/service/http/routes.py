@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from superarm.errors import SuperarmError
 from superarm.service.core.fastjson import dumps, loads
-from superarm.service.core.faults import JournalDown, Refused, UnknownDecision
+from superarm.service.core.faults import JournalDown, UnknownDecision
 from superarm.service.core.group import Group
 from superarm.service.core.journal import OPEN, STATES
 from superarm.service.core.session import Entry
 from superarm.service.core.stats import AGES
 from superarm.service.http.metrics import Metrics
+from superarm.service.http.refusals import status_of
 from superarm.service.http.requests import Shape, items, parse_json, read_ask, read_reply
 
 __all__ = ["Answer", "Routes", "refusal"]
@@ -27,15 +28,9 @@ class Answer(NamedTuple):
 
 def refusal(error: Exception) -> Answer:
     """The answer that says what was wrong."""
-    status, field = 422, None
-    if isinstance(error, JournalDown):
-        status = error.status
-    elif isinstance(error, Refused):
-        status, field = error.status, error.field
-    elif isinstance(error, SuperarmError):
-        field = str(error).partition(" of ")[0]
-    else:
+    if not isinstance(error, SuperarmError):
         raise error
+    status, field = status_of(error), error.field
     return Answer(status, dumps({"error": _error(status, field, str(error))}))
 
 
@@ -159,7 +154,10 @@ class Routes:
 
     async def model(self) -> Answer:
         """The model file as of now: all that it has learnt is on the disk."""
-        data = await self.group.submit(lambda _: self.session.model_file(), None)
+        try:
+            data = await self.group.submit(lambda _: self.session.model_file(), None)
+        except SuperarmError as error:
+            return refusal(error)
         return Answer(200, data, "application/octet-stream")
 
     def stats(self) -> Answer:
