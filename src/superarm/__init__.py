@@ -12,74 +12,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from superarm import checks, streams, theory
-    from superarm.decision import Decision
-    from superarm.learners import (
-        EPABF,
-        MCDBF,
-        MCSLP,
-        PA,
-        SOBA,
-        AveragedSoftmax,
-        Banditron,
-        Learner,
-        Newtron,
-        Perceptron,
-        SetLogit,
-        Softmax,
-        load,
-    )
-    from superarm.learners.registry import make
-    from superarm.simulation import Trace, simulate
+    from superarm import checks as checks
+    from superarm import errors as errors
+    from superarm import explore as explore
+    from superarm import streams as streams
+    from superarm import theory as theory
+    from superarm.decision import Decision as Decision
+    from superarm.decision import Record as Record
+    from superarm.learners import *  # noqa: F403
+    from superarm.learners.registry import make as make
+    from superarm.simulation import Trace as Trace
+    from superarm.simulation import simulate as simulate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-# Where each public name lives. Nothing is imported before it is used: Numba alone takes a second.
+# Where public names live. Nothing is imported before it is used: Numba alone takes a second.
 _HOMES = {
-    "superarm.decision": ("Decision",),
-    "superarm.learners": (
-        "EPABF",
-        "MCDBF",
-        "MCSLP",
-        "PA",
-        "SOBA",
-        "AveragedSoftmax",
-        "Banditron",
-        "Learner",
-        "Newtron",
-        "Perceptron",
-        "SetLogit",
-        "Softmax",
-        "load",
-    ),
+    "superarm.decision": ("Decision", "Record"),
     "superarm.learners.registry": ("make",),
     "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("checks", "errors", "streams", "theory")
-
-__all__ = [
-    "EPABF",
-    "MCDBF",
-    "MCSLP",
-    "PA",
-    "SOBA",
-    "AveragedSoftmax",
-    "Banditron",
-    "Decision",
-    "Learner",
-    "Newtron",
-    "Perceptron",
-    "SetLogit",
-    "Softmax",
-    "Trace",
-    "checks",
-    "load",
-    "make",
-    "simulate",
-    "streams",
-    "theory",
-]
+_MODULES = ("checks", "errors", "explore", "streams", "theory")
 
 
 def __getattr__(name: str) -> Any:
@@ -87,11 +41,17 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_HOME_OF[name]), name)
     elif name in _MODULES:
         value = importlib.import_module(f"superarm.{name}")
-    else:
+    elif name.startswith("_"):
         raise AttributeError(f"module 'superarm' has no attribute {name!r}")
+    else:  # all others are learners
+        value = getattr(importlib.import_module("superarm.learners"), name, None)
+        if not callable(value):
+            raise AttributeError(f"module 'superarm' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    learners = vars(importlib.import_module("superarm.learners"))
+    own = [name for name, value in learners.items() if callable(value) and not name.startswith("_")]
+    return sorted([*_HOME_OF, *_MODULES, *own])

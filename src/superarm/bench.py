@@ -90,7 +90,7 @@ def _per_round(work: Callable[[], object], rounds: int, repeats: int = 5) -> flo
 def measure() -> list[Measurement]:
     """The reference work: k = 10, d = 512, m = 3, MC-DBF (ordered), one thread; and its sparse twin."""
     from superarm import MCDBF, SetLogit
-    from superarm.rows import as_matrix
+    from superarm.rows import as_rows
 
     n, few = 20_000, 1_000
     X, y = reference_rows(n)
@@ -114,7 +114,7 @@ def measure() -> list[Measurement]:
     logit = _per_round(fused(SetLogit, X, y, 512), n)
 
     S, z = sparse_rows(n)
-    rows = as_matrix(S, None, "bench")
+    rows = as_rows(S, None, "bench")
     naive_rows = _per_round(lambda: naive_sparse(S[:few], z[:few]), few, 3)
     learner = MCDBF(n_features=2**18, **common)  # made once: its weights take longer than the rounds
     learner.run(rows, z)
@@ -132,21 +132,21 @@ def measure() -> list[Measurement]:
 def growth(sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[tuple[int, float, float]]:
     """How a round grows with k (sparse, 2^14 features, 30 non-zeros, m = 3): (k, a round, its scores)."""
     from superarm import MCDBF
-    from superarm.rows import as_matrix
+    from superarm.rows import as_rows
 
     rows = []
     for k in sizes:
         n = max(200, 2_000_000 // k // 10)
         S, y = sparse_rows(n, d=2**14, k=k)
-        matrix = as_matrix(S, None, "bench")
+        matrix = as_rows(S, None, "bench")
         learner = MCDBF(n_labels=k, n_features=2**14, set_size=M)
         learner.run(matrix, y, np.arange(10))
         out = np.zeros((n, k), np.float32)
-        score = learner.loop.score_rows
-        score(learner.state, matrix, n, learner._s, out)
+        score = learner._loop.score_rows
+        score(learner.state, learner._scratch, matrix, n, learner._s, out)
         whole = _per_round(lambda l=learner, m=matrix, t=y: l.run(m, t), n, 3)  # type: ignore[misc]
         part = _per_round(
-            lambda l=learner, f=score, m=matrix, o=out: f(l.state, m, len(o), l._s, o),  # type: ignore[misc]
+            lambda l=learner, f=score, m=matrix, o=out: f(l.state, l._scratch, m, len(o), l._s, o),  # type: ignore[misc]
             n,
             3,
         )

@@ -29,6 +29,7 @@ import numpy as np
 from superarm.decision import Decision
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.learners.base import Learner, load
+from superarm.learners.files import arrays_of
 from superarm.rows import sparsify
 
 __all__ = ["CHECKS", "check_learner", "run_check"]
@@ -117,12 +118,13 @@ def _csr(X: Any) -> Any:
 
 def _arrays(learner: Learner) -> dict[str, bytes]:
     """Every bit of the state."""
-    return {k: v.tobytes() for k, v in learner.state._asdict().items() if isinstance(v, np.ndarray)}
+    return {name: array.tobytes() for name, array in arrays_of(learner.state)}
 
 
 def _bits(learner: Learner) -> tuple[Any, ...]:
-    """The weights and counters: what a refused call must leave as it was."""
-    return learner.state.W.tobytes(), learner.round, learner.answered.low, bytes(learner.answered.later)
+    """What was learnt, and the counters: what a refused call must leave as it was."""
+    learnt = {name: bits for name, bits in _arrays(learner).items() if not name.startswith("state.rule.")}
+    return learnt, learner.round, learner.answered.low, bytes(learner.answered.later)
 
 
 @contextmanager
@@ -502,5 +504,5 @@ def overflow_leaves_the_last_good_state(make: Make) -> None:
                     _ensure("round" in str(error), f"the message names no round: {error}")
                     _ensure(_bits(learner) == before, "a refused update changed the learner")
                     break
-            finite = np.isfinite(learner.state.W).all()
+            finite = all(np.isfinite(array).all() for _, array in arrays_of(learner.state))
             _ensure(finite, f"rows of size 1e{power} left weights that are not finite")

@@ -1,20 +1,26 @@
-"""Decision: what was shown, with what probability, and all that its update needs."""
+"""Decision: what was shown, with what probability, and all that its update needs.
+
+One record for everybody: `Decision.to_dict` is what the service's journal keeps, and `Record`, a
+Decision with its answer, is a row of a log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import exp, log, nan
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import exp, isnan, log, nan
+from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
-from superarm.rows import Row, is_sparse
+from superarm.labels import Label, Labels
+from superarm.rows import Row, SparseRow, as_row, row_from_json, row_to_json
 
-__all__ = ["Answered", "Decision"]
+if TYPE_CHECKING:
+    from superarm.explore import Rule
 
-Label = Any  # an int, or a name if the learner was given names
-Labels = Sequence[Label]
+__all__ = ["COLUMNS", "FORMAT", "Decision", "Label", "Record"]
+
+FORMAT = 1  # of to_dict; raised when its meaning changes
 
 
 class Decision:
@@ -24,8 +30,10 @@ class Decision:
         x: the row, as the learner read it.
         labels: the shown set, best first.
         drawn: the same set in the order of the draw.
-        top: the top set Y^, best first.
-        set_size, eligible, gamma, rho: what the draw used (``None`` where it does not apply).
+        top: the top set Y^, best first; empty if nobody knows it.
+        set_size, eligible: how many were shown, and the only labels that could be (``None``: all).
+        rule: how the set was chosen, in words and numbers (``None`` if nobody knows).
+        belief: a number of the learner's at that time (MC-DBF: rho).
         propensity: the probability of the *set*.
         ordered_propensity: the probability of the ordered draw (the paper's Z).
         round: the learner's round; ``None`` for a set that somebody else chose.
@@ -36,12 +44,13 @@ class Decision:
 
     __slots__ = (
         "_eligible",
-        "_names",
+        "_known",
+        "_rule",
         "_sets",
-        "gamma",
+        "belief",
         "learner",
-        "odds",
-        "rho",
+        "log_ordered_propensity",
+        "log_propensity",
         "round",
         "taught",
         "x",
@@ -49,25 +58,25 @@ class Decision:
 
     def __init__(
         self,
-        x: Row,
+        x: Any,
         sets: Any,
         eligible: Any,
-        odds: Any,
-        gamma: float | None,
-        rho: float | None,
+        odds: tuple[float, float],
+        belief: float,
+        rule: tuple[Rule, Any] | dict[str, Any] | None,
         round_: int | None,
         learner: str | None,
-        names: tuple[Label, ...] | None,
+        known: Labels | None,
     ) -> None:
         self.x = x
         self._sets = sets  # the shown set, as drawn, and the top set
         self._eligible = eligible
-        self.odds = odds  # log ordered propensity, log set propensity, the learner's own number
-        self.gamma = gamma
-        self.rho = rho
+        self.log_ordered_propensity, self.log_propensity = odds
+        self.belief = belief
+        self._rule = rule  # with the numbers it wrote down; or what was recorded of it
         self.round = round_
         self.learner = learner
-        self._names = names  # the names behind the numbers; () if these already are labels
+        self._known = known  # the labels behind the numbers; None if these already are labels
         self.taught: frozenset[str] = frozenset()  # learners that have learnt from a given set
 
     @classmethod
@@ -80,6 +89,7 @@ class Decision:
         top: Iterable[Label] | None = None,
         gamma: float | None = None,
         eligible: Iterable[Label] | None = None,
+        rule: dict[str, Any] | None = None,
     ) -> Decision:
         """A set that somebody else chose, with the probability of that set if it is known.
 
@@ -90,6 +100,7 @@ class Decision:
             top, gamma: how it was drawn, if as in the paper's eq. 5: the top set it was drawn
                 around, and the share of exploration. The unbiased learners need both.
             eligible: the only labels that could have been shown.
+            rule: how it was drawn, if by another rule, as `Decision.rule` has it.
 
         >>> Decision.given([0.5, 1.0], labels=[3, 7]).labels
         [3, 7]
@@ -101,25 +112,23 @@ class Decision:
         if propensity is not None and not 0.0 < propensity <= 1.0:
             raise InvalidInput.must("propensity", of, "in (0, 1]", propensity)
         best = () if top is None else tuple(top)
-        if (top is None) != (gamma is None):
+        if rule is None and (top is None) != (gamma is None):
             raise InvalidInput.must("top and gamma", of, "given both or neither", (top, gamma))
         if top is not None and (len(set(best)) != len(best) or len(best) != len(shown)):
             raise InvalidInput.must("top", of, f"{len(shown)} distinct labels, as many as shown", best)
-        if gamma is not None and not 0.0 < gamma <= 1.0:
-            raise InvalidInput.must("gamma", of, "in (0, 1]", gamma)
+        if gamma is not None:
+            if not 0.0 < gamma <= 1.0:
+                raise InvalidInput.must("gamma", of, "in (0, 1]", gamma)
+            rule = {"name": "dilute", "gamma": gamma}
         among = None if eligible is None else tuple(eligible)
         if among is not None and not {*shown, *best} <= set(among):
             raise InvalidInput.must("eligible", of, "a list that holds labels and top", among)
-        row = x if is_sparse(x) else np.array(x, np.float32)
-        odds = np.array([nan, nan if propensity is None else log(propensity), 0.0])
-        return cls(row, (shown, shown, best), among, odds, gamma, None, None, None, ())
+        row = None if x is None else as_row(x, None, of)
+        odds = (nan, nan if propensity is None else log(propensity))
+        return cls(row, (shown, shown, best), among, odds, 0.0, rule, None, None, None)
 
-    def _public(self, indices: Any) -> list[Label]:
-        if self._names is None:
-            return [int(i) for i in indices]
-        if not self._names:
-            return list(indices)
-        return [self._names[i] for i in indices]
+    def _public(self, numbers: Any) -> list[Label]:
+        return list(numbers) if self._known is None else self._known.public(numbers)
 
     @property
     def labels(self) -> list[Label]:
@@ -138,119 +147,171 @@ class Decision:
         return None if self._eligible is None else self._public(self._eligible)
 
     @property
+    def among(self) -> list[Label] | None:
+        """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
+        if self._eligible is None and self._known is not None:
+            return self._known.all()
+        return self.eligible
+
+    @property
     def set_size(self) -> int:
         return len(self._sets[0])
 
     @property
-    def log_propensity(self) -> float:
-        return float(self.odds[1])
+    def rule(self) -> dict[str, Any] | None:
+        if isinstance(self._rule, tuple):
+            rule, numbers = self._rule
+            assert self._known is not None
+            self._rule = rule.record(numbers, self._known)
+        return self._rule
 
     @property
-    def log_ordered_propensity(self) -> float:
-        return float(self.odds[0])
+    def gamma(self) -> float | None:
+        """The share of exploration, if the set was drawn as in the paper."""
+        rule = self.rule
+        return rule["gamma"] if rule is not None and rule["name"] == "dilute" else None
 
     @property
     def propensity(self) -> float | None:
         """The probability of the set; ``None`` if nobody knows it."""
-        return None if np.isnan(self.odds[1]) else exp(self.odds[1])
+        return None if isnan(self.log_propensity) else exp(self.log_propensity)
 
     @property
     def ordered_propensity(self) -> float | None:
         """The probability of the ordered draw, the paper's Z."""
-        return None if np.isnan(self.odds[0]) else exp(self.odds[0])
+        return None if isnan(self.log_ordered_propensity) else exp(self.log_ordered_propensity)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON-ready values; `from_dict` gives the same Decision back."""
-        if isinstance(self.x, tuple):
-            x: Any = {"indices": self.x[0].tolist(), "values": self.x[1].tolist()}
-        else:
-            x = self.x.tolist()
-        return {
-            "x": x,
+    def to_dict(self, *, row: bool = True) -> dict[str, Any]:
+        """All of it as JSON-ready values; `from_dict` gives the same Decision back.
+
+        Args:
+            row: False leaves out x, for those who keep rows in a form of their own.
+        """
+        whole: dict[str, Any] = {"format": FORMAT}
+        if row:
+            whole["x"] = None if self.x is None else row_to_json(self.x)
+        return whole | {
             "labels": self.labels,
             "drawn": self.drawn,
             "top": self.top,
             "eligible": self.eligible,
-            "gamma": self.gamma,
-            "rho": self.rho,
-            "odds": [None if np.isnan(value) else float(value) for value in self.odds],
+            "rule": self.rule,
+            "belief": self.belief,
+            "log_propensity": _known(self.log_propensity),
+            "log_ordered_propensity": _known(self.log_ordered_propensity),
             "round": self.round,
             "learner": self.learner,
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Decision:
-        """The Decision that `to_dict` described."""
+    def from_dict(cls, data: dict[str, Any], *, x: Row | None = None) -> Decision:
+        """The Decision that `to_dict` described; ``x`` is its row, if that was left out."""
         try:
-            x: Any = data["x"]
-            if isinstance(x, dict):
-                x = np.array(x["indices"], np.int32), np.array(x["values"], np.float32)
-            else:
-                x = np.array(x, np.float32)
-            odds = np.array([nan if value is None else value for value in data["odds"]], np.float64)
-            sets = tuple(tuple(data[key]) for key in ("labels", "drawn", "top"))
+            if data["format"] != FORMAT:
+                raise InvalidInput.must("format", "Decision.from_dict", str(FORMAT), data["format"])
+            if x is None and data["x"] is not None:
+                x = row_from_json(data["x"])
+            odds = (_number(data["log_ordered_propensity"]), _number(data["log_propensity"]))
+            shown, drawn, top = (tuple(data[key]) for key in ("labels", "drawn", "top"))
             eligible = None if data["eligible"] is None else tuple(data["eligible"])
-            gamma, rho, round_, learner = (data[key] for key in ("gamma", "rho", "round", "learner"))
-            shown, drawn, top = sets
-            if odds.shape != (3,) or set(shown) != set(drawn) or len(top) not in (0, len(drawn)):
-                raise ValueError("sets or odds")
+            rule, round_, learner = (data[key] for key in ("rule", "round", "learner"))
+            if set(shown) != set(drawn) or len(top) not in (0, len(drawn)):
+                raise ValueError("sets")
+            return cls(x, (shown, drawn, top), eligible, odds, data["belief"], rule, round_, learner, None)
         except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
             raise InvalidInput.must("data", "Decision.from_dict", "what to_dict gave", data) from error
-        return cls(x, sets, eligible, odds, gamma, rho, round_, learner, ())
 
     def __repr__(self) -> str:
         return f"Decision(labels={self.labels}, propensity={self.propensity}, round={self.round})"
 
 
-class Answered:
-    """Which rounds have been answered: all below ``low``, and those in ``later``.
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
 
-    Answers that come in order take no memory; each round after the oldest open one takes a bit.
 
-    >>> answered = Answered()
-    >>> answered.add(1)
-    >>> 0 in answered, 1 in answered
-    (False, True)
-    >>> answered.add(0)
-    >>> answered.low
-    2
+def _number(value: float | None) -> float:
+    return nan if value is None else float(value)
+
+
+# ---------------------------------------------------------------- with its answer
+
+# The columns of a log, in this order. Everything but the features and the labels may be missing.
+COLUMNS = (
+    "id",
+    "time",
+    "x",
+    "x_indices",
+    "x_values",
+    "labels",
+    "drawn",
+    "top",
+    "eligible",
+    "set_size",
+    "gamma",
+    "propensity",
+    "ordered_propensity",
+    "rule",
+    "hit",
+    "label",
+    "learner",
+    "context",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decision and what came of it: one row of a log.
+
+    Attributes:
+        decision: what was shown.
+        hit: whether the right label was among them; ``None`` if no outcome is known.
+        label: the right label, where the world named it.
+        id, time, context: whatever the writer knew; nothing computes with them.
+        number: the row's number in its file, from 0, bad rows included.
     """
 
-    __slots__ = ("later", "low")
+    decision: Decision
+    hit: bool | None = None
+    label: Label | None = None
+    id: str | None = None
+    time: Any = None
+    context: str | None = None
+    number: int = 0
 
-    def __init__(self, low: int = 0, later: bytes = b"") -> None:
-        self.low = low
-        self.later = bytearray(later)  # bit i stands for round low' + i, low' = low rounded to bytes
+    @classmethod
+    def of(
+        cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **facts: Any
+    ) -> Record:
+        """The record of a decision and its answer; ``facts`` are id, time and context."""
+        if hit is None and label is not None:
+            hit = label in decision.labels
+        return cls(decision, None if hit is None else bool(hit), label, **facts)
 
-    def __contains__(self, round_: int) -> bool:
-        if round_ < self.low:
-            return True
-        byte, bit = divmod(round_ - (self.low & ~7), 8)
-        return byte < len(self.later) and bool(self.later[byte] >> bit & 1)
-
-    def add(self, round_: int) -> None:
-        """Mark a round as answered."""
-        if round_ == self.low and not self.later:
-            self.low += 1
-        elif round_ >= self.low:
-            byte, bit = divmod(round_ - (self.low & ~7), 8)
-            if byte >= len(self.later):
-                self.later.extend(bytes(byte + 1 - len(self.later)))
-            self.later[byte] |= 1 << bit
-            self._advance()
-
-    def add_range(self, start: int, stop: int) -> None:
-        """Mark rounds that were decided and answered in one go."""
-        if start == self.low and not self.later:
-            self.low = stop
-        else:
-            for round_ in range(start, stop):
-                self.add(round_)
-
-    def _advance(self) -> None:
-        while self.later and self.later[0] >> (self.low & 7) & 1:
-            self.low += 1
-            if self.low & 7 == 0:
-                del self.later[0]
-        if len(self.later) == 1 and not self.later[0] >> (self.low & 7):
-            self.later.clear()
+    def to_dict(self) -> dict[str, Any]:
+        """One JSON-ready value for each of `COLUMNS`."""
+        made, x = self.decision, self.decision.x
+        sparse = isinstance(x, SparseRow)
+        values = {
+            "id": self.id,
+            "time": self.time,
+            "x": None if sparse or x is None else x.tolist(),
+            "x_indices": x.indices.tolist() if sparse else None,
+            "x_values": x.values.tolist() if sparse else None,
+            "labels": made.labels,
+            "drawn": made.drawn,
+            "top": made.top or None,
+            "eligible": made.eligible,
+            "set_size": made.set_size,
+            "gamma": made.gamma,
+            # a probability too small for a float is unknown, not zero
+            "propensity": made.propensity or None,
+            "ordered_propensity": made.ordered_propensity or None,
+            "rule": made.rule,
+            "hit": self.hit,
+            "label": self.label,
+            "learner": made.learner,
+            "context": self.context,
+        }
+        return {name: values[name] for name in COLUMNS}

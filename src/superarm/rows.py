@@ -1,7 +1,7 @@
-"""Rows and matrices as they come, turned into what the kernels read.
+"""Rows and matrices: checked once where they enter, and then what compiled code reads.
 
-A dense row is a float32 vector; a sparse row a pair (indices, values) with strictly increasing
-indices. Matrices are a C-ordered float32 array or the CSR triple (values, indices, starts).
+A dense row is a float32 vector, a sparse one a `SparseRow`; matrices are `Dense` or `Sparse`. All of
+them know their width.
 """
 
 from __future__ import annotations
@@ -12,51 +12,105 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["Csr", "Matrix", "Row", "as_matrix", "as_row", "densify", "is_sparse", "n_rows", "sparsify"]
+__all__ = [
+    "Dense",
+    "Row",
+    "Rows",
+    "Sparse",
+    "SparseRow",
+    "as_row",
+    "as_rows",
+    "densify",
+    "is_sparse",
+    "one_row",
+    "row_from_json",
+    "row_to_json",
+    "sparsify",
+    "stack",
+]
 
-Row = Any  # np.ndarray | tuple[np.ndarray, np.ndarray]
-Matrix = Any  # np.ndarray | Csr
+Array = np.ndarray[Any, Any]
 
 
-class Csr(NamedTuple):
-    """A sparse matrix that `as_matrix` has checked."""
+class SparseRow(NamedTuple):
+    """One row: strictly increasing int32 indices below ``width``, and their float32 values."""
 
-    values: np.ndarray[Any, Any]
-    indices: np.ndarray[Any, Any]
-    starts: np.ndarray[Any, Any]
+    indices: Array
+    values: Array
+    width: int
 
-    def row(self, i: int) -> Row:
+
+class Dense(NamedTuple):
+    """A matrix, float32 and C-ordered."""
+
+    values: Array
+
+    @property
+    def width(self) -> int:
+        return int(self.values.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def row(self, i: int) -> Array:
+        return self.values[i]  # type: ignore[no-any-return]
+
+
+class Sparse(NamedTuple):
+    """A matrix in compressed rows: the entries of row i are at starts[i] to starts[i + 1]."""
+
+    values: Array
+    indices: Array
+    starts: Array
+    columns: int
+
+    @property
+    def width(self) -> int:
+        return self.columns
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def row(self, i: int) -> SparseRow:
         part = slice(self.starts[i], self.starts[i + 1])
-        return self.indices[part], self.values[part]
+        return SparseRow(self.indices[part], self.values[part], self.columns)
+
+
+Row = Array | SparseRow
+Rows = Dense | Sparse
 
 
 def is_sparse(x: object) -> bool:
-    """Whether x is a sparse row or matrix, ours or SciPy's."""
-    return hasattr(x, "tocsr") or (isinstance(x, tuple) and len(x) in (2, 3) and not np.isscalar(x[0]))
+    """Whether x is a sparse row or matrix: ours, SciPy's, or a pair (indices, values)."""
+    if isinstance(x, SparseRow | Sparse) or hasattr(x, "tocsr"):
+        return True
+    return type(x) is tuple and len(x) == 2 and not np.isscalar(x[0])
 
 
-def as_row(x: Any, n_features: int, of: str) -> Row:
+def as_row(x: Any, n_features: int | None, of: str) -> Row:
     """A checked copy of one row. (NaN and inf are found in the scores, which cost nothing extra.)"""
     if type(x) is not np.ndarray and is_sparse(x):
         if hasattr(x, "tocsr"):
-            matrix = as_matrix(x, n_features, of)
-            if n_rows(matrix) != 1:
+            rows = as_rows(x, n_features, of)
+            if len(rows) != 1:
                 raise InvalidInput.must("x", of, "one row", f"shape {x.shape}")
-            return matrix.indices.copy(), matrix.values.copy()
-        return _checked_sparse(x[0], x[1], n_features, of)
+            return SparseRow(rows.indices.copy(), rows.values.copy(), rows.width)  # type: ignore[union-attr]
+        return _checked_sparse(x[0], x[1], x[2] if isinstance(x, SparseRow) else None, n_features, of)
     try:
         with np.errstate(over="ignore"):  # too large for float32: the infinity is refused with the rest
             row = np.array(x, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must("x", of, f"{n_features} numbers", x) from error
-    if row.shape != (n_features,):
-        if row.shape == (1, n_features):
-            return row[0]
-        raise InvalidInput.must("x", of, f"of length {n_features}", f"shape {row.shape}")
+        wanted = "numbers" if n_features is None else f"{n_features} numbers"
+        raise InvalidInput.must("x", of, wanted, x) from error
+    if row.ndim == 2 and len(row) == 1:
+        row = row[0]
+    if row.ndim != 1 or n_features not in (None, len(row)):
+        wanted = "a row of numbers" if n_features is None else f"of length {n_features}"
+        raise InvalidInput.must("x", of, wanted, f"shape {row.shape}")
     return row
 
 
-def _checked_sparse(indices: Any, values: Any, n_features: int, of: str) -> Row:
+def _checked_sparse(indices: Any, values: Any, width: int | None, n_features: int | None, of: str) -> Row:
     try:
         index = np.array(indices, np.int64)
         with np.errstate(over="ignore"):
@@ -66,61 +120,98 @@ def _checked_sparse(indices: Any, values: Any, n_features: int, of: str) -> Row:
     if index.ndim != 1 or index.shape != value.shape:
         got = f"shapes {index.shape} and {value.shape}"
         raise InvalidInput.must("x", of, "index and value vectors of one length", got)
+    if n_features is None:
+        n_features = width if width is not None else (int(index[-1]) + 1 if len(index) else 1)
     if len(index):
         if not (np.diff(index) > 0).all():
             raise InvalidInput.must("x", of, "sparse with strictly increasing indices", indices)
         if index[0] < 0 or index[-1] >= n_features:
             bad = int(index[0] if index[0] < 0 else index[-1])
             raise InvalidInput.must("x", of, f"sparse with indices in [0, {n_features})", bad)
-    return index.astype(np.int32), value
+    return SparseRow(index.astype(np.int32), value, n_features)
 
 
-def as_matrix(X: Any, n_features: int | None, of: str) -> Matrix:
-    """A checked matrix in kernel form; arrays that already fit are not copied."""
+def as_rows(X: Any, n_features: int | None, of: str) -> Rows:
+    """A checked matrix; arrays that already fit are not copied, and `Rows` are not looked at again."""
+    rows = X if isinstance(X, Dense | Sparse) else _checked_rows(X, of)
+    if n_features not in (None, rows.width):
+        got = f"shape {(len(rows), rows.width)}"
+        raise InvalidInput.must("X", of, f"a matrix with {n_features} columns", got)
+    return rows
+
+
+def _checked_rows(X: Any, of: str) -> Rows:
     if type(X) is not np.ndarray and is_sparse(X):
-        if isinstance(X, Csr):
-            return X
-        if isinstance(X, tuple):
+        if not hasattr(X, "tocsr"):
             raise InvalidInput.must("X", of, "a matrix of numbers, dense or SciPy sparse", X)
         csr = X.tocsr()
-        if n_features is not None and csr.shape[1] != n_features:
-            raise InvalidInput.must("X", of, f"a matrix with {n_features} columns", f"shape {csr.shape}")
         if not csr.has_canonical_format:
             csr = csr.copy()
             csr.sum_duplicates()
-        if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:
-            raise InvalidInput.must("X", of, f"sparse with indices in [0, {csr.shape[1]})", csr.indices)
+        width = int(csr.shape[1])
+        if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < width:
+            raise InvalidInput.must("X", of, f"sparse with indices in [0, {width})", csr.indices)
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(csr.data, np.float32)
         indices = np.ascontiguousarray(csr.indices, np.int32)
-        return Csr(values, indices, np.ascontiguousarray(csr.indptr, np.int64))
+        return Sparse(values, indices, np.ascontiguousarray(csr.indptr, np.int64), width)
     try:
         with np.errstate(over="ignore"):
             dense = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
         raise InvalidInput.must("X", of, "a matrix of numbers", X) from error
-    if dense.ndim != 2 or (n_features is not None and dense.shape[1] != n_features):
-        columns = "two dimensions" if n_features is None else f"{n_features} columns"
-        raise InvalidInput.must("X", of, f"a matrix with {columns}", f"shape {dense.shape}")
-    return dense
+    if np.ndim(X) != 2:
+        raise InvalidInput.must("X", of, "a matrix with two dimensions", f"shape {np.shape(X)}")
+    if not dense.flags.writeable:  # compiled code is made for arrays that can be written
+        dense = dense.copy()
+    return Dense(dense)
 
 
-def n_rows(matrix: Matrix) -> int:
-    return len(matrix.starts) - 1 if isinstance(matrix, Csr) else len(matrix)
+def one_row(row: Row) -> Rows:
+    """A row as a matrix."""
+    if isinstance(row, SparseRow):
+        return Sparse(row.values, row.indices, np.array([0, len(row.indices)]), row.width)
+    return Dense(row[None])
 
 
-def densify(row: Row, n_features: int) -> Row:
+def stack(rows: list[Row], n_features: int, *, sparse: bool) -> Rows:
+    """Rows of either kind as one matrix."""
+    if not sparse:
+        return Dense(np.stack([densify(row, n_features) for row in rows]))
+    parts = [sparsify(row) for row in rows]
+    starts = np.cumsum([0, *(len(part.indices) for part in parts)])
+    values, indices = (np.concatenate([getattr(p, name) for p in parts]) for name in ("values", "indices"))
+    return Sparse(values, indices, starts, n_features)
+
+
+def densify(row: Row, n_features: int) -> Array:
     """A sparse row as a dense one; a dense one as it is."""
-    if not isinstance(row, tuple):
+    if not isinstance(row, SparseRow):
         return row
     dense = np.zeros(n_features, np.float32)
-    dense[row[0]] = row[1]
+    dense[row.indices] = row.values
     return dense
 
 
-def sparsify(row: Row) -> Row:
+def sparsify(row: Row) -> SparseRow:
     """A dense row as a sparse one; a sparse one as it is."""
-    if isinstance(row, tuple):
+    if isinstance(row, SparseRow):
         return row
     index = np.flatnonzero(row).astype(np.int32)
-    return index, row[index]
+    return SparseRow(index, row[index], len(row))
+
+
+def row_to_json(row: Row) -> Any:
+    """A row as JSON-ready values."""
+    if isinstance(row, SparseRow):
+        return {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
+    return row.tolist()
+
+
+def row_from_json(data: Any) -> Row:
+    """The row that `row_to_json` described."""
+    if isinstance(data, dict):
+        return SparseRow(
+            np.array(data["indices"], np.int32), np.array(data["values"], np.float32), int(data["width"])
+        )
+    return np.array(data, np.float32)

@@ -113,7 +113,7 @@ def simulate(
     for size in ("n_features", "n_labels"):
         if getattr(learner, size) != getattr(stream, size):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
-            raise InvalidInput.must(size, learner._of, wanted, getattr(learner, size))
+            raise InvalidInput.must(size, learner.of, wanted, getattr(learner, size))
     seed = learner.seed if seed is None else seed
     marks = checkpoints(rounds)
     counts = np.zeros((len(marks), 3), np.int64)

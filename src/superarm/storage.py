@@ -17,7 +17,7 @@ from superarm.errors import ModelFileError
 __all__ = ["read", "write", "write_atomically"]
 
 FORMAT = "superarm-model"
-VERSION = 1
+VERSION = 2  # 1 was 0.1, which was never released
 
 
 def write_atomically(path: str | PathLike[str], write: Any) -> None:
@@ -58,6 +58,9 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         raise _unreadable(of) from error
     if not known:
         raise ModelFileError.must("format", of, repr(FORMAT), header["format"])
+    if version < VERSION:
+        wanted = f"{VERSION}: version {version} was made by a superarm that was never released"
+        raise ModelFileError.must("version", of, f"{wanted}; train the model anew", version)
     if version > VERSION:
         raise ModelFileError.must("version", of, f"at most {VERSION} (install a newer superarm)", version)
     return header, arrays

@@ -12,16 +12,9 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.sets import (
-    RHO_GRID,
-    estimate_table,
-    inclusion,
-    log_comb,
-    log_tau1,
-    order_counts,
-    overlap_probabilities,
-    tau2,
-)
+from superarm.estimates import RHO_GRID, estimate_table, log_tau1, order_counts, tau2
+from superarm.explore.dilute import inclusion, overlap_probabilities
+from superarm.explore.draws import log_comb
 
 __all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]
 

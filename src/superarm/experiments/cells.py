@@ -64,6 +64,7 @@ def canonical(value: Any) -> str:
 @lru_cache(maxsize=8)
 def open_stream(data: Data, content: str) -> Any:
     """The stream of ``data``; opened once in each process, again when its content has changed."""
+    from superarm.rows import Sparse
     from superarm.streams import Arrays
     from superarm.streams.catalog import identity, open_data
 
@@ -73,12 +74,12 @@ def open_stream(data: Data, content: str) -> Any:
     k = data.first_labels
     if k is None:
         return stream
-    if not isinstance(stream, Arrays) or isinstance(stream.rows, tuple) or not 2 <= k <= stream.n_labels:
+    if not isinstance(stream, Arrays) or isinstance(stream.rows, Sparse) or not 2 <= k <= stream.n_labels:
         most = f"between 2 and {stream.n_labels}, of dense data that is no generator"
         raise InvalidInput.must("first_labels", data.name, most, k)
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
-    return Arrays(stream.rows[keep], stream.y[keep], labels=names, scale="none", name=data.name)
+    return Arrays(stream.rows.values[keep], stream.y[keep], labels=names, scale="none", name=data.name)
 
 
 def make_learner(cell: Cell, stream: Any) -> Any:

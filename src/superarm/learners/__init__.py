@@ -1,29 +1,15 @@
-"""The learners, one file per algorithm, and their names on the command line."""
+"""The learners, one file per algorithm: a new one is its file and its line here."""
 
-from superarm.learners.banditron import Banditron
-from superarm.learners.base import Learner, load
-from superarm.learners.epabf import EPABF
-from superarm.learners.mcdbf import MCDBF
-from superarm.learners.mcslp import MCSLP
-from superarm.learners.newtron import Newtron
-from superarm.learners.pa import PA
-from superarm.learners.perceptron import Perceptron
-from superarm.learners.setlogit import AveragedSoftmax, SetLogit
-from superarm.learners.soba import SOBA
-from superarm.learners.softmax import Softmax
-
-__all__ = [
-    "EPABF",
-    "MCDBF",
-    "MCSLP",
-    "PA",
-    "SOBA",
-    "AveragedSoftmax",
-    "Banditron",
-    "Learner",
-    "Newtron",
-    "Perceptron",
-    "SetLogit",
-    "Softmax",
-    "load",
-]
+from superarm.learners.banditron import Banditron as Banditron
+from superarm.learners.base import Learner as Learner
+from superarm.learners.base import load as load
+from superarm.learners.epabf import EPABF as EPABF
+from superarm.learners.mcdbf import MCDBF as MCDBF
+from superarm.learners.mcslp import MCSLP as MCSLP
+from superarm.learners.newtron import Newtron as Newtron
+from superarm.learners.pa import PA as PA
+from superarm.learners.perceptron import Perceptron as Perceptron
+from superarm.learners.setlogit import AveragedSoftmax as AveragedSoftmax
+from superarm.learners.setlogit import SetLogit as SetLogit
+from superarm.learners.soba import SOBA as SOBA
+from superarm.learners.softmax import Softmax as Softmax

@@ -5,61 +5,64 @@ P = (1-gamma) e_y^ + gamma/k,   y~ ~ P,   W += (1[y~ = y] / P(y~) e_y~ - e_y^) x
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from superarm.learners.base import Learner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import add_outer, kernel, weights
-
-
-class State(NamedTuple):
-    W: np.ndarray[Any, Any]
-    bias: float
-    touched: np.ndarray[Any, Any]  # scratch
-    c: np.ndarray[Any, Any]  # scratch
+from superarm.kernels import Answer, Kernels, Round, add_outer, kernel
+from superarm.labels import Label
+from superarm.learners.linear import DrawingLearner
+from superarm.parameters import number
 
 
 @kernel
-def learn(
-    state: Any,
-    design: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    drawn: Any,
-    top: Any,
-    odds: Any,
-    hit: bool,
-    label: int,
-) -> bool:
-    if design.n == 1:
+def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
+    if round.eligible.shape[0] == 1:
         return True
-    touched, c = state.touched, state.c
-    touched[0], c[0] = top[0], -1.0
-    touched[1], c[1] = drawn[0], np.exp(-odds[0]) if hit else 0.0
+    touched, c, drawn, top = scratch.touched, scratch.c, round.drawn[0], round.top[0]
+    touched[0], c[0] = top, -1.0
+    touched[1], c[1] = drawn, np.exp(-round.odds.ordered) if answer.hit else 0.0
     n = 2
-    if top[0] == drawn[0]:
+    if top == drawn:
         c[0] += c[1]
         n = 1
-    return add_outer(state.W, touched, c, n, x, state.bias)
+    return add_outer(state.W, touched, c, n, round.x)
 
 
-class Banditron(Learner):
+class Banditron(DrawingLearner):
     """Banditron: the perceptron of bandit feedback.
 
     Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: the length d of a row.
+        set_size: 1.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept: the constant feature of every row: True is 0.1.
         gamma: the share of exploration, in (0, 1].
     """
 
     name = "banditron"
-    loop = compile_loop(name, learn)
-    single_label = True
+    kernels = Kernels(learn)
 
-    def __init__(self, *, gamma: float = 0.1, **common: Any) -> None:
-        super().__init__(**common)
-        self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
-
-    def _start(self, shape: tuple[int, int]) -> State:
-        return State(weights(shape), self.bias, np.zeros(2, np.int64), np.zeros(2))
+    def __init__(
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int,
+        set_size: int = 1,
+        seed: int = 0,
+        intercept: bool | float = True,
+        gamma: float = 0.1,
+    ) -> None:
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            seed=seed,
+            intercept=intercept,
+        )
+        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)

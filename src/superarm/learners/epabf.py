@@ -19,28 +19,30 @@ condition for y~ and clips the unbounded solution; this solves the problem they 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.learners.base import Learner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import add_outer, kernel, squared_norm, weights
+from superarm.kernels import Answer, Kernels, Round, Unit, add_outer, kernel, squared_norm, weights
+from superarm.labels import Label
+from superarm.learners.linear import DrawingLearner
+from superarm.parameters import choice, number
 
 VARIANTS = ("EPABF", "EPABF-I", "EPABF-II")
 
 
 class State(NamedTuple):
     W: np.ndarray[Any, Any]
-    bias: float
+    scaling: Unit
+    rule: Any
     C: float
     variant: int
-    c: np.ndarray[Any, Any]  # scratch
 
 
 @kernel
 def multipliers(losses: Any, at: int, a: float, high: float, delta: float) -> None:
-    """Replace losses / X by lambda; ``at`` is the place of y~, ``high`` the upper bound on lambda."""
+    """Replace losses / X by lambda; ``at`` is the position of y~, ``high`` the upper bound on lambda."""
     n = losses.shape[0]
     own = losses[at]
     low_theta, high_theta = -np.inf, np.inf
@@ -77,27 +79,17 @@ def multipliers(losses: Any, at: int, a: float, high: float, delta: float) -> No
 
 
 @kernel
-def learn(
-    state: Any,
-    design: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    drawn: Any,
-    top: Any,
-    odds: Any,
-    hit: bool,
-    label: int,
-) -> bool:
-    X = squared_norm(x, state.bias)
-    if design.n == 1 or X == 0.0:
+def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
+    s, eligible, X = round.s, round.eligible, squared_norm(round.x)
+    drawn = round.drawn[0]
+    if eligible.shape[0] == 1 or X == 0.0:
         return True
-    a = np.exp(-odds[0]) if hit else 0.0
-    c, n = state.c, eligible.shape[0]
+    a = np.exp(-round.odds.ordered) if answer.hit else 0.0
+    c, n = scratch.c, eligible.shape[0]
     at = 0
     for i in range(n):
-        c[i] = max(1.0 - a * s[0, drawn[0]] + s[0, eligible[i]], 0.0) / X
-        if eligible[i] == drawn[0]:
+        c[i] = max(1.0 - a * s[drawn] + s[eligible[i]], 0.0) / X
+        if eligible[i] == drawn:
             at = i
     high = state.C if state.variant == 1 else np.inf
     delta = 1.0 / (2.0 * state.C * X) if state.variant == 2 else 0.0
@@ -107,35 +99,51 @@ def learn(
         total += c[i]
         c[i] = -c[i]
     c[at] += a * total
-    return add_outer(state.W, eligible, c, n, x, state.bias)
+    return add_outer(state.W, eligible, c, n, round.x)
 
 
-class EPABF(Learner):
+class EPABF(DrawingLearner):
     """Exact passive-aggressive with bandit feedback.
 
     Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: the length d of a row.
+        set_size: 1.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept: the constant feature of every row: True is 0.1.
         gamma: the share of exploration, in (0, 1].
         variant: ``"EPABF"``, ``"EPABF-I"`` or ``"EPABF-II"``.
         C: the bound on each multiplier (-I), or the price of the squared slacks (-II).
     """
 
     name = "epabf"
-    loop = compile_loop(name, learn)
-    single_label = True
+    kernels = Kernels(learn)
 
     def __init__(
-        self, *, gamma: float = 0.1, variant: str = "EPABF-I", C: float = 0.1, **common: Any
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int,
+        set_size: int = 1,
+        seed: int = 0,
+        intercept: bool | float = True,
+        gamma: float = 0.1,
+        variant: str = "EPABF-I",
+        C: float = 0.1,
     ) -> None:
-        super().__init__(**common)
-        self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
-        self.variant = self._choice("variant", variant, VARIANTS)
-        self.C = self._number("C", C, 0.0)
-
-    def _start(self, shape: tuple[int, int]) -> State:
-        return State(
-            W=weights(shape),
-            bias=self.bias,
-            C=self.C,
-            variant=VARIANTS.index(self.variant),
-            c=np.zeros(self.n_labels),
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            seed=seed,
+            intercept=intercept,
         )
+        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)
+        self.variant = choice("variant", self.of, variant, VARIANTS)
+        self.C = number("C", self.of, C, 0.0)
+
+    def start(self, shape: tuple[int, int]) -> State:
+        return State(weights(shape), self.unit, self.rule.start(), self.C, VARIANTS.index(self.variant))

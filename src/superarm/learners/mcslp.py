@@ -8,73 +8,80 @@ hinge: it updates on every round. ``gate`` puts the hinge back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.learners.base import LabelLearner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import add_outer, kernel, weights
+from superarm.kernels import Answer, Kernels, Round, Unit, add_outer, kernel, weights
+from superarm.labels import Label
+from superarm.learners.linear import LinearLabelLearner
+from superarm.parameters import number
 
 
 class State(NamedTuple):
     W: np.ndarray[Any, Any]
-    bias: float
+    scaling: Unit
+    rule: Any
     gate: bool
     margin: float
-    touched: np.ndarray[Any, Any]  # scratch
-    c: np.ndarray[Any, Any]  # scratch
 
 
 @kernel
-def learn(
-    state: Any,
-    design: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    drawn: Any,
-    top: Any,
-    odds: Any,
-    hit: bool,
-    label: int,
-) -> bool:
-    m = top.shape[0]
+def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
+    top, m = round.top, round.top.shape[0]
     if state.gate:
-        loss = state.margin - s[0, label]
+        loss = state.margin - round.s[answer.label]
         for i in range(m):
-            loss += s[0, top[i]] / m
+            loss += round.s[top[i]] / m
         if not loss > 0.0:
             return True
-    touched, c = state.touched, state.c
-    touched[0], c[0] = label, 1.0
+    touched, c = scratch.touched, scratch.c
+    touched[0], c[0] = answer.label, 1.0
     for i in range(m):
         touched[i + 1], c[i + 1] = top[i], -1.0 / m
-    return add_outer(state.W, touched, c, m + 1, x, state.bias)
+    return add_outer(state.W, touched, c, m + 1, round.x)
 
 
-class MCSLP(LabelLearner):
+class MCSLP(LinearLabelLearner):
     """MC-SLP, the full-information twin of MC-DBF.
 
     Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: the length d of a row.
+        set_size: how many labels to show, 1 <= m < k.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept: the constant feature of every row: True is 0.1.
         gate: update only where the hinge loss with ``margin`` is positive (the paper: always).
         margin: the margin M of the gate.
     """
 
     name = "mc-slp"
-    loop = compile_loop(name, learn, sees_label=True)
+    kernels = Kernels(learn, sees_label=True)
 
-    def __init__(self, *, gate: bool = False, margin: float = 1.0, **common: Any) -> None:
-        super().__init__(**common)
-        self.gate = bool(gate)
-        self.margin = self._number("margin", margin, 0.0)
-
-    def _start(self, shape: tuple[int, int]) -> State:
-        return State(
-            W=weights(shape),
-            bias=self.bias,
-            gate=self.gate,
-            margin=self.margin,
-            touched=np.zeros(self.n_labels + 1, np.int64),
-            c=np.zeros(self.n_labels + 1),
+    def __init__(
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int,
+        set_size: int = 1,
+        seed: int = 0,
+        intercept: bool | float = True,
+        gate: bool = False,
+        margin: float = 1.0,
+    ) -> None:
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            seed=seed,
+            intercept=intercept,
         )
+        self.gate = bool(gate)
+        self.margin = number("margin", self.of, margin, 0.0)
+
+    def start(self, shape: tuple[int, int]) -> State:
+        return State(weights(shape), self.unit, self.rule.start(), self.gate, self.margin)

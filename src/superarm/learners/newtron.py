@@ -11,111 +11,92 @@ W = V scaled into the ball. E[g] = (p - e_y) x. Late feedback uses the current W
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.learners.base import Learner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import (
+from superarm.explore.base import Rule
+from superarm.explore.boltzmann import Boltzmann
+from superarm.kernels import (
+    Answer,
+    Features,
+    Kernels,
+    Round,
+    Unit,
+    constant,
     coordinate,
-    entry,
-    intercept,
     kernel,
     length,
     scores,
     softmax,
     squared_norm,
-    top_positions,
-    uniform,
+    value,
     weights,
 )
+from superarm.labels import Label
+from superarm.learners.base import Learner, Nothing
+from superarm.parameters import number
 
 
 class State(NamedTuple):
     W: np.ndarray[Any, Any]  # V, before it is scaled into the ball
-    bias: float
+    scaling: Unit
+    rule: Any
     A: np.ndarray[Any, Any]
     b: np.ndarray[Any, Any]
     squared_norm: np.ndarray[Any, Any]  # |V|^2
-    gamma: float
     alpha: float
     beta: float
     D: float
-    p: np.ndarray[Any, Any]  # scratch
+
+
+class Scratch(NamedTuple):
+    scaling: Nothing
+    rule: Any
+    p: np.ndarray[Any, Any]
 
 
 @kernel
-def score(state: Any, x: Any, s: Any) -> None:
-    scores(state.W, x, state.bias, s[0])
+def score(state: Any, scratch: Any, features: Features, s: Any) -> None:
+    scores(state.W, features, s)
     norm = np.sqrt(state.squared_norm[0])
     if norm > state.D:
         shrink = np.float32(state.D / norm)
-        for r in range(s.shape[1]):
-            s[0, r] *= shrink
+        for r in range(s.shape[0]):
+            s[r] *= shrink
 
 
 @kernel
-def choose(
-    state: Any, design: Any, s: Any, eligible: Any, seed: int, round_: int, drawn: Any, top: Any, odds: Any
-) -> None:
-    top_positions(s[0], eligible, top)
-    top[0] = eligible[top[0]]
-    n = eligible.shape[0]
-    softmax(s[0], eligible, state.alpha, state.p)
-    point = uniform(seed, round_, 0)
-    chosen, P = n - 1, 0.0
-    for i in range(n):
-        P = (1.0 - state.gamma) * state.p[i] + state.gamma / n
-        point -= P
-        if point < 0.0:
-            chosen = i
-            break
-    drawn[0] = eligible[chosen]
-    odds[0] = np.log(P)
-    odds[1] = odds[0]
-
-
-@kernel
-def learn(
-    state: Any,
-    design: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    drawn: Any,
-    top: Any,
-    odds: Any,
-    hit: bool,
-    label: int,
-) -> bool:
-    W, A, b, n = state.W, state.A, state.b, eligible.shape[0]
+def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
+    W, A, b, x, s = state.W, state.A, state.b, round.x, round.s
+    eligible, drawn, n = round.eligible, round.drawn[0], round.eligible.shape[0]
     if n == 1:
         return True
-    softmax(s[0], eligible, state.alpha, state.p)
-    P = np.exp(odds[0])
+    softmax(s, eligible, state.alpha, scratch.p)
+    P = np.exp(round.odds.ordered)
     p, mean = 0.0, 0.0
     for i in range(n):
-        mean += s[0, eligible[i]] / n
-        if eligible[i] == drawn[0]:
-            p = state.p[i]
+        mean += s[eligible[i]] / n
+        if eligible[i] == drawn:
+            p = scratch.p[i]
     # g = factor (e_y~ - 1/k 1) x
-    factor, kappa = (-(1.0 - p) / P, P) if hit else (p / P, 1.0)
-    if not factor * factor * squared_norm(x, state.bias) <= 1e30:
+    factor, kappa = (-(1.0 - p) / P, P) if answer.hit else (p / P, 1.0)
+    if not factor * factor * squared_norm(x) <= 1e30:
         return False
-    gW = factor * (np.float64(s[0, drawn[0]]) - mean)
+    gW = factor * (np.float64(s[drawn]) - mean)
     weight = kappa * state.beta
     change = 0.0
     for l in range(n):
         r = eligible[l]
-        c = factor * ((r == drawn[0]) - 1.0 / n)
+        c = factor * ((r == drawn) - 1.0 / n)
         for i in range(length(x) + 1):
-            at = intercept(W, x, r)
-            value = state.bias
+            at = constant(W, x, r)
+            v = x.bias
             if i < length(x):
                 at = coordinate(W, x, r, i)
-                value = entry(x, i)
-            g = c * value
+                v = value(x, i)
+            g = c * v
             A[at] += np.float32(weight * g * g)
             b[at] += np.float32((weight * gW - 1.0) * g)
             old = np.float64(W[at])
@@ -129,6 +110,12 @@ class Newtron(Learner):
     """Newtron with a diagonal matrix.
 
     Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: the length d of a row.
+        set_size: 1.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept: the constant feature of every row: True is 0.1.
         gamma: the share of exploration, in (0, 1].
         alpha: how sharp the softmax is.
         beta: the weight of the second-order term.
@@ -136,28 +123,53 @@ class Newtron(Learner):
     """
 
     name = "newtron"
-    loop = compile_loop(name, learn, score=score, choose=choose)
+    kernels = Kernels(learn, score=score)
     single_label = True
 
     def __init__(
-        self, *, gamma: float = 0.1, alpha: float = 10.0, beta: float = 0.01, D: float = 1.0, **common: Any
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int,
+        set_size: int = 1,
+        seed: int = 0,
+        intercept: bool | float = True,
+        gamma: float = 0.1,
+        alpha: float = 10.0,
+        beta: float = 0.01,
+        D: float = 1.0,
     ) -> None:
-        super().__init__(**common)
-        self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
-        self.alpha = self._number("alpha", alpha, 0.0)
-        self.beta = self._number("beta", beta, 0.0)
-        self.D = self._number("D", D, 0.0)
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            seed=seed,
+            intercept=intercept,
+        )
+        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)
+        self.alpha = number("alpha", self.of, alpha, 0.0)
+        self.beta = number("beta", self.of, beta, 0.0)
+        self.D = number("D", self.of, D, 0.0)
 
-    def _start(self, shape: tuple[int, int]) -> State:
+    def start(self, shape: tuple[int, int]) -> State:
         return State(
             W=weights(shape),
-            bias=self.bias,
+            scaling=self.unit,
+            rule=self.rule.start(),
             A=weights(shape, 1.0 / self.D),
             b=weights(shape),
             squared_norm=np.zeros(1),
-            gamma=self.gamma,
             alpha=self.alpha,
             beta=self.beta,
             D=self.D,
-            p=np.zeros(self.n_labels),
         )
+
+    def scratch(self) -> Scratch:
+        k = self.n_labels
+        return Scratch(Nothing(), self.rule.scratch(k), np.zeros(k))
+
+    @property
+    def rule(self) -> Rule:
+        return Boltzmann(gamma=self.gamma, alpha=self.alpha)

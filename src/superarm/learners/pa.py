@@ -15,24 +15,32 @@ losses and X = |x|^2:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.learners.base import LabelLearner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import add_outer, kernel, squared_norm, weights
+from superarm.kernels import Answer, Kernels, Round, Unit, add_outer, kernel, squared_norm, weights
+from superarm.labels import Label
+from superarm.learners.base import LabelLearner, Nothing
+from superarm.parameters import choice, number
 
 VARIANTS = ("PA", "PA-I", "PA-II")
 
 
 class State(NamedTuple):
     W: np.ndarray[Any, Any]
-    bias: float
+    scaling: Unit
+    rule: Any
     C: float
     variant: int
-    losses: np.ndarray[Any, Any]  # scratch
-    c: np.ndarray[Any, Any]  # scratch
+
+
+class Scratch(NamedTuple):
+    scaling: Nothing
+    rule: Any
+    losses: np.ndarray[Any, Any]
+    c: np.ndarray[Any, Any]
 
 
 @kernel
@@ -58,23 +66,12 @@ def threshold(losses: Any, X: float, C: float, variant: int) -> tuple[float, flo
 
 
 @kernel
-def learn(
-    state: Any,
-    design: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    drawn: Any,
-    top: Any,
-    odds: Any,
-    hit: bool,
-    label: int,
-) -> bool:
-    X = squared_norm(x, state.bias)
-    losses, c, n = state.losses, state.c, eligible.shape[0]
+def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
+    s, eligible, label, X = round.s, round.eligible, answer.label, squared_norm(round.x)
+    losses, c, n = scratch.losses, scratch.c, eligible.shape[0]
     positive = 0
     for i in range(n):
-        loss = 1.0 - s[0, label] + s[0, eligible[i]]
+        loss = 1.0 - s[label] + s[eligible[i]]
         if eligible[i] != label and loss > 0.0:
             losses[positive] = -loss
             positive += 1
@@ -85,33 +82,54 @@ def learn(
         losses[i] = -losses[i]
     Lambda, bound = threshold(losses[:positive], X, state.C, state.variant)
     for i in range(n):
-        loss = 1.0 - s[0, label] + s[0, eligible[i]]
+        loss = 1.0 - s[label] + s[eligible[i]]
         c[i] = Lambda if eligible[i] == label else -max(loss - bound, 0.0) / X
-    return add_outer(state.W, eligible, c, n, x, state.bias)
+    return add_outer(state.W, eligible, c, n, round.x)
 
 
 class PA(LabelLearner):
     """Exact multiclass passive-aggressive.
 
     Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: the length d of a row.
+        set_size: how many labels to show, 1 <= m < k.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept: the constant feature of every row: True is 0.1.
         variant: ``"PA"``, ``"PA-I"`` (one shared slack, linear) or ``"PA-II"`` (squared).
         C: the price of the slack.
     """
 
     name = "pa"
-    loop = compile_loop(name, learn, sees_label=True)
+    kernels = Kernels(learn, sees_label=True)
 
-    def __init__(self, *, variant: str = "PA-I", C: float = 1.0, **common: Any) -> None:
-        super().__init__(**common)
-        self.variant = self._choice("variant", variant, VARIANTS)
-        self.C = self._number("C", C, 0.0)
-
-    def _start(self, shape: tuple[int, int]) -> State:
-        return State(
-            W=weights(shape),
-            bias=self.bias,
-            C=self.C,
-            variant=VARIANTS.index(self.variant),
-            losses=np.zeros(self.n_labels),
-            c=np.zeros(self.n_labels),
+    def __init__(
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int,
+        set_size: int = 1,
+        seed: int = 0,
+        intercept: bool | float = True,
+        variant: str = "PA-I",
+        C: float = 1.0,
+    ) -> None:
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            seed=seed,
+            intercept=intercept,
         )
+        self.variant = choice("variant", self.of, variant, VARIANTS)
+        self.C = number("C", self.of, C, 0.0)
+
+    def start(self, shape: tuple[int, int]) -> State:
+        return State(weights(shape), self.unit, self.rule.start(), self.C, VARIANTS.index(self.variant))
+
+    def scratch(self) -> Scratch:
+        k = self.n_labels
+        return Scratch(Nothing(), self.rule.scratch(k), np.zeros(k), np.zeros(k))

@@ -7,33 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from superarm.learners.base import LabelLearner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import add_outer, kernel
+from superarm.kernels import Answer, Kernels, Round, add_outer, kernel
+from superarm.learners.linear import LinearLabelLearner
 
 
 @kernel
-def learn(
-    state: Any,
-    design: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    drawn: Any,
-    top: Any,
-    odds: Any,
-    hit: bool,
-    label: int,
-) -> bool:
-    if top[0] == label:
+def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
+    if round.top[0] == answer.label:
         return True
-    touched, c = state.touched, state.c
-    touched[0], c[0] = label, 1.0
-    touched[1], c[1] = top[0], -1.0
-    return add_outer(state.W, touched, c, 2, x, state.bias)
+    touched, c = scratch.touched, scratch.c
+    touched[0], c[0] = answer.label, 1.0
+    touched[1], c[1] = round.top[0], -1.0
+    return add_outer(state.W, touched, c, 2, round.x)
 
 
-class Perceptron(LabelLearner):
+class Perceptron(LinearLabelLearner):
     """The multiclass perceptron, which is told every label.
 
     >>> import superarm as sa
@@ -44,4 +32,4 @@ class Perceptron(LabelLearner):
     """
 
     name = "perceptron"
-    loop = compile_loop(name, learn, sees_label=True)
+    kernels = Kernels(learn, sees_label=True)

@@ -8,38 +8,26 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from superarm import learners
 from superarm.errors import InvalidInput
-from superarm.learners import (
-    EPABF,
-    MCDBF,
-    MCSLP,
-    PA,
-    SOBA,
-    AveragedSoftmax,
-    Banditron,
-    Learner,
-    Newtron,
-    Perceptron,
-    SetLogit,
-    Softmax,
-)
+from superarm.learners import Learner
 
-__all__ = ["NAMES", "make", "parse"]
+__all__ = ["make", "names", "parse"]
 
-NAMES: dict[str, tuple[type[Learner], dict[str, Any]]] = {
-    "perceptron": (Perceptron, {}),
-    "softmax": (Softmax, {}),
-    "softmax-averaged": (AveragedSoftmax, {}),
-    "pa": (PA, {}),
-    "mc-slp": (MCSLP, {}),
-    "banditron": (Banditron, {}),
-    "soba": (SOBA, {"matrix": "full"}),
-    "soba-diag": (SOBA, {"matrix": "diagonal"}),
-    "newtron": (Newtron, {}),
-    "epabf": (EPABF, {}),
-    "mc-dbf": (MCDBF, {}),
-    "set-logit": (SetLogit, {}),
-}
+
+def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
+    """Built-in learners by name, with the parameters that the name stands for.
+
+    In the order of tables: those told the label, those of single labels, those of sets.
+    """
+    offered = [value for value in vars(learners).values() if isinstance(value, type)]
+    classes = [cls for cls in offered if issubclass(cls, Learner) and cls is not Learner]
+    found = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
+    return {name: found[name] for name in sorted(found, key=lambda n: _rank(found[n][0]))}
+
+
+def _rank(cls: type[Learner]) -> tuple[bool, bool, str]:
+    return "hit" in cls.feedback, not cls.single_label, cls.__name__.lower()
 
 
 def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
@@ -52,10 +40,10 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
     if name.endswith(".py"):
         class_name, _, rest = rest.partition(":")
         cls, fixed = _from_file(Path(name), class_name), dict[str, Any]()
-    elif name in NAMES:
-        cls, fixed = NAMES[name]
+    elif name in names():
+        cls, fixed = names()[name]
     else:
-        known = ", ".join(NAMES)
+        known = ", ".join(names())
         raise InvalidInput.must("learner", "superarm", f"one of {known}, or file.py:Class", name)
     params = dict(fixed)
     for part in rest.split(",") if rest else []:

@@ -15,25 +15,46 @@ the formula of Sherman and Morrison: with u = A^-1 z and q = 1 + z'u,
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.learners.base import Learner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import coordinate, entry, intercept, kernel, length, squared_norm, weights
+from superarm.kernels import (
+    Answer,
+    Kernels,
+    Round,
+    Unit,
+    constant,
+    coordinate,
+    kernel,
+    length,
+    squared_norm,
+    value,
+    weights,
+)
+from superarm.labels import Label
+from superarm.learners.base import Nothing
+from superarm.learners.linear import DrawingLearner
+from superarm.parameters import choice, number
 
 MATRICES = ("diagonal", "full")
 
 
 class State(NamedTuple):
     W: np.ndarray[Any, Any]
-    bias: float
+    scaling: Unit
+    rule: Any
     diagonal: bool
     A: np.ndarray[Any, Any]  # the diagonal of A, or the whole of its inverse
     theta: np.ndarray[Any, Any]  # for the diagonal
     mu: np.ndarray[Any, Any]
-    u: np.ndarray[Any, Any]  # scratch
+
+
+class Scratch(NamedTuple):
+    scaling: Nothing
+    rule: Any
+    u: np.ndarray[Any, Any]
 
 
 @kernel
@@ -41,8 +62,8 @@ def _quadratic(state: Any, x: Any, r: int) -> Any:
     """x' A_r^-1 x for the diagonal block of label r."""
     A, total = state.A, 0.0
     for i in range(length(x)):
-        total += entry(x, i) * entry(x, i) / A[coordinate(A, x, r, i)]
-    return total + state.bias * state.bias / A[intercept(A, x, r)]
+        total += value(x, i) * value(x, i) / A[coordinate(A, x, r, i)]
+    return total + x.bias * x.bias / A[constant(A, x, r)]
 
 
 @kernel
@@ -50,85 +71,74 @@ def _diagonal_step(state: Any, x: Any, r: int, scale: float, P: float) -> None:
     """A += z z', theta -= g, W = theta / A on the row of label r, where g = scale x."""
     W, A, theta = state.W, state.A, state.theta
     for i in range(length(x) + 1):
-        at = intercept(W, x, r)
-        value = state.bias
+        at = constant(W, x, r)
+        v = x.bias
         if i < length(x):
             at = coordinate(W, x, r, i)
-            value = entry(x, i)
-        g = scale * value
+            v = value(x, i)
+        g = scale * v
         A[at] += np.float32(P * g * g)
         theta[at] -= np.float32(g)
         W[at] = theta[at] / A[at]
 
 
 @kernel
-def _place(W: Any, at: Any) -> Any:
+def _flat(W: Any, at: Any) -> Any:
     return at[0] * W.shape[1] + at[1]
 
 
 @kernel
-def _full_product(state: Any, x: Any, wrong: int, right: int, scale: float) -> float:
+def _full_product(state: Any, u: Any, x: Any, wrong: int, right: int, scale: float) -> float:
     """u = A^-1 z for z = scale (e_wrong - e_right) x; returns z'u."""
-    W, A, u = state.W, state.A, state.u
+    W, A = state.W, state.A
     u[:] = 0.0
     for i in range(length(x) + 1):
-        a, b, value = intercept(W, x, wrong), intercept(W, x, right), state.bias
+        a, b, v = constant(W, x, wrong), constant(W, x, right), scale * x.bias
         if i < length(x):
             a, b = coordinate(W, x, wrong, i), coordinate(W, x, right, i)
-            value = entry(x, i)
-        v = scale * value
+            v = scale * value(x, i)
         if v != 0.0:
-            row_a, row_b = A[_place(W, a)], A[_place(W, b)]
+            row_a, row_b = A[_flat(W, a)], A[_flat(W, b)]
             for l in range(u.shape[0]):
                 u[l] += v * (row_a[l] - row_b[l])
     total = 0.0
     for i in range(length(x) + 1):
-        a, b, value = intercept(W, x, wrong), intercept(W, x, right), state.bias
+        a, b, v = constant(W, x, wrong), constant(W, x, right), scale * x.bias
         if i < length(x):
             a, b = coordinate(W, x, wrong, i), coordinate(W, x, right, i)
-            value = entry(x, i)
-        total += scale * value * (u[_place(W, a)] - u[_place(W, b)])
+            v = scale * value(x, i)
+        total += v * (u[_flat(W, a)] - u[_flat(W, b)])
     return total
 
 
 @kernel
-def learn(
-    state: Any,
-    design: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    drawn: Any,
-    top: Any,
-    odds: Any,
-    hit: bool,
-    label: int,
-) -> bool:
-    if not hit or design.n == 1:
+def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
+    x, s, eligible, u = round.x, round.s, round.eligible, scratch.u
+    if not answer.hit or eligible.shape[0] == 1:
         return True
-    y, P = drawn[0], np.exp(odds[0])
+    y, P = round.drawn[0], np.exp(round.odds.ordered)
     other = -1
     for i in range(eligible.shape[0]):
         r = eligible[i]
-        if r != y and (other < 0 or s[0, r] > s[0, other]):
+        if r != y and (other < 0 or s[r] > s[other]):
             other = r
-    Wg = (np.float64(s[0, other]) - np.float64(s[0, y])) / P
+    Wg = (np.float64(s[other]) - np.float64(s[y])) / P
     Wz = np.sqrt(P) * Wg
     if state.diagonal:
         zAz = (_quadratic(state, x, other) + _quadratic(state, x, y)) / P
     else:
-        zAz = _full_product(state, x, other, y, 1.0 / np.sqrt(P))
+        zAz = _full_product(state, u, x, other, y, 1.0 / np.sqrt(P))
     mu = (Wz * Wz + 2.0 * Wg) / (1.0 + zAz)
     if not mu + state.mu[0] >= 0.0:
         return True
-    if not squared_norm(x, state.bias) / P <= 1e30:
+    if not squared_norm(x) / P <= 1e30:
         return False
     state.mu[0] += mu
     if state.diagonal:
         _diagonal_step(state, x, other, 1.0 / P, P)
         _diagonal_step(state, x, y, -1.0 / P, P)
     else:
-        W, A, u, q = state.W, state.A, state.u, 1.0 + zAz
+        W, A, q = state.W, state.A, 1.0 + zAz
         for i in range(u.shape[0]):
             W[i // W.shape[1], i % W.shape[1]] -= np.float32(u[i] * (Wz + 1.0 / np.sqrt(P)) / q)
             if u[i] != 0.0:
@@ -138,42 +148,72 @@ def learn(
     return True
 
 
-class SOBA(Learner):
+class SOBA(DrawingLearner):
     """Second-order Banditron.
 
     Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: the length d of a row.
+        set_size: 1.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept: the constant feature of every row: True is 0.1.
         gamma: the share of exploration, in (0, 1].
         matrix: ``"diagonal"``, or ``"full"`` for the (k d)^2 matrix.
         a: the initial value on the diagonal of A.
     """
 
     name = "soba-diag"
-    loop = compile_loop(name, learn)
-    single_label = True
+    kernels = Kernels(learn)
 
     def __init__(
-        self, *, gamma: float = 0.1, matrix: str = "diagonal", a: float = 1.0, **common: Any
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int,
+        set_size: int = 1,
+        seed: int = 0,
+        intercept: bool | float = True,
+        gamma: float = 0.1,
+        matrix: str = "diagonal",
+        a: float = 1.0,
     ) -> None:
-        super().__init__(**common)
-        self.gamma: float = self._number("gamma", gamma, 0.0, 1.0)
-        self.matrix = self._choice("matrix", matrix, MATRICES)
-        self.a = self._number("a", a, 0.0)
-        self.moves_ineligible = self.matrix == "full"  # A^-1 couples all labels
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            seed=seed,
+            intercept=intercept,
+        )
+        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)
+        self.matrix = choice("matrix", self.of, matrix, MATRICES)
+        self.a = number("a", self.of, a, 0.0)
+        self.moves_ineligible = self.couples_labels = self.matrix == "full"  # by A^-1
         size = self.n_labels * (self.n_features + 16)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if matrix == "full" and size * size * 8 > memory / 2:
             gigabytes = f"{size * size * 8 / 2**30:.0f} GB for n_labels x n_features = {size}"
-            raise self._invalid("matrix", "'diagonal' where 'full' does not fit in memory", gigabytes)
+            raise self.invalid("matrix", "'diagonal' where 'full' does not fit in memory", gigabytes)
 
-    def _start(self, shape: tuple[int, int]) -> State:
+    @classmethod
+    def spellings(cls) -> dict[str, dict[str, Any]]:
+        return {"soba": {"matrix": "full"}, "soba-diag": {"matrix": "diagonal"}}
+
+    def start(self, shape: tuple[int, int]) -> State:
         size = shape[0] * shape[1]
         diagonal = self.matrix == "diagonal"
         return State(
             W=weights(shape),
-            bias=self.bias,
+            scaling=self.unit,
+            rule=self.rule.start(),
             diagonal=diagonal,
             A=weights(shape, self.a) if diagonal else np.eye(size) / self.a,
             theta=weights(shape if diagonal else (1, 1)),
             mu=np.zeros(1),
-            u=np.zeros(1 if diagonal else size),
         )
+
+    def scratch(self) -> Scratch:
+        size = 1 if self.matrix == "diagonal" else self.state.W.size
+        return Scratch(Nothing(), self.rule.scratch(self.n_labels), np.zeros(size))

@@ -11,7 +11,7 @@ import numpy as np
 from superarm.learners import Learner
 from superarm.logs.entry import Entry
 from superarm.logs.survey import Vocabulary
-from superarm.rows import densify, sparsify
+from superarm.rows import SparseRow, stack
 
 __all__ = ["Batch", "batches", "probabilities"]
 
@@ -36,15 +36,8 @@ class Batch:
     def matrix(self, learner: Learner) -> Any:
         """The features, dense or sparse as the learner's weights are."""
         rows = [entry.x for entry in self.entries]
-        sparse = isinstance(rows[0], tuple) if learner.sparse is None else learner.sparse
-        if not sparse:
-            return np.stack([densify(row, learner.n_features) for row in rows])
-        from scipy.sparse import csr_matrix
-
-        pairs = [sparsify(row) for row in rows]
-        starts = np.cumsum([0, *(len(index) for index, _ in pairs)])
-        values, indices = (np.concatenate([pair[i] for pair in pairs]) for i in (1, 0))
-        return csr_matrix((values, indices, starts), (len(rows), learner.n_features))
+        sparse = isinstance(rows[0], SparseRow) if learner.sparse is None else learner.sparse
+        return stack(rows, learner.n_features, sparse=sparse)
 
 
 def batches(entries: Iterable[Entry], words: Vocabulary) -> Iterator[Batch]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Decision, Label
-from superarm.rows import Row
+from superarm.rows import Row, SparseRow
 
 __all__ = ["FIELDS", "Entry"]
 
@@ -91,13 +91,13 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON-ready values, one for each of `FIELDS`."""
-        sparse = isinstance(self.x, tuple)
+        sparse = self.x if isinstance(self.x, SparseRow) else None
         return {
             "id": self.id,
             "time": self.time,
-            "x": None if sparse else np.asarray(self.x).tolist(),
-            "x_indices": self.x[0].tolist() if sparse else None,
-            "x_values": self.x[1].tolist() if sparse else None,
+            "x": None if sparse is not None else np.asarray(self.x).tolist(),
+            "x_indices": None if sparse is None else sparse.indices.tolist(),
+            "x_values": None if sparse is None else sparse.values.tolist(),
             "labels": list(self.labels),
             "drawn": None if self.drawn is None else list(self.drawn),
             "top": None if self.top is None else list(self.top),

@@ -194,7 +194,7 @@ class _Policy:
                     None if among is None else [(learner.labels or range(learner.n_labels))[r] for r in among]
                 )
                 decision = learner.decide(entry.x, eligible=names, set_size=self.policy.size)
-                top[i, learner._indices("labels", decision.labels)] = True
+                top[i, learner.known.numbers(decision.labels, "labels", learner.of)] = True
             return Choice(top)
         if id(learner) not in ranked:
             s = np.where(batch.eligible, learner.scores(batch.matrix(learner)), -np.inf)

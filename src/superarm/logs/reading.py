@@ -21,7 +21,7 @@ from superarm.decision import Label
 from superarm.errors import InvalidInput
 from superarm.logs.entry import FIELDS, Entry
 from superarm.logs.writing import kind_of
-from superarm.rows import Row
+from superarm.rows import Row, SparseRow
 
 __all__ = ["BadRow", "Columns", "Log"]
 
@@ -239,7 +239,7 @@ class Log:
             if hasattr(self._matrix, "tocsr"):
                 one = self._matrix[[place]]
                 self.n_features = int(self._matrix.shape[1])
-                return one.indices.astype(np.int32), one.data.astype(np.float32)
+                return SparseRow(one.indices.astype(np.int32), one.data.astype(np.float32), self.n_features)
             return self._checked(self._matrix[place], "x", where)
         if self.feature_columns:
             values = [row.get(name) for name in self.feature_columns]
@@ -260,7 +260,8 @@ class Log:
         if len(x) != len(index) or (whole != index).any() or (whole < 0).any() or (np.diff(whole) <= 0).any():
             wanted = "increasing whole numbers, one for each of x_values"
             raise _bad("x_indices", where, wanted, row.get("x_indices"))
-        return whole.astype(np.int32), x.astype(np.float32)
+        width = int(whole[-1]) + 1 if len(whole) else 1
+        return SparseRow(whole.astype(np.int32), x.astype(np.float32), width)
 
     def _finite(self, x: Any, field: str, where: str) -> Any:
         if not np.isfinite(x).all():

@@ -31,7 +31,7 @@ def record(
     for size in ("n_features", "n_labels"):
         if getattr(learner, size) != getattr(stream, size):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
-            raise InvalidInput.must(size, learner._of, wanted, getattr(learner, size))
+            raise InvalidInput.must(size, learner.of, wanted, getattr(learner, size))
     marks = checkpoints(rounds)
     counts = np.zeros((len(marks), 3), np.int64)
     total, done, at, began = np.zeros(3, np.int64), 0, 0, perf_counter()
@@ -39,12 +39,7 @@ def record(
     told = learner.feedback == ("label",)
     for chunk in stream.chunks(learner.seed):
         for i in chunk.visit[: rounds - done]:
-            if isinstance(chunk.rows, tuple):
-                values, indices, starts = chunk.rows
-                part = slice(starts[i], starts[i + 1])
-                x = indices[part], values[part]
-            else:
-                x = chunk.rows[i]
+            x = chunk.rows.row(i)
             label = names[chunk.y[i]]
             decision = learner.decide(x)
             hit = label in decision.labels

@@ -9,9 +9,10 @@ from typing import Any
 
 from superarm.decision import Decision, Label
 from superarm.errors import InvalidInput
+from superarm.kernels.randomness import uniform_number
 from superarm.logs.entry import Entry
 from superarm.logs.reading import BadRow, Log
-from superarm.numerics import uniform
+from superarm.rows import SparseRow
 
 __all__ = ["Survey", "Vocabulary", "held_out", "survey"]
 
@@ -59,8 +60,8 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         hits += entry.hit is True
         known += entry.propensity is not None
         drawn += entry.gamma is not None and (entry.top is not None or entry.gamma == 1.0)
-        if isinstance(entry.x, tuple) and len(entry.x[0]):
-            width = max(width, int(entry.x[0][-1]) + 1)
+        if isinstance(entry.x, SparseRow) and len(entry.x.indices):
+            width = max(width, int(entry.x.indices[-1]) + 1)
     if not rows:
         raise InvalidInput.must("content", str(log.path), "a log with a row that can be read", log.first_bad)
     names, count = _names(seen, labels, str(log.path))
@@ -141,4 +142,4 @@ def held_out(place: int, share: float, seed: int = 0) -> bool:
     """
     # another seed than a learner's: its draws at that round would be the same numbers, and the rows
     # kept out would be those with certain sets
-    return bool(uniform(seed + 2**41, place, 0) < share)
+    return bool(uniform_number(seed + 2**41, place, 0) < share)

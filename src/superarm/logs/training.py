@@ -120,7 +120,7 @@ def train(
                     kept.append(entry)
             else:
                 decision = words.decision(entry)
-                if learner._learns_from(decision):
+                if learner.learns_from(decision):
                     if entry.label is None:
                         learner.update(decision, hit=entry.hit)
                     else:

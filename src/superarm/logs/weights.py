@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm.explore.dilute import inclusion, overlap_probabilities, table
+from superarm.explore.draws import log_comb
 from superarm.logs.batches import Batch
-from superarm.sets import design, inclusion, log_comb, overlap_probabilities
 
 __all__ = ["Choice", "Drawn", "Odds", "Weights", "drawn", "linear_weights", "logged_odds", "set_weights"]
 
@@ -69,7 +70,7 @@ def drawn(n: int, m: int, gamma: float) -> Drawn:
     return Drawn(
         m=m,
         rest=n - m,
-        log_set=design(n, m, gamma).log_set,
+        log_set=table(n, m, gamma).log_set,
         mean_j=mean,
         var_j=float(odds @ (j - mean) ** 2),
         inside=pi.inside,

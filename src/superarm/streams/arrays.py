@@ -9,7 +9,7 @@ import numpy as np
 
 from superarm.decision import Label
 from superarm.errors import InvalidInput
-from superarm.rows import Csr, as_matrix, n_rows
+from superarm.rows import Dense, Rows, Sparse, as_rows
 from superarm.streams.base import Chunk
 
 __all__ = ["Arrays"]
@@ -27,7 +27,7 @@ class Arrays:
         name: how it is called in tables.
 
     >>> stream = Arrays([[3.0, 4.0], [0.0, 2.0]], ["ham", "spam"])
-    >>> stream.labels, stream.rows.round(1).tolist()
+    >>> stream.labels, stream.rows.values.round(1).tolist()
     (('ham', 'spam'), [[0.6000000238418579, 0.800000011920929], [0.0, 1.0]])
     """
 
@@ -41,18 +41,17 @@ class Arrays:
         scale: str = "unit",
         name: str = "arrays",
     ) -> None:
-        rows = as_matrix(X, None, "Arrays")
-        sparse = isinstance(rows, tuple)
-        self.n_features = int(X.shape[1] if sparse else rows.shape[1])
-        values = rows[0] if sparse else rows
+        rows = as_rows(X, None, "Arrays")
+        self.n_features = rows.width
+        values = rows.values
         if not np.isfinite(values).all():
             raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         if scale not in ("unit", "none"):
             raise InvalidInput.must("scale", "Arrays", "'unit' or 'none'", scale)
         self.rows = _unit(rows) if scale == "unit" else rows
         self.y, self.labels, self.n_labels = _codes(np.asarray(y), labels)
-        if len(self.y) != n_rows(rows) or len(self.y) == 0:
-            raise InvalidInput.must("y", "Arrays", f"{n_rows(rows)} labels, at least one", len(self.y))
+        if len(self.y) != len(rows) or len(self.y) == 0:
+            raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.scale, self.name = shuffle, scale, name
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
@@ -65,16 +64,16 @@ class Arrays:
             turn += 1
 
 
-def _unit(rows: Any) -> Any:
+def _unit(rows: Rows) -> Rows:
     """Rows of length 1; a row of zeros stays."""
-    if not isinstance(rows, tuple):
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-        return rows / np.where(norms > 0.0, norms, 1.0).astype(np.float32)[:, None]
-    values, indices, starts = rows
+    if isinstance(rows, Dense):
+        norms = np.sqrt(np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64))
+        return Dense(rows.values / np.where(norms > 0.0, norms, 1.0).astype(np.float32)[:, None])
+    values, indices, starts, width = rows
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     norms = np.sqrt(np.bincount(owner, values.astype(np.float64) ** 2, len(starts) - 1))
     norms[norms == 0.0] = 1.0
-    return Csr((values / norms[owner]).astype(np.float32), indices, starts)
+    return Sparse((values / norms[owner]).astype(np.float32), indices, starts, width)
 
 
 def _codes(y: np.ndarray[Any, Any], labels: Any) -> tuple[Any, tuple[Label, ...] | None, int]:

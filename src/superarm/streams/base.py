@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from superarm.decision import Label
-from superarm.rows import Matrix
+from superarm.rows import Rows
 
 __all__ = ["Chunk", "Stream"]
 
@@ -16,7 +16,7 @@ __all__ = ["Chunk", "Stream"]
 class Chunk(NamedTuple):
     """Some consecutive rounds: rows[i] with label y[i], for i in ``visit``."""
 
-    rows: Matrix
+    rows: Rows
     y: np.ndarray[Any, Any]
     visit: np.ndarray[Any, Any]
 

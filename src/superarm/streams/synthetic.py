@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Label
-from superarm.numerics import kernel, uniform
+from superarm.kernels.compiling import entry
+from superarm.kernels.randomness import uniform
+from superarm.rows import Dense
 from superarm.streams.base import Chunk
 
 __all__ = ["Synthetic", "synnonsep", "synsep"]
@@ -21,7 +23,7 @@ __all__ = ["Synthetic", "synnonsep", "synsep"]
 K, D, OWN, DRAWN_OFF, DRAWN_ON, BLOCK = 9, 400, 120, 5, 20, 4096
 
 
-@kernel
+@entry
 def _fill(seed: int, first: int, owned: Any, sizes: Any, noise: float, unit: bool, X: Any, y: Any) -> None:
     pool = np.empty(D, np.int64)
     for i in range(X.shape[0]):
@@ -68,7 +70,7 @@ class Synthetic:
             X, y = np.empty((BLOCK, D), np.float32), np.empty(BLOCK, np.int64)
             # another seed than the learner's, whose draws would be the same numbers
             _fill(seed + 2**40, first, self._owned, self._sizes, self.noise, self.scale == "unit", X, y)
-            yield Chunk(X, y, visit)
+            yield Chunk(Dense(X), y, visit)
             first += BLOCK
 
 

@@ -136,20 +136,14 @@ def test_an_event_that_was_changed_is_found_before_it_is_replayed(open_session):
     assert caught.value.event == 7
 
 
-def decisions(session):
-    return [event for event in session.journal.events() if event.kind == 1]
-
-
 def test_replay_tells_another_set_from_other_odds_from_last_bits(open_session):
     """Events that were forged with all their digests: only the replay itself can notice."""
     session = filled(open_session)
-    one, two, three = decisions(session)[5:8]
+    one, two, three = (session.journal.event(p.seq) for p in session.journal.open_places(limit=3))
     others = [label for label in LABELS if label not in one.body["labels"]][:2]
     forge(session.journal, one.seq, labels=others, drawn=others)
-    first, second, third = two.body["odds"]
-    forge(session.journal, two.seq, odds=[first, second + 1e-3, third])
-    first, second, third = three.body["odds"]
-    forge(session.journal, three.seq, odds=[first, second + 1e-12, third])
+    forge(session.journal, two.seq, log_propensity=two.body["log_propensity"] + 1e-3)
+    forge(session.journal, three.seq, log_propensity=three.body["log_propensity"] + 1e-12)
     done = replay(session.journal)
     assert (done.sets, done.odds, done.bits) == (1, 1, 1)
     assert done.different == 3
@@ -162,7 +156,7 @@ def test_replay_tells_rounding_from_damage_in_a_snapshot(open_session):
     kept = session.journal.snapshots()
     for seq, factor in ((kept[-2], 1.0 + 1e-6), (kept[-1], 1.5)):
         learner = learner_from(session.journal.snapshot(seq).parts["model"])
-        learner.state.W[...] *= factor
+        learner.state.weights.W[...] *= factor
         forge_snapshot(session.journal, seq, model_bytes(learner))
     done = replay(session.journal)
     assert (done.near, done.broken) == ((kept[-2],), (kept[-1],))

@@ -22,11 +22,12 @@ def test_the_same_bits_as_the_library(open_session):
         entry = session.decide(Ask(x))
         decision = twin.decide(x)
         assert entry.decision.labels == decision.labels
-        assert entry.decision.odds.tobytes() == decision.odds.tobytes()
+        assert entry.decision.to_dict()["rule"] == decision.to_dict()["rule"]
+        assert entry.decision.log_propensity == decision.log_propensity
         session.outcome(Reply(entry.place.id, hit=i % 3 == 0))
         twin.update(decision, hit=i % 3 == 0)
     session.commit()
-    assert session.learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
 
 
 def test_the_same_id_gives_the_same_set_also_after_a_restart(open_session):
@@ -88,7 +89,7 @@ def test_a_named_label_is_learnt_and_tells_the_bit(open_session):
     entry = session.outcome(Reply("a", label=shown[1]))
     assert entry.outcome["hit"] is True
     assert entry.outcome["label"] == shown[1]
-    assert session.learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
     # the bit alone says nothing else than that
     assert session.outcome(Reply("a", hit=True)).outcome["label"] == shown[1]
 
@@ -178,7 +179,7 @@ def test_a_decision_that_has_left_the_memory_can_be_answered(open_session, monke
     for id_, decision in zip(ids, made, strict=True):
         session.outcome(Reply(id_, hit=True))
         twin.update(decision, hit=True)
-    assert session.learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
 
 
 def overflow(*_, **__):

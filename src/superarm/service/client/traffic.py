@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any
 
-import numpy as np
-
 from superarm.errors import InvalidInput
+from superarm.rows import row_to_json
 from superarm.service.client.client import Client, ServiceError
 from superarm.streams import Stream
 
@@ -146,10 +145,7 @@ def _answer_until(
 def _rows(stream: Stream, seed: int) -> Any:
     for chunk in stream.chunks(seed):
         for i in chunk.visit:
-            if isinstance(chunk.rows, tuple):
-                values, indices, starts = chunk.rows
-                part = slice(starts[i], starts[i + 1])
-                x: Any = {"indices": indices[part].tolist(), "values": values[part].tolist()}
-            else:
-                x = np.asarray(chunk.rows[i]).tolist()
+            x = row_to_json(chunk.rows.row(i))
+            if isinstance(x, dict):
+                del x["width"]  # the service knows it
             yield x, int(chunk.y[i])

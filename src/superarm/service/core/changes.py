@@ -21,6 +21,7 @@ import numpy as np
 from superarm import storage
 from superarm.errors import InvalidInput
 from superarm.learners import Learner, load
+from superarm.rows import SparseRow
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.snapshots import learner_from
 
@@ -79,7 +80,7 @@ def gone_back(now: Learner, old: Learner) -> Learner:
     if missing:
         old.add_labels(list(missing))
     if old.state is None and now.state is not None:  # it had seen no row: it takes the kind of rows of today
-        empty = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        empty = SparseRow(np.zeros(0, np.int32), np.zeros(0, np.float32), now.n_features)
         old.rank(empty if now.sparse else np.zeros(now.n_features, np.float32))
     old.round, old.growth = now.round, list(now.growth)
     old.answered = copy.deepcopy(now.answered)

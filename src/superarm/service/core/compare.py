@@ -18,6 +18,7 @@ __all__ = ["BITS", "ODDS", "SAME", "SETS", "compare", "nearly_same_model"]
 
 SAME, BITS, ODDS, SETS = "same", "last bits only", "odds differ", "set differs"
 ROUNDING = 1e-5
+NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may differ by roundings
 
 
 def compare(made: Decision, body: dict[str, Any]) -> str:
@@ -26,16 +27,20 @@ def compare(made: Decision, body: dict[str, Any]) -> str:
     odd = [name for name, value in again.items() if body[name] != value]
     if not odd:
         return SAME
-    if not set(odd) <= {"odds", "rho"}:
+    if not set(odd) <= NUMBERS:
         return SETS
-    pairs = [(again["rho"], body["rho"]), *zip(again["odds"], body["odds"], strict=True)]
-    return BITS if all(_near(a, b) for a, b in pairs) else ODDS
+    return BITS if all(_near(again[name], body[name]) for name in odd) else ODDS
 
 
-def _near(a: float | None, b: float | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return abs(a - b) <= ROUNDING * max(1.0, abs(a), abs(b))
+def _near(a: Any, b: Any) -> bool:
+    """Whether two values are equal but for roundings."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_near(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_near, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return abs(a - b) <= ROUNDING * max(1.0, abs(a), abs(b))
+    return bool(a == b)
 
 
 def nearly_same_model(a: bytes, b: bytes) -> bool:

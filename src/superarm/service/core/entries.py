@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from superarm.decision import Decision
-from superarm.rows import Row
+from superarm.rows import Row, SparseRow
 from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import Refused
 from superarm.service.core.journal import STATES, Place
@@ -63,14 +63,16 @@ class Entry:
 
     def full(self) -> dict[str, Any]:
         """All about it, as JSON-ready values; features and context are None once they were erased."""
-        x: Any = self.decision.x
-        sparse = isinstance(x, tuple)
-        features = {"indices": x[0].tolist(), "values": x[1].tolist()} if sparse else x.tolist()
+        x = self.decision.x
+        if isinstance(x, SparseRow):
+            features: Any = {"indices": x.indices.tolist(), "values": x.values.tolist()}
+        else:
+            features = None if self.erased else x.tolist()
         return {
             **self.shown(),
             "time": self.place.time,
             "state": STATES[self.place.state],
-            "features": None if self.erased else features,
+            "features": features,
             "top": self.body["top"],
             "eligible": self.body["eligible"],
             "set_size": len(self.body["labels"]),

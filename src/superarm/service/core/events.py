@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Decision
-from superarm.rows import Row
+from superarm.rows import Row, SparseRow
 from superarm.service.core.fastjson import loads
 
 __all__ = [
@@ -109,38 +109,29 @@ def link(before: bytes, seq: int, at: float, kind: int, id_: str, content: bytes
 
 
 def pack_row(x: Row) -> bytes:
-    if isinstance(x, tuple):
-        return x[0].astype("<i4").tobytes() + x[1].astype("<f4").tobytes()  # type: ignore[no-any-return]
-    return x.astype("<f4", copy=False).tobytes()  # type: ignore[no-any-return]
+    if isinstance(x, SparseRow):
+        return x.indices.astype("<i4").tobytes() + x.values.astype("<f4").tobytes()
+    return x.astype("<f4", copy=False).tobytes()
 
 
-def unpack_row(data: bytes, sparse: bool) -> Row:
-    if sparse:
+def unpack_row(data: bytes, width: int | None) -> Row:
+    """The row; ``width`` is that of a sparse one, ``None`` for a dense one."""
+    if width is not None:
         half = len(data) // 2
-        return np.frombuffer(data[:half], "<i4"), np.frombuffer(data[half:], "<f4")
+        return SparseRow(np.frombuffer(data[:half], "<i4"), np.frombuffer(data[half:], "<f4"), width)
     return np.frombuffer(data, "<f4")
 
 
 def decision_body(decision: Decision, asked: int | None, among: list[str] | None) -> dict[str, Any]:
     """All of a decision but its row; ``asked`` and ``among`` are the set size and labels of the request."""
-    return {
-        "sparse": isinstance(decision.x, tuple),
-        "labels": decision.labels,
-        "drawn": decision.drawn,
-        "top": decision.top,
-        "eligible": decision.eligible,
-        "gamma": decision.gamma,
-        "rho": decision.rho,
-        "odds": [None if value != value else value for value in decision.odds.tolist()],
-        "round": decision.round,
-        "asked": asked,
-        "among": among,
-    }
+    body = decision.to_dict(row=False)
+    del body["learner"]  # all of them are of one learner
+    body["width"] = decision.x.width if isinstance(decision.x, SparseRow) else None
+    body["asked"], body["among"] = asked, among
+    return body
 
 
 def to_decision(x: bytes | None, body: dict[str, Any], learner: str) -> Decision:
-    """The Decision that was kept, as that learner's own; with an empty row if that was erased."""
-    row = unpack_row(x or b"", body["sparse"])
-    if body["sparse"]:
-        row = {"indices": row[0], "values": row[1]}
-    return Decision.from_dict({**body, "x": row, "learner": learner})
+    """The Decision that was kept, as that learner's own; without a row if that was erased."""
+    row = None if x is None else unpack_row(x, body["width"])
+    return Decision.from_dict({**body, "x": None, "learner": learner}, x=row)

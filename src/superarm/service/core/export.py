@@ -14,9 +14,10 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from superarm.decision import Decision
 from superarm.errors import InvalidInput
-from superarm.logs.entry import Entry
 from superarm.logs.writing import ENDINGS, Writer
 from superarm.service.core.events import DECISION, OUTCOME, to_decision
 from superarm.service.core.fastjson import loads
@@ -25,8 +26,8 @@ from superarm.service.core.journal import Journal
 __all__ = ["export", "rows"]
 
 
-def rows(journal: Journal) -> Iterator[Entry]:
-    """A row for each decision, in the order they were made.
+def rows(journal: Journal) -> Iterator[tuple[Decision, dict[str, Any]]]:
+    """Each decision with its answer, id, time and context, in the order they were made.
 
     Two passes: outcomes come after their decisions, days later perhaps, and are small.
     """
@@ -43,7 +44,7 @@ def rows(journal: Journal) -> Iterator[Entry]:
         context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
         time = datetime.fromtimestamp(event.time, UTC).isoformat()
         decision = to_decision(event.x, event.body, learner)
-        yield Entry.of(decision, hit=hit, label=label, id=event.id, time=time, context=context)
+        yield decision, {"hit": hit, "label": label, "id": event.id, "time": time, "context": context}
 
 
 def export(journal: Journal, path: str | Path) -> int:
@@ -52,6 +53,6 @@ def export(journal: Journal, path: str | Path) -> int:
         wanted = f"a file that ends in one of {', '.join(ENDINGS)}"
         raise InvalidInput.must("output", "superarm export", wanted, str(path))
     with Writer(path) as log:
-        for row in rows(journal):
-            log.add(row)
+        for decision, facts in rows(journal):
+            log.add(decision, **facts)
     return log.rows

@@ -98,7 +98,7 @@ class Model:
         elif event.kind == DECISION:
             if event.x is None:
                 return False
-            x = unpack_row(event.x, body["sparse"])
+            x = unpack_row(event.x, body["width"])
             made = self.learner.decide(x, eligible=body["eligible"], set_size=body["asked"])
             how = compare(made, body)
             if how != SAME:

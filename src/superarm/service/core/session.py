@@ -23,7 +23,7 @@ import numpy as np
 
 from superarm.decision import Decision
 from superarm.errors import InvalidInput, SuperarmError, WeightsOverflow
-from superarm.rows import Row
+from superarm.rows import SparseRow, as_row, densify, sparsify
 from superarm.service.core import erasing, operating
 from superarm.service.core.clocks import Ages
 from superarm.service.core.compare import BITS, ODDS, SETS
@@ -539,15 +539,13 @@ class Session:
     def _same(self, entry: Entry, ask: Ask, context: bytes | None) -> Entry:
         if entry.erased:
             raise Erased.must("id", "decision", "one whose features were not erased", ask.id)
-        row = ask.x
-        if isinstance(entry.decision.x, tuple) != isinstance(row, tuple):
-            from superarm.rows import densify, sparsify
-
-            row = densify(row, self.learner.n_features) if isinstance(row, tuple) else sparsify(row)
+        d = self.learner.n_features
+        row = as_row(ask.x, d, "decision")
+        row = sparsify(row) if isinstance(entry.decision.x, SparseRow) else densify(row, d)
         eligible = None if ask.eligible is None else sorted(ask.eligible)
         kept = entry.body
         checks = {
-            "features": pack_row(_as_arrays(row)) == entry.x,
+            "features": pack_row(row) == entry.x,
             "eligible": eligible == (None if kept["among"] is None else sorted(kept["among"])),
             "set_size": ask.set_size == kept["asked"],
             "context": context == entry.context
@@ -595,9 +593,3 @@ class Writing:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is not None:
             self.session._take_back(error)
-
-
-def _as_arrays(row: Row) -> Row:
-    if isinstance(row, tuple):
-        return np.asarray(row[0], np.int32), np.asarray(row[1], np.float32)
-    return np.asarray(row, np.float32)

@@ -9,6 +9,7 @@ rebuilt from the journal, and kept with the snapshots to make that quick.
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 from collections.abc import Sequence
@@ -121,9 +122,13 @@ class Shadow:
             self.broken = repr(error)
 
     def _learn(self, decision: Decision, body: dict[str, Any]) -> None:
-        how = {"top": decision.top, "gamma": decision.gamma} if decision.gamma is not None else {}
         given = Decision.given(
-            decision.x, decision.drawn, decision.propensity or None, eligible=decision.eligible, **how
+            decision.x,
+            decision.drawn,
+            decision.propensity or None,
+            top=decision.top,
+            eligible=decision.eligible,
+            rule=decision.rule,
         )
         label = body["label"]
         among = decision.eligible is None or label in decision.eligible
@@ -173,10 +178,9 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     made = {}
     for spec in specs:
         learner = make(spec, **common)
-        some = common["labels"][:1]
-        how = {} if model.gamma is None else {"top": some, "gamma": model.gamma}
-        given = Decision.given(np.zeros(1, np.float32), some, 0.5, **how)
-        if "hit" not in learner.feedback or not learner._learns_from(given):
+        some = copy.deepcopy(model).decide(np.zeros(model.n_features, np.float32))
+        given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
+        if "hit" not in learner.feedback or not learner.learns_from(given):
             wanted = "a learner that learns from sets that somebody else chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)
         made[f"shadow:{spec}"] = Shadow(spec, learner)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.rows import Row
+from superarm.rows import Row, SparseRow
 from superarm.service.core.fastjson import JSONDecodeError, loads
 from superarm.service.core.faults import Refused
 from superarm.service.core.session import Ask, Reply
@@ -143,7 +143,8 @@ def items(data: Any, name: str) -> list[Any]:
 def _dense(values: list[Any], n_features: int) -> Row:
     if len(values) != n_features:
         raise _refuse("features", "decision", f"of length {n_features}", f"length {len(values)}")
-    return _numbers(values, "features")
+    row: Row = _numbers(values, "features")
+    return row
 
 
 def _numbers(values: list[Any], field: str) -> Any:
@@ -168,7 +169,7 @@ def _sparse(features: dict[str, Any], shape: Shape) -> Row:
     if (np.diff(index) == 0).any():
         twice = int(index[np.flatnonzero(np.diff(index) == 0)[0]])
         raise _refuse("features.indices", "decision", "distinct", twice)
-    return index, _numbers(values, "features.values")[order]
+    return SparseRow(index, _numbers(values, "features.values")[order], shape.n_features)
 
 
 def place_of(name: str, n_features: int) -> int:
@@ -195,7 +196,8 @@ def _hashed(features: dict[str, Any], shape: Shape) -> Row:
         if not abs(row[place]) <= LARGEST:
             raise _refuse(f"features.{name}", "decision", FINITE, value)
     places = sorted(row)
-    return np.array(places, np.int32), np.array([row[place] for place in places], np.float32)
+    values = np.array([row[place] for place in places], np.float32)
+    return SparseRow(np.array(places, np.int32), values, shape.n_features)
 
 
 def _labels(eligible: Any, shape: Shape) -> tuple[str, ...]:

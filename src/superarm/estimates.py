@@ -1,0 +1,149 @@
+"""What one bit says about the label, when the set was drawn as in the paper (explore/dilute.py).
+
+One bit f = 1[y in S] gives an estimate e^ of the indicator of y with E[e^] = e_y; it takes one value on
+each of the four groups S n Y^, S - Y^, Y^ - S and the rest, in this order:
+
+    ordered            f 1[r in S] / (Z tau1) - tau2              Z: probability of the ordered draw
+    set                f 1[r in S] / (Z_set(j) C(n-2, m-1)) - tau2
+    minimum-variance   I^-1 1_S / sigma_j  if f = 1,  I^-1 1_{S^c} / (1 - sigma_j)  if f = 0
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import lgamma, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from superarm.explore.dilute import overlap_probabilities, table, weights
+from superarm.explore.draws import log_comb
+from superarm.kernels.compiling import kernel
+
+__all__ = [
+    "ESTIMATES",
+    "RHO_GRID",
+    "Estimates",
+    "estimate_table",
+    "estimates",
+    "log_tau1",
+    "minimum_variance",
+    "order_counts",
+    "rho_index",
+    "tau2",
+]
+
+ESTIMATES = ("ordered", "set", "minimum-variance")
+
+# The values that rho, the belief P(y in Y^), can take in the minimum-variance estimate.
+RHO_GRID = 1.0 / (1.0 + np.exp(-np.linspace(-3.0, 5.0, 33)))
+
+
+class Estimates(NamedTuple):
+    """e^ for sets of m out of n labels."""
+
+    log_tau1: float
+    values: np.ndarray[Any, Any]  # [rho, j, f, group]; for "ordered" without the 1/(Z tau1) part
+
+
+def estimates(n: int, m: int, gamma: float, estimate: str) -> Estimates:
+    """What a bit about m of n labels says; nothing that was not known before, if all are shown."""
+    if m < n and gamma > 0.0:
+        return Estimates(log_tau1(n, m), estimate_table(n, m, gamma, estimate))
+    return Estimates(0.0, np.zeros((1, m + 1, 2, 4)))
+
+
+def log_tau1(n: int, m: int) -> float:
+    """log of tau1 = m (n-2)! / (n-m-1)!."""
+    return log(m) + lgamma(n - 1) - lgamma(n - m)
+
+
+def tau2(n: int, m: int) -> float:
+    return (m - 1) / (n - m)
+
+
+@lru_cache(maxsize=256)
+def estimate_table(n: int, m: int, gamma: float, estimate: str) -> np.ndarray[Any, Any]:
+    """e^ for each (rho, j, f, group); only "minimum-variance" depends on rho."""
+    if estimate == "minimum-variance":
+        return np.stack([minimum_variance(n, m, gamma, rho) for rho in RHO_GRID])
+    values = np.full((1, m + 1, 2, 4), -tau2(n, m))
+    if estimate == "set":
+        log_set = table(n, m, gamma).log_set
+        for j in range(max(0, 2 * m - n), m + 1):
+            values[0, j, 1, :2] += np.exp(-log_set[j] - log_comb(n - 2, m - 1))
+    return values
+
+
+def minimum_variance(n: int, m: int, gamma: float, rho: float) -> np.ndarray[Any, Any]:
+    """The unbiased estimate of least variance under P(y in Y^) = rho: values [j, f, group]."""
+    p = overlap_probabilities(n, m, gamma)
+    rest = n - m
+    values = np.zeros((m + 1, 2, 4))
+    js = np.arange(max(0, 2 * m - n), m + 1)
+    sigma = js * rho / m + (m - js) * (1.0 - rho) / rest
+    # (inside, outside) sizes of S and of its complement, and the weight of each such outcome
+    parts = [(js, m - js, p[js] / sigma), (m - js, rest - m + js, p[js] / (1.0 - sigma))]
+
+    def moment(power_in: int, power_out: int) -> float:
+        """An entry of I: the chance that labels are together in S (or its complement), weighted."""
+        total = 0.0
+        for size_in, size_out, weight in parts:
+            count = _falling(size_in, power_in) * _falling(size_out, power_out)
+            total += float(weight @ count)
+        among = float(_falling(np.array(m), power_in) * _falling(np.array(rest), power_out))
+        return total / among if among else 0.0
+
+    pair_in, pair_out, cross = moment(2, 0), moment(0, 2), moment(1, 1)
+    gap_in, gap_out = moment(1, 0) - pair_in, moment(0, 1) - pair_out
+    # summing the equations of each block leaves two unknowns: the sums over Y^ and its complement
+    block = np.array([[gap_in + m * pair_in, m * cross], [rest * cross, gap_out + rest * pair_out]])
+    for j, s in zip(js, sigma, strict=True):
+        for f, value in ((1, 1.0 / s), (0, 1.0 / (1.0 - s))):
+            in_s, out_s = (value, 0.0) if f else (0.0, value)
+            sums = np.linalg.solve(
+                block,
+                [j * in_s + (m - j) * out_s, (m - j) * in_s + (rest - m + j) * out_s],
+            )
+            base_in = pair_in * sums[0] + cross * sums[1]
+            base_out = pair_out * sums[1] + cross * sums[0]
+            values[j, f] = [
+                (in_s - base_in) / gap_in,
+                (in_s - base_out) / gap_out,
+                (out_s - base_in) / gap_in,
+                (out_s - base_out) / gap_out,
+            ]
+    return values
+
+
+def _falling(count: np.ndarray[Any, Any], power: int) -> np.ndarray[Any, Any]:
+    return (count * 1.0, count * (count - 1.0))[power - 1] if power else np.ones_like(count * 1.0)
+
+
+def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
+    """G(j) = the sum of 1/Z over all orders of a set with |S n Y^| = j (MATH: erratum 5).
+
+    G(u,v) = u G(u-1,v) rem(u-1,v) / a + v G(u,v-1) rem(u,v-1) / b; infinite where it overflows.
+    """
+    a, b = weights(n, m, gamma)
+
+    def rem(u: int, v: int) -> float:
+        return (m - u) * a + (n - m - v) * b
+
+    G = np.zeros((m + 1, m + 1))
+    G[0, 0] = 1.0
+    with np.errstate(over="ignore"):
+        for u, v in ((u, s - u) for s in range(1, m + 1) for u in range(s + 1)):
+            if v <= n - m:
+                from_inside = u * G[u - 1, v] * rem(u - 1, v) / a if u else 0.0
+                from_outside = v * G[u, v - 1] * rem(u, v - 1) / b if v else 0.0
+                G[u, v] = from_inside + from_outside
+    return np.array([G[j, m - j] for j in range(m + 1)])
+
+
+@kernel
+def rho_index(rho: float) -> int:
+    """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``."""
+    rho = min(max(rho, 1e-9), 1.0 - 1e-9)
+    logit = np.log(rho / (1.0 - rho))
+    return int(min(max(np.round((logit + 3.0) * 4.0), 0.0), 32.0))

@@ -1,0 +1,26 @@
+"""Rules for choosing sets, one a file: with a learner, or on anybody's scores.
+
+draws.py says what can be asked of each: how probable is a set, how probable a label's place in it.
+"""
+
+from superarm.explore.base import Rule, draw_of, rule_from, rules
+from superarm.explore.boltzmann import Boltzmann
+from superarm.explore.dilute import Dilute
+from superarm.explore.draws import Draw, FewSets
+from superarm.explore.greedy import Greedy
+from superarm.explore.runner_up import RunnerUp
+from superarm.explore.uniform import Uniform
+
+__all__ = [
+    "Boltzmann",
+    "Dilute",
+    "Draw",
+    "FewSets",
+    "Greedy",
+    "Rule",
+    "RunnerUp",
+    "Uniform",
+    "draw_of",
+    "rule_from",
+    "rules",
+]

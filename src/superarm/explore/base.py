@@ -1,0 +1,244 @@
+"""Rule: how a set is chosen from scores. With a learner, or alone on anybody's scores.
+
+A rule is one kernel (kernels/loop.py says what ``choose`` gets), a state of its own, and three answers
+in plain Python: what a Decision must record of it, and from that record, how probable any set was.
+"""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from superarm.decision import Decision
+from superarm.errors import InvalidInput
+from superarm.explore.draws import Draw
+from superarm.labels import Label, Labels
+from superarm.parameters import whole
+
+__all__ = ["Rule", "draw_of", "rule_from", "rules"]
+
+Array = np.ndarray[Any, Any]
+NO_NUMBERS = np.zeros(0)
+
+
+class Rule:
+    """What all rules share.
+
+    Args:
+        set_size: how many labels to show.
+        seed: every draw is a pure function of (seed, round, position).
+        labels: the names of the labels, if they have names.
+
+    A learner that is given a rule uses its own set_size, seed and labels.
+    """
+
+    name: ClassVar[str]  # in records and spec files
+    choose: ClassVar[Callable[..., Any]]
+    single_label: ClassVar[bool] = False  # it knows only m = 1
+
+    def __init__(self, *, set_size: int = 1, seed: int = 0, labels: Sequence[Label] | None = None) -> None:
+        of = type(self).__name__
+        self.set_size, self.seed = whole("set_size", of, set_size, 1), whole("seed", of, seed, 0)
+        if self.single_label and self.set_size != 1:
+            raise InvalidInput.must("set_size", of, "1 (it knows no larger sets)", set_size)
+        self.labels = None if labels is None else Labels(labels, of).names
+        self.round = 0
+        self.id = uuid.uuid4().hex[:16]
+        self._state: Any = None
+        self._tables: dict[tuple[int, int], Any] = {}
+
+    # ------------------------------------------------------------ what a rule defines
+
+    @abstractmethod
+    def start(self) -> Any:
+        """Its state before the first round: a NamedTuple of numbers and arrays."""
+
+    @abstractmethod
+    def scratch(self, k: int) -> Any:
+        """Scratch space for up to k labels: a NamedTuple of arrays."""
+
+    def table(self, n: int, m: int) -> Any:
+        """What its kernel needs to know about sets of m out of n labels."""
+        return 0
+
+    def n_numbers(self, n: int, m: int) -> int:
+        """How many numbers ``choose`` writes down, to be asked again."""
+        return 0
+
+    def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
+        """What a Decision keeps of the rule: its name, and all that `draw` needs."""
+        return {"name": self.name}
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+        """The distribution that a decision was drawn from."""
+
+    # ------------------------------------------------------------ parameters
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Its own parameters: all but set_size, seed and labels."""
+        names = inspect.signature(type(self)).parameters
+        return {name: getattr(self, name) for name in names if name not in ("set_size", "seed", "labels")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule in words, as `rule_from` reads it."""
+        return {"name": self.name, **self.params}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+        return f"{type(self).__name__}({inside})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rule) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.name, *map(repr, self.params.items())))
+
+    # ------------------------------------------------------------ alone, on anybody's scores
+
+    def decide(
+        self,
+        scores: Any = None,
+        *,
+        probabilities: Any = None,
+        x: Any = None,
+        eligible: Iterable[Label] | None = None,
+        set_size: int | None = None,
+    ) -> Decision:
+        """Choose a set by somebody's scores of all labels, or by their probabilities.
+
+        >>> from superarm.explore import Dilute
+        >>> rule = Dilute(gamma=0.2, set_size=2, labels=["ant", "bee", "cat", "dog"])
+        >>> decision = rule.decide(scores=[0.1, 2.0, 0.3, 1.2])
+        >>> decision.top, round(decision.propensity, 3)
+        (['bee', 'dog'], 0.738)
+        """
+        s = self._scores(scores, probabilities)
+        known = Labels(len(s) if self.labels is None else list(self.labels))
+        of = type(self).__name__
+        if len(s) != len(known):
+            raise InvalidInput.must("scores", of, f"{len(known)} numbers, one a label", f"{len(s)}")
+        among = np.arange(len(s)) if eligible is None else np.sort(known.numbers(eligible, "eligible", of))
+        size = self.set_size if set_size is None else whole("set_size", of, set_size, 1)
+        n, m = len(among), min(size, len(among))
+        if n == 0 or (self.single_label and size != 1):
+            raise InvalidInput.must(
+                "eligible and set_size", of, "at least one label, and one shown", (n, size)
+            )
+        if self._state is None:
+            self._state = self.start()
+        sets, numbers = np.empty((3, m), np.int64), np.zeros(self.n_numbers(n, m))
+        key = (n, m)
+        if key not in self._tables:
+            self._tables[key] = self.table(n, m)
+        choose = _chooser(type(self))  # type: ignore[arg-type]
+        odds = choose(
+            self._state,
+            self.scratch(len(s)),
+            self._tables[key],
+            s,
+            among,
+            self.seed,
+            self.round,
+            sets,
+            numbers,
+        )
+        decision = Decision(
+            x,
+            sets,
+            None if eligible is None else among,
+            odds,
+            0.0,
+            (self, numbers),
+            self.round,
+            self.id,
+            known,
+        )
+        self.round += 1
+        return decision
+
+    def _scores(self, scores: Any, probabilities: Any) -> Array:
+        of = type(self).__name__
+        if (scores is None) == (probabilities is None):
+            raise InvalidInput.must("scores", of, "given, or probabilities in their place", scores)
+        try:
+            s = np.array(scores if probabilities is None else probabilities, np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput.must("scores", of, "numbers, one for each label", scores) from error
+        if s.ndim != 1 or len(s) < 2 or not np.isfinite(s).all():
+            raise InvalidInput.must("scores", of, "finite, one for each of at least two labels", s)
+        if probabilities is not None:
+            if (s < 0.0).any() or not s.sum() > 0.0:
+                raise InvalidInput.must("probabilities", of, "at least 0, and not all 0", s)
+            s = np.log(np.maximum(s / s.sum(), 1e-30))
+        return s.astype(np.float32)
+
+
+# ---------------------------------------------------------------- compiled, alone
+
+
+@lru_cache(maxsize=64)
+def _chooser(cls: type[Rule]) -> Callable[..., tuple[float, float]]:
+    from superarm.explore import alone
+
+    return alone.compile_chooser(cls.name, cls.choose)
+
+
+# ---------------------------------------------------------------- rules by name
+
+
+def rules() -> dict[str, type[Rule]]:
+    """All rules that are known by now, by name."""
+    import superarm.explore  # its own rules, at least
+
+    assert superarm.explore
+    found: dict[str, type[Rule]] = {}
+    waiting = list(Rule.__subclasses__())
+    while waiting:
+        cls = waiting.pop()
+        found[cls.name] = cls
+        waiting += cls.__subclasses__()
+    return found
+
+
+def rule_from(data: dict[str, Any], of: str) -> Rule:
+    """The rule that `to_dict` described."""
+    known = rules()
+    params = {key: value for key, value in data.items() if key != "name"}
+    if data.get("name") not in known:
+        raise InvalidInput.must("explore", of, f"a rule, one of {', '.join(sorted(known))}", data.get("name"))
+    try:
+        return known[data["name"]](**params)
+    except TypeError as error:
+        raise InvalidInput.must("explore", of, "a rule with its own parameters", data) from error
+
+
+def draw_of(decision: Decision, labels: Sequence[Label] | None = None) -> Draw | None:
+    """The distribution that a decision was drawn from, where its rule was recorded.
+
+    Args:
+        decision: of a learner or a rule, or from a log.
+        labels: all labels; a decision that was stored knows only those it names.
+
+    >>> import superarm as sa
+    >>> learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
+    >>> decision = learner.decide([1.0, 0.0])
+    >>> draw = draw_of(decision)
+    >>> round(draw.probability(decision.labels), 6) == round(decision.propensity, 6)
+    True
+    """
+    record = decision.rule
+    if record is None or record["name"] not in rules():
+        return None
+    eligible = decision.among if labels is None or decision.eligible is not None else list(labels)
+    if eligible is None:
+        return None
+    return rules()[record["name"]].draw(record, decision.top, eligible, decision.set_size)

@@ -1,0 +1,268 @@
+"""Dilute: the paper's draw around the top set (Batra & Manwani 2021, eq. 5).
+
+With the top set Y^ (the m best of n labels), P(r) = (1-gamma)/m 1[r in Y^] + gamma/n, and labels are
+drawn one after another without replacement. Only two weights occur,
+
+    a = (1-gamma)/m + gamma/n   inside Y^,        b = gamma/n   outside,
+
+so a set's probability depends on j = |S n Y^| alone, and drawing costs O(m) whatever n is. Everything
+that depends on (n, m, gamma) is computed once, in logarithms, and kept in a `Table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import exp, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from superarm.explore.base import Rule
+from superarm.explore.draws import Draw, log_comb
+from superarm.kernels.compiling import entry, kernel
+from superarm.kernels.loop import Odds
+from superarm.kernels.randomness import uniform
+from superarm.kernels.ranking import top_positions
+from superarm.labels import Label, Labels
+from superarm.parameters import number
+
+__all__ = ["Dilute", "Inclusion", "Table", "inclusion", "log_ordered_probability", "overlap_probabilities"]
+
+Array = np.ndarray[Any, Any]
+
+
+class State(NamedTuple):
+    gamma: float
+
+
+class Scratch(NamedTuple):
+    pool: Array  # labels of the top set that are still to be had
+    skip: Array  # positions that are not, in increasing order
+
+
+class Table(NamedTuple):
+    """All that a draw of m out of n labels needs."""
+
+    n: int
+    m: int
+    a: float
+    b: float
+    log_set: Array  # log of the probability of a set with |S n Y^| = j, j = 0..m
+
+
+@kernel
+def _insert_sorted(values: Any, n: int, value: int) -> None:
+    i = n
+    while i > 0 and values[i - 1] > value:
+        values[i] = values[i - 1]
+        i -= 1
+    values[i] = value
+
+
+@kernel
+def choose(
+    rule: Any,
+    scratch: Any,
+    table: Any,
+    s: Any,
+    eligible: Any,
+    moment: Any,
+    drawn: Any,
+    top: Any,
+    numbers: Any,
+) -> Odds:
+    """One uniform per position chooses the group and the member in it; nothing scans the n labels."""
+    n, m, a, b = table.n, table.m, table.a, table.b
+    pool, skip = scratch.pool, scratch.skip
+    top_positions(s, eligible, top)
+    for i in range(m):
+        pool[i] = top[i]
+    inside, outside = 0, 0
+    log_z, product = 0.0, 1.0
+    for i in range(m):
+        weight_in = (m - inside) * a
+        weight_out = (n - m - outside) * b
+        rest = weight_in + weight_out
+        point = uniform(moment.seed, moment.round, i) * rest
+        if point < weight_in or outside == n - m:
+            at = min(int(point / a), m - inside - 1)
+            drawn[i] = pool[at]
+            inside += 1
+            pool[at] = pool[m - inside]
+            product *= a / rest
+        else:
+            if outside == 0:
+                for l in range(m):
+                    _insert_sorted(skip, l, top[l])
+            at = min(int((point - weight_in) / b), n - m - outside - 1)
+            for l in range(m + outside):  # the at-th position that is not in skip
+                if skip[l] <= at:
+                    at += 1
+            _insert_sorted(skip, m + outside, at)
+            drawn[i] = at
+            outside += 1
+            product *= b / rest
+        if product < 1e-200:
+            log_z += np.log(product)
+            product = 1.0
+    for i in range(m):
+        top[i] = eligible[top[i]]
+        drawn[i] = eligible[drawn[i]]
+    return Odds(log_z + np.log(product), table.log_set[inside])
+
+
+class Dilute(Rule):
+    """The paper's draw around the top set.
+
+    Args:
+        gamma: the share of exploration, in (0, 1].
+        set_size: how many labels to show.
+        seed: every draw is a pure function of (seed, round, position).
+        labels: the names of the labels, if they have names.
+    """
+
+    name = "dilute"
+    choose = choose
+
+    def __init__(
+        self,
+        *,
+        gamma: float = 0.1,
+        set_size: int = 1,
+        seed: int = 0,
+        labels: Sequence[Label] | None = None,
+    ) -> None:
+        super().__init__(set_size=set_size, seed=seed, labels=labels)
+        self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
+
+    def start(self) -> State:
+        return State(self.gamma)
+
+    def scratch(self, k: int) -> Scratch:
+        return Scratch(np.zeros(k, np.int64), np.zeros(2 * k, np.int64))
+
+    def table(self, n: int, m: int) -> Table:
+        return table(n, m, self.gamma)
+
+    def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
+        return {"name": self.name, "gamma": self.gamma}
+
+    @classmethod
+    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+        return DiluteDraw(eligible, m, top, record["gamma"])
+
+
+class DiluteDraw(Draw):
+    """Inside and outside of the top set, all labels are alike."""
+
+    def __init__(self, eligible: Sequence[Label], m: int, top: Sequence[Label], gamma: float) -> None:
+        super().__init__(eligible, m)
+        self.top = frozenset(top)
+        self._log_set = table(len(self.eligible), m, gamma).log_set
+        self._within = np.array([label in self.top for label in self.eligible])
+        everything = m >= len(self.eligible)
+        self._odds = Inclusion(1.0, 1.0, 1.0, 1.0, 1.0) if everything else inclusion(len(eligible), m, gamma)
+
+    def probability(self, labels: Iterable[Label]) -> float:
+        shown = frozenset(labels)
+        if len(shown) != self.m or not shown <= self.position.keys():
+            return 0.0
+        return exp(self._log_set[len(shown & self.top)])
+
+    def inclusion(self) -> Array:
+        return np.where(self._within, self._odds.inside, self._odds.outside)
+
+    def pairs(self) -> Array:
+        one, two = self._within[:, None], self._within[None, :]
+        odds = self._odds
+        both = np.where(one & two, odds.both_inside, odds.one_each)
+        both = np.where(~one & ~two, odds.both_outside, both)
+        np.fill_diagonal(both, self.inclusion())
+        return both
+
+
+# ---------------------------------------------------------------- probabilities
+
+
+def weights(n: int, m: int, gamma: float) -> tuple[float, float]:
+    """a and b."""
+    return (1.0 - gamma) / m + gamma / n, gamma / n
+
+
+@lru_cache(maxsize=4096)
+def table(n: int, m: int, gamma: float) -> Table:
+    """For sets of m out of n labels; with n <= m all n are shown."""
+    m = min(n, m)
+    a, b = weights(n, m, gamma)
+    return Table(n, m, a, b, _log_set_table(n, m, a, b) if m < n else np.zeros(m + 1))
+
+
+@entry
+def _log_set_table(n: int, m: int, a: float, b: float) -> Any:
+    """log Z_set(j) by F(u,v) = u F(u-1,v) a / rem(u-1,v) + v F(u,v-1) b / rem(u,v-1)."""
+    log_a, log_b = np.log(a), np.log(b) if b > 0.0 else -np.inf
+    F = np.full((m + 1, m + 1), -np.inf)
+    F[0, 0] = 0.0
+    for u in range(m + 1):
+        for v in range(min(m - u, n - m) + 1):
+            if u + v == 0:
+                continue
+            x, y = -np.inf, -np.inf
+            if u > 0:
+                rem = (m - u + 1) * a + (n - m - v) * b
+                x = np.log(u) + F[u - 1, v] + log_a - np.log(rem)
+            if v > 0 and b > 0.0:
+                rem = (m - u) * a + (n - m - v + 1) * b
+                y = np.log(v) + F[u, v - 1] + log_b - np.log(rem)
+            high = max(x, y)
+            F[u, v] = high if high == -np.inf else high + np.log(np.exp(x - high) + np.exp(y - high))
+    return np.array([F[j, m - j] for j in range(m + 1)])
+
+
+def log_ordered_probability(n: int, m: int, gamma: float, in_top: list[bool]) -> float:
+    """log Z of an ordered draw, given for each drawn label whether it is in the top set."""
+    a, b = weights(n, m, gamma)
+    inside = outside = 0
+    total = 0.0
+    for flag in in_top:
+        total += log(a if flag else b) - log((m - inside) * a + (n - m - outside) * b)
+        inside, outside = inside + flag, outside + (not flag)
+    return total
+
+
+def overlap_probabilities(n: int, m: int, gamma: float) -> Array:
+    """P(|S n Y^| = j) for j = 0..m."""
+    log_set = table(n, m, gamma).log_set
+    logs = [
+        log_comb(m, j) + log_comb(n - m, m - j) + log_set[j] if m - j <= n - m else -np.inf
+        for j in range(m + 1)
+    ]
+    return np.asarray(np.exp(np.array(logs)))
+
+
+class Inclusion(NamedTuple):
+    """Probabilities that a label (or both of two labels) of Y^ / outside Y^ is shown."""
+
+    inside: float
+    outside: float
+    both_inside: float
+    both_outside: float
+    one_each: float
+
+
+def inclusion(n: int, m: int, gamma: float) -> Inclusion:
+    """Inclusion probabilities of single labels and pairs (0 where no such pair exists)."""
+    p, j = overlap_probabilities(n, m, gamma), np.arange(m + 1)
+    out, rest = m - j, n - m
+
+    def mean(count: Array, among: int) -> float:
+        return float(p @ count) / among if among else 0.0
+
+    return Inclusion(
+        mean(j, m),
+        mean(out, rest),
+        mean(j * (j - 1), m * (m - 1)),
+        mean(out * (out - 1), rest * (rest - 1)),
+        mean(j * out, m * rest),
+    )

@@ -1,0 +1,231 @@
+"""What every learner shares in compiled code: one round, one late update, and a million rounds.
+
+A learner is a few kernels (most write only ``learn`` and take the others from here), and a rule for
+choosing sets, which is one more:
+
+    scale(scaling, scratch, x) -> Features
+        the row as it reaches the weights: state.scaling, scratch.scaling
+    score(state, scratch, features, s)
+        fill s with the scores that rank the labels
+    believe(state, round) -> float
+        a number of the learner's at the time of the draw, which a late update gets back
+    learn(state, scratch, round, answer) -> bool
+        update the state; False, and nothing done, if a weight might overflow
+    choose(rule, scratch, table, s, eligible, moment, drawn, top, numbers) -> Odds     (explore/)
+        fill the shown set and the top set with labels, and ``numbers`` with what the rule must know
+        to be asked again: state.rule, scratch.rule
+
+`compile_loop` makes the entry points from them. They are one body, so a million fused rounds and a
+million single calls compute the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from superarm.kernels.compiling import borrowed, kernel, specialise
+from superarm.kernels.linear import Features, fetch, row, scores
+from superarm.kernels.ranking import all_finite, best_first, contains
+from superarm.kernels.scaling import unit
+
+__all__ = ["Answer", "Kernels", "Loop", "Moment", "Odds", "Round", "Tables", "compile_loop", "linear_score"]
+
+DONE, SCORE_FAILED, UPDATE_REFUSED = 0, 1, 2
+
+
+class Moment(NamedTuple):
+    """What a draw's randomness is a function of."""
+
+    seed: int
+    round: int
+
+
+class Odds(NamedTuple):
+    """Logarithms of the probability of the ordered draw (the paper's Z) and of the set."""
+
+    ordered: float
+    set: float
+
+
+class Answer(NamedTuple):
+    """What the world says: the bit, and the label where it is told (else -1)."""
+
+    hit: bool
+    label: int
+
+
+class Tables(NamedTuple):
+    """What depends only on how many labels are eligible and how many shown: the rule's, the learner's."""
+
+    draw: Any
+    own: Any
+
+
+class Round(NamedTuple):
+    """One round, as `learn` sees it."""
+
+    row: Any  # as it came
+    x: Features  # as it reaches the weights
+    s: Any  # the scores of all labels, now
+    eligible: Any  # the labels that could be shown, increasing
+    top: Any  # the top set, best first
+    drawn: Any  # the shown set, in the order of the draw
+    odds: Odds
+    belief: float
+    given: bool  # somebody else chose the set
+    tables: Tables
+
+
+class Kernels(NamedTuple):
+    """The kernels of one learner. With ``sees_label``, the fused loop tells it the label."""
+
+    learn: Callable[..., bool]
+    score: Callable[..., None] | None = None
+    scale: Callable[..., Features] | None = None
+    believe: Callable[..., float] | None = None
+    sees_label: bool = False
+
+
+class Loop(NamedTuple):
+    """The compiled entry points of one learner with one rule."""
+
+    decide: Callable[..., tuple[bool, float, float, float]]
+    update: Callable[..., int]
+    run: Callable[..., tuple[int, int]]
+    score_rows: Callable[..., None]
+
+
+@kernel
+def linear_score(state: Any, scratch: Any, features: Features, s: Any) -> None:
+    scores(state.W, features, s)
+
+
+@kernel
+def no_belief(state: Any, tables: Any) -> float:
+    return 0.0
+
+
+def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds]) -> Loop:
+    """The entry points of a learner that chooses its sets by ``choose``."""
+    names = {
+        "scale": kernels.scale or unit,
+        "score": kernels.score or linear_score,
+        "believe": kernels.believe or no_belief,
+        "learn": kernels.learn,
+        "choose": choose,
+        "sees_label": kernels.sees_label,
+    }
+    sources = [value for value in names.values() if callable(value)]
+    templates = (_decide, _update, _run, _score_rows)
+    return Loop(*(specialise(template, name, sources, **names) for template in templates))
+
+
+# ---------------------------------------------------------------- templates (see compile_loop)
+
+scale: Any = unit
+score: Any = linear_score
+believe: Any = no_belief
+choose: Any = None
+learn: Any = None
+sees_label: bool = False
+
+
+def _decide(  # compiled
+    state: Any,
+    scratch: Any,
+    tables: Any,
+    x: Any,
+    s: Any,
+    eligible: Any,
+    seed: int,
+    round_: int,
+    sets: Any,
+    numbers: Any,
+) -> tuple[bool, float, float, float]:
+    """sets[0] gets the shown labels best first, sets[1] as drawn, sets[2] the top set."""
+    state, scratch, tables = borrowed((state, scratch, tables))
+    score(state, scratch, scale(state.scaling, scratch.scaling, x), s)
+    if not all_finite(s):
+        return False, 0.0, 0.0, 0.0
+    moment = Moment(seed, round_)
+    belief = believe(state, tables)
+    odds = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, sets[1], sets[2], numbers)
+    best_first(s, sets[1], sets[0])
+    return True, odds.ordered, odds.set, belief
+
+
+def _update(  # compiled
+    state: Any,
+    scratch: Any,
+    tables: Any,
+    x: Any,
+    s: Any,
+    eligible: Any,
+    sets: Any,
+    log_ordered: float,
+    log_set: float,
+    belief: float,
+    given: bool,
+    hit: bool,
+    label: int,
+) -> int:
+    state, scratch, tables = borrowed((state, scratch, tables))
+    features = scale(state.scaling, scratch.scaling, x)
+    score(state, scratch, features, s)
+    if not all_finite(s):
+        return SCORE_FAILED
+    odds = Odds(log_ordered, log_set)
+    this = Round(x, features, s, eligible, sets[2], sets[1], odds, belief, given, tables)
+    if not learn(state, scratch, this, Answer(hit, label)):
+        return UPDATE_REFUSED
+    return DONE
+
+
+def _run(  # compiled
+    state: Any,
+    scratch: Any,
+    tables: Any,
+    rows: Any,
+    y: Any,
+    visit: Any,
+    s: Any,
+    eligible: Any,
+    seed: int,
+    round_: int,
+    drawn: Any,
+    top: Any,
+    numbers: Any,
+    counts: Any,
+) -> tuple[int, int]:
+    """Rounds over rows[visit]; counts: errors, misses, shown misses. (rounds done, why it stopped)"""
+    state, scratch, tables, rows, y, visit = borrowed((state, scratch, tables, rows, y, visit))
+    s, eligible, drawn, top, numbers, counts = borrowed((s, eligible, drawn, top, numbers, counts))
+    for i in range(visit.shape[0]):
+        if i + 1 < visit.shape[0]:  # rows visited at random come slowly from memory: ask early
+            fetch(rows, visit[i + 1])
+        x = row(rows, visit[i])
+        features = scale(state.scaling, scratch.scaling, x)
+        score(state, scratch, features, s)
+        if not all_finite(s):
+            return i, SCORE_FAILED
+        belief = believe(state, tables)
+        moment = Moment(seed, round_ + i)
+        odds = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, drawn, top, numbers)
+        label: Any = y[visit[i]]
+        hit = contains(drawn, label)
+        this = Round(x, features, s, eligible, top, drawn, odds, belief, False, tables)
+        if not learn(state, scratch, this, Answer(hit, label if sees_label else -1)):
+            return i, UPDATE_REFUSED
+        counts[0] += top[0] != label
+        counts[1] += not contains(top, label)
+        counts[2] += not hit
+    return visit.shape[0], DONE
+
+
+def _score_rows(state: Any, scratch: Any, rows: Any, n: int, s: Any, out: Any) -> None:  # compiled
+    state, scratch, rows, s, out = borrowed((state, scratch, rows, s, out))
+    for i in range(n):
+        score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
+        for r in range(s.shape[0]):
+            out[i, r] = s[r]

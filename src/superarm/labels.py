@@ -1,0 +1,113 @@
+"""Names <-> numbers of labels: once, for learners, streams, logs, the service and scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from superarm.errors import InvalidInput
+
+__all__ = ["Label", "Labels"]
+
+Label = Any  # an int, or a name if there are names
+
+Array = np.ndarray[Any, Any]
+
+
+def plain(label: Any) -> Any:
+    """A label as Python's own int or str, if it is one of NumPy's."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+class Labels:
+    """The k labels of a problem; compiled code knows them by their numbers 0..k-1.
+
+    Args:
+        names: strings or whole numbers, all different; or how many there are, if they have no names.
+
+    >>> labels = Labels(["ant", "bee", "cat"])
+    >>> labels.numbers(["cat", "ant"], "labels", "this").tolist(), labels.public([1])
+    ([2, 0], ['bee'])
+    """
+
+    __slots__ = ("_number", "_text", "count", "names")
+
+    def __init__(self, names: int | Sequence[Label], of: str = "Labels") -> None:
+        self._text: dict[str, int] | None = None
+        if isinstance(names, int):
+            self.names: tuple[Label, ...] | None = None
+            self.count = names
+            self._number: dict[Label, int] = {}
+            return
+        known = tuple(plain(name) for name in names)
+        if not all(type(n) in (str, int) for n in known) or len(set(known)) != len(known):
+            raise InvalidInput.must("labels", of, "distinct strings or whole numbers", names)
+        self.names, self.count = known, len(known)
+        self._number = {name: i for i, name in enumerate(known)}
+
+    @classmethod
+    def of(cls, n_labels: Any, labels: Sequence[Label] | None, of: str) -> Labels:
+        """From the two parameters of which one must be given."""
+        if labels is not None:
+            if isinstance(labels, str) or not isinstance(labels, Iterable):
+                raise InvalidInput.must("labels", of, "a list of names", labels)
+            made = cls(list(labels), of)
+            if n_labels not in (None, made.count):
+                raise InvalidInput.must("n_labels", of, f"left out or {made.count}, as labels has", n_labels)
+            n_labels = made.count
+        if isinstance(n_labels, bool) or not isinstance(n_labels, int | np.integer) or n_labels < 2:
+            raise InvalidInput.must("n_labels", of, "a whole number of at least 2", n_labels)
+        return cls(int(n_labels), of) if labels is None else made
+
+    def __len__(self) -> int:
+        return self.count
+
+    def number(self, label: Label) -> int | None:
+        """The number of a label; ``None`` if there is no such label."""
+        label = plain(label)
+        if self.names is None:
+            return label if type(label) is int and 0 <= label < self.count else None
+        return self._number.get(label) if type(label) in (str, int) else None
+
+    def numbers(self, labels: Iterable[Label], parameter: str, of: str) -> Array:
+        """The numbers of distinct labels; anything else is refused."""
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise InvalidInput.must(parameter, of, "a list of labels", labels)
+        given = list(labels)
+        found: list[Any] = [self.number(label) for label in given]
+        if None in found:
+            raise InvalidInput.must(parameter, of, "known labels", given[found.index(None)])
+        if len(set(found)) != len(found):
+            raise InvalidInput.must(parameter, of, "distinct labels", given)
+        return np.array(found, np.int64)
+
+    def by_text(self, label: Label) -> int | None:
+        """The number of the label that is written like this: files know no types."""
+        if self._text is None:
+            self._text = {str(name): i for i, name in enumerate(self.all())}
+        return self._text.get(str(label))
+
+    def all(self) -> list[Label]:
+        return list(range(self.count)) if self.names is None else list(self.names)
+
+    def public(self, numbers: Any) -> list[Label]:
+        """The labels behind numbers, as users know them."""
+        if self.names is None:
+            return [int(i) for i in numbers]
+        return [self.names[i] for i in numbers]
+
+    def array(self, numbers: Array) -> Array:
+        """The same, for an array of any shape."""
+        return numbers if self.names is None else np.array(self.names)[numbers]
+
+    def grown(self, labels: Any, of: str) -> Labels:
+        """With more labels: their names, or how many if these have no names."""
+        if self.names is None:
+            if isinstance(labels, bool) or not isinstance(labels, int | np.integer) or labels < 1:
+                raise InvalidInput.must("labels", of, "a whole number of at least 1", labels)
+            return Labels(self.count + int(labels), of)
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise InvalidInput.must("labels", of, "a list of names", labels)
+        return Labels([*self.names, *labels], of)

@@ -1,0 +1,217 @@
+"""The part of a learner that is no algorithm: labels and parameters, rows that fit, predictions, copies."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from superarm.decision import Decision
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.explore.base import Rule
+from superarm.kernels.loop import Loop, Tables
+from superarm.labels import Label, Labels
+from superarm.learners.answered import Answered
+from superarm.learners.files import copied
+from superarm.parameters import whole
+from superarm.rows import Row, Rows, Sparse, SparseRow, as_row, as_rows, densify, one_row, sparsify
+
+__all__ = ["Common", "probabilities"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Common:
+    """What `Learner` builds on. It knows no rule and no update."""
+
+    feedback: ClassVar[tuple[str, ...]]
+    single_label: ClassVar[bool]
+    own_only: ClassVar[str]
+    of: str  # as error messages name it
+    known: Labels
+    n_features: int
+    set_size: int
+    round: int
+    id: str
+    sparse: bool | None
+    state: Any
+    answered: Answered
+    _loop: Loop
+    _scratch: Any
+
+    @abstractmethod
+    def _begin(self, sparse: bool) -> None: ...
+
+    @abstractmethod
+    def learns_from(self, decision: Decision) -> bool: ...
+
+    # ------------------------------------------------------------ labels and parameters
+
+    @property
+    def labels(self) -> tuple[Label, ...] | None:
+        """The names of the labels, if they have names."""
+        return self.known.names
+
+    @property
+    def n_labels(self) -> int:
+        return self.known.count
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters it was made with, as JSON-ready values."""
+        names = [
+            name
+            for cls in type(self).__mro__
+            if "__init__" in vars(cls) and cls is not object
+            for name, p in inspect.signature(vars(cls)["__init__"]).parameters.items()
+            if p.kind is p.KEYWORD_ONLY
+        ]
+        values = {name: getattr(self, name) for name in dict.fromkeys(names)}
+        for name, value in values.items():
+            if isinstance(value, tuple | Rule):
+                values[name] = value.to_dict() if isinstance(value, Rule) else list(value)
+        return values
+
+    def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
+        return InvalidInput.must(parameter, self.of, be, got)
+
+    def _forget_compiled(self) -> None:
+        """Whatever depends on the number of labels, and is made when first needed."""
+        self._all = np.arange(self.n_labels)
+        self._s = np.zeros(self.n_labels, np.float32)
+        self._tables: dict[tuple[int, int], Tables] = {}
+        self._shape = (self.n_features,)
+        self._decide: Callable[..., Any] | None = None
+        self._update: Callable[..., Any] | None = None
+
+    def _size(self, size: Any) -> int:
+        m = whole("set_size", self.of, size, 1)
+        if self.single_label and m != 1:
+            raise self.invalid("set_size", "1 (its theory knows no larger sets)", m)
+        if m >= self.n_labels:
+            raise self.invalid("set_size", f"below n_labels = {self.n_labels}", m)
+        return m
+
+    def _eligible(self, labels: Iterable[Label]) -> Array:
+        among = np.sort(self.known.numbers(labels, "eligible", self.of))
+        if not len(among):
+            raise self.invalid("eligible", "distinct labels, at least one", labels)
+        return among
+
+    # ------------------------------------------------------------ predictions
+
+    def scores(self, X: Any) -> Array:
+        """The scores of all labels for every row of X, by which labels are ranked."""
+        rows = self._rows(X)
+        out = np.zeros((len(rows), self.n_labels), np.float32)
+        self._loop.score_rows(self.state, self._scratch, rows, len(out), self._s, out)
+        if not np.isfinite(out).all():
+            at = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
+            raise self._not_finite(rows.row(at))
+        return out
+
+    def rank(self, x: Any) -> list[Label]:
+        """All labels for one row, best first."""
+        return self.known.public(np.argsort(-self.scores(one_row(self._row(x)))[0], kind="stable"))
+
+    def predict(self, X: Any) -> Array:
+        """The best label for every row of X."""
+        return self.known.array(self.scores(X).argmax(axis=1))
+
+    def predict_set(self, X: Any, set_size: int | None = None) -> Array:
+        """The best ``set_size`` labels for every row of X, best first."""
+        size = self.set_size if set_size is None else self._size(set_size)
+        order = np.argsort(-self.scores(X), axis=1, kind="stable")
+        return self.known.array(order[:, :size])
+
+    # ------------------------------------------------------------ copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and worker processes (model files are `save`'s): all but compiled code and tables."""
+        hidden = ("_loop", "_decide", "_update", "_tables", "_scratch")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        vars(self).update(values)
+        old = self.state
+        self._forget_compiled()
+        if old is not None:  # joblib hands out arrays that cannot be written
+            self.state = None
+            self._begin(bool(self.sparse))
+            copied(old, self.state)
+
+    # ------------------------------------------------------------ rows, answers and failures
+
+    def _row(self, x: Any) -> Row:
+        """A checked copy of one row, in the layout of the weights."""
+        plain = self.sparse is False and type(x) is np.ndarray and x.dtype == np.float32
+        if plain and x.shape == self._shape:
+            return x.copy()  # type: ignore[no-any-return]  # the usual case, without detours
+        row = as_row(x, self.n_features, self.of)
+        if self.state is None:
+            self._begin(isinstance(row, SparseRow))
+        return sparsify(row) if self.sparse else densify(row, self.n_features)
+
+    def _rows(self, X: Any) -> Rows:
+        rows = as_rows(X, self.n_features, self.of)
+        sparse = isinstance(rows, Sparse)
+        if self.state is None:
+            self._begin(sparse)
+        if self.sparse is not sparse:
+            kinds = ("dense", "sparse")
+            raise self.invalid("X", f"{kinds[bool(self.sparse)]}, as its first row was", kinds[sparse])
+        return rows
+
+    def _checked_run(self, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
+        """Label and row numbers that compiled code can trust."""
+        y = np.ascontiguousarray(y, np.int64)
+        visit = np.arange(n) if visit is None else np.ascontiguousarray(visit, np.int64)
+        if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < self.n_labels):
+            raise self.invalid("y", f"{n} label numbers below n_labels = {self.n_labels}", y)
+        if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
+            raise self.invalid("visit", f"row numbers below {n}", visit)
+        return y, visit
+
+    def _check_answer(self, decision: Decision, hit: Any, label: Any) -> None:
+        if not isinstance(decision, Decision):
+            raise FeedbackError.must("decision", self.of, "a Decision", decision)
+        kind = "hit" if label is None else "label"
+        if (hit is None) == (label is None) or kind not in self.feedback:
+            wanted = " or ".join(f"{name}=..." for name in self.feedback)
+            raise FeedbackError.must("feedback", self.of, wanted, f"hit={hit!r}, label={label!r}")
+        if label is None and hit is not True and hit is not False and not isinstance(hit, np.bool_):
+            raise FeedbackError.must("hit", self.of, "True or False", hit)
+        if decision.round is None:
+            if not self.learns_from(decision):
+                raise FeedbackError.must("decision", self.of, self.own_only, decision)
+            again = self.id in decision.taught
+        else:
+            if decision.learner != self.id or decision.round >= self.round:
+                owner = f"one of learner {decision.learner}, round {decision.round}"
+                raise FeedbackError.must("decision", self.of, f"its own (learner {self.id})", owner)
+            again = decision.round in self.answered
+        if again:
+            raise FeedbackError.must("decision", self.of, "not answered before", decision)
+
+    def _not_finite(self, row: Row) -> InvalidInput | WeightsOverflow:
+        values = row.values if isinstance(row, SparseRow) else row
+        if not np.isfinite(values).all():
+            return self.invalid("x", "finite", values[~np.isfinite(values)][0].item())
+        return WeightsOverflow(f"scores of {self.of} must be finite, got an overflow at round {self.round}")
+
+    def _failed(self, status: int, row: Row, round_: int | None) -> Exception:
+        if status == 1:
+            return self._not_finite(row)
+        return WeightsOverflow(
+            f"weights of {self.of} must stay finite; the update of round {round_} would overflow, "
+            "and was not made: all else is as before it"
+        )
+
+
+def probabilities(scores: Array) -> Array:
+    """The softmax of each row of scores."""
+    p = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
