@@ -10,7 +10,7 @@ import pytest
 from service_kit import LABELS, D, rows
 
 import superarm as sa
-from superarm.service.core import session as session_module
+from superarm.service.core import desk as desk_module
 from superarm.service.core.replay import replay
 from superarm.service.http.requests import place_of
 
@@ -193,7 +193,7 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live):
 
 
 def test_a_full_journal_is_507_and_looking_goes_on(live, open_session, monkeypatch):
-    monkeypatch.setattr(session_module, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(desk_module, "RETRY_SECONDS", 0.05)
     session = open_session(max_mb=1)
     web = live(session)
     ids = []

@@ -1,7 +1,7 @@
 """Old events in Parquet files beside the journal: `events.db` has its archives in `events.db-archive/`.
 
-Events up to a kept snapshot may move. The file is whole, read back, and on the disk, and so is its name, before
-the journal says that it exists, and the journal forgets the events only after that: a crash or a power
+Events up to a kept snapshot may move. The file is whole, read back, and on the disk, and so is its name,
+before the journal says that it exists, and the journal forgets the events only after that: a crash or a power
 cut at any point leaves each event in at least one place, and the journal says which one counts. The
 journal keeps the SHA-256 of each file, which is compared before the file is first read.
 """
@@ -19,6 +19,7 @@ from superarm.service.core.schema import connect, down
 
 if TYPE_CHECKING:
     from superarm.service.core.sqlite import SqliteJournal
+    from superarm.service.core.sqlite_reading import SqliteReader
 
 __all__ = ["Compaction", "folder", "read", "tidy", "write_events"]
 
@@ -30,7 +31,7 @@ def folder(journal: Path) -> Path:
     return journal.with_name(journal.name + "-archive")
 
 
-def read(journal: SqliteJournal, file: str, sha256: bytes, after: int, until: int) -> Iterator[Event]:
+def read(journal: SqliteReader, file: str, sha256: bytes, after: int, until: int) -> Iterator[Event]:
     """The events of one archive with after < seq <= until."""
     import polars as pl
 
@@ -63,7 +64,7 @@ def write_events(path: Path, events: Iterable[tuple[Any, ...]]) -> bytes:
 
 
 def tidy(journal: SqliteJournal) -> None:
-    """Take away what a crash has left: parts, and files that the journal does not list but has the events of."""
+    """Take away what a crash has left: parts, and files not listed whose events the journal has."""
     place = folder(journal.path)
     if not place.is_dir():
         return

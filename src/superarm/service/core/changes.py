@@ -1,11 +1,11 @@
 """What an operator may change while the service runs: each change is an event, and a replay makes it again.
 
-    add_labels    {"labels": [...]}                 new labels; a retired one comes back
-    retire_labels {"labels": [...]}                 never shown again; answers about them are still taken
-    freeze, resume                                  answers are kept, and not learnt
-    set_explore   {"params": {"explore", "uniform"}}
-    go_back       {"to": 1234}                      the weights as after that event
-    erase         {"ids": n, "before": time, "erased": n}    a note: features and context are gone (erasing.py)
+add_labels    {"labels": [...]}                 new labels; a retired one comes back
+retire_labels {"labels": [...]}                 never shown again; answers about them are still taken
+freeze, resume                                  answers are kept, and not learnt
+set_explore   {"params": {"explore", "uniform"}}
+go_back       {"to": 1234}                      the weights as after that event
+erase         {"ids": n, "before": time, "erased": n}   a note (erasing.py)
 """
 
 from __future__ import annotations

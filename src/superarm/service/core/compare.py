@@ -44,7 +44,7 @@ def _near(a: Any, b: Any) -> bool:
 
 
 def nearly_same_model(a: bytes, b: bytes) -> bool:
-    """Whether two model files differ by roundings alone: no number by more than 1e-3 of its array's largest."""
+    """Whether two model files differ by roundings alone: by at most 1e-3 of each array's largest."""
     with np.load(io.BytesIO(a)) as left, np.load(io.BytesIO(b)) as right:
         if left.files != right.files:
             return False

@@ -1,7 +1,7 @@
 """Forgetting people: features and context of decisions, wherever they are kept.
 
-What is left of an event is its number, time, id, what was shown and with what odds, what was answered, and the
-digest of what was erased: the chain still verifies. In this order:
+What is left of an event is its number, time, id, what was shown and with what odds, what was answered, and
+the digest of what was erased: the chain still verifies. In this order:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
     2. new archive files without the content, on the disk
@@ -117,13 +117,11 @@ class Erasure:
         return len(self.seqs)
 
     def _telling(self, kept: list[int]) -> list[int]:
-        """Snapshots to drop: of two with few events between them, and an erased one among these, the later."""
+        """Snapshots to drop: of two with few events between them, one of these erased, the later."""
         newest = kept[-1]
         closed = [place.closed for place in self._places if place.closed is not None]
         moved = sorted({*self.seqs, *closed})
-        near = [
-            (a, b) for a, b in pairwise(kept) if b - a < NEAR and any(a < seq <= b for seq in moved)
-        ]
+        near = [(a, b) for a, b in pairwise(kept) if b - a < NEAR and any(a < seq <= b for seq in moved)]
         return sorted({b if b != newest else a for a, b in near} - {0})
 
     def finish(self) -> None:

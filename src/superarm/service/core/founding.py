@@ -11,6 +11,7 @@ from superarm.learners.registry import make, parse
 from superarm.service.core.changes import Settings
 from superarm.service.core.faults import JournalForeign
 from superarm.service.core.holder import hold
+from superarm.service.core.model import totals
 from superarm.service.core.parts import describe, pieces, write_snapshot
 from superarm.service.core.schema import create
 from superarm.service.core.shadows import Judge
@@ -45,14 +46,13 @@ def found(path: Path, asked: dict[str, Any], model: str | Path | None) -> None:
     common = {name: getattr(learner, name) for name in ("labels", "n_features", "set_size", "seed")}
     now = time.time()
     meta = {"learner": spec, "id": learner.id, "made": now, **common, "labels": list(learner.labels)}
-    kept = {"stats": Stats(learner.labels), "settings": Settings(), "judge": Judge()}
-    totals = {name: value.to_dict() for name, value in kept.items()}
+    nothing = totals(Stats(learner.labels), Settings(), Judge())
     parts = {"model": model_bytes(learner)}
 
     def fill(connection: Any, chain: bytes) -> None:
         for number, piece in enumerate(pieces(parts["model"])):
             connection.execute("INSERT INTO chunks VALUES (?, 0, 'model', ?)", (number, piece))
-        write_snapshot(connection.execute, chain, 0, now, totals, made_by(), describe(parts))
+        write_snapshot(connection.execute, chain, 0, now, nothing, made_by(), describe(parts))
 
     lock = hold(path)
     try:

@@ -199,5 +199,3 @@ def _settable(error: Exception | None) -> Exception:
     if error is None or isinstance(error, StopIteration):
         return RuntimeError(f"failed with {error!r}")
     return error
-
-

@@ -17,7 +17,7 @@ from superarm.service.core.shadows import Judge, Shadow
 from superarm.service.core.snapshots import learner_from
 from superarm.service.core.stats import Stats
 
-__all__ = ["Model", "load_class"]
+__all__ = ["Model", "load_class", "totals"]
 
 
 def load_class(meta: dict[str, Any], learner: str | None) -> None:
@@ -30,12 +30,17 @@ def load_class(meta: dict[str, Any], learner: str | None) -> None:
         parse(learner)
 
 
+def totals(stats: Stats, settings: Settings, judge: Judge) -> dict[str, Any]:
+    """What a snapshot keeps beside the learner."""
+    return {"stats": stats.to_dict(), "settings": settings.to_dict(), "judge": judge.to_dict()}
+
+
 class Model:
     """What the events of a journal have made, up to one of them."""
 
-    def __init__(self, journal: Journal, snapshot: Snapshot, shadows: dict[str, Shadow] | None = None) -> None:
+    def __init__(self, journal: Journal, snapshot: Snapshot) -> None:
         self.journal = journal
-        self.shadows = shadows or {}
+        self.shadows: dict[str, Shadow] = {}
         self.different = {SETS: 0, ODDS: 0, BITS: 0}  # decisions that did not come out as they were kept
         self.jumps: list[int] = []  # snapshots that were taken over, since events before them were erased
         self._open: dict[int, tuple[float, dict[str, Any], Decision]] = {}
@@ -52,8 +57,7 @@ class Model:
 
     def totals(self) -> dict[str, Any]:
         """What a snapshot keeps beside the learner."""
-        kept = {"stats": self.stats, "settings": self.settings, "judge": self.judge}
-        return {name: value.to_dict() for name, value in kept.items()}
+        return totals(self.stats, self.settings, self.judge)
 
     def change(self, change: dict[str, Any]) -> None:
         """Make a change of an operator's."""
@@ -108,22 +112,22 @@ class Model:
             self._open[event.seq] = event.time, body, decision
             self.stats.decision(event.time, body["labels"], body["top"], decision.propensity)
         else:
-            at, shown, decision = self._taken(body["of"])
+            at, shown, answered = self._taken(body["of"])
             if body["learnt"]:
-                if decision is None:
+                if answered is None:
                     return False
                 try:
-                    self.learner.update(decision, **body["taught"])
+                    self.learner.update(answered, **body["taught"])
                 except WeightsOverflow:
                     self.different[SETS] += 1
-            if decision is not None:
-                self.judged(decision, body, timeout=event.kind == TIMEOUT)
+            if answered is not None:
+                self.judged(answered, body, timeout=event.kind == TIMEOUT)
             if event.kind == OUTCOME:
                 self.stats.outcome(event.time, event.time - at, shown["labels"], body)
             else:
                 self.stats.timeout(body)
-                if decision is not None:
-                    self._open[body["of"]] = at, shown, decision
+                if answered is not None:
+                    self._open[body["of"]] = at, shown, answered
         self.seq = event.seq
         return True
 

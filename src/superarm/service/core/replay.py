@@ -68,26 +68,30 @@ def replay(
     archived = journal.archived()
     start = 0 if from_start else next((seq for seq in kept if seq >= archived), 0)
     model = Model(journal, journal.snapshot(start))
-    found: dict[str, list[int]] = {"checked": [], "near": [], "broken": []}
+    checked: list[int] = []
+    near: list[int] = []
+    broken: list[int] = []
     for seq in [*(seq for seq in kept if seq > start), None]:
         model.catch_up(until=seq, tick=tick)
-        if seq is not None and seq not in model.jumps:
-            try:
-                kept_bytes = journal.snapshot(seq).parts["model"]
-            except JournalDamaged:
-                found["broken"].append(seq)
-                continue
-            own = model_bytes(model.learner)
-            same = "checked" if own == kept_bytes else "near" if nearly_same_model(own, kept_bytes) else "broken"
-            found[same].append(seq)
-    digest = hashlib.sha256(model_bytes(model.learner)).hexdigest()
-    counts = (model.different[how] for how in (SETS, ODDS, BITS))
+        if seq is None or seq in model.jumps:
+            continue
+        own = model_bytes(model.learner)
+        try:
+            was = journal.snapshot(seq).parts["model"]
+        except JournalDamaged:
+            broken.append(seq)
+            continue
+        (checked if own == was else near if nearly_same_model(own, was) else broken).append(seq)
     return Replayed(
-        model.learner,
-        start,
-        model.seq - start,
-        *counts,
-        **{name: tuple(seqs) for name, seqs in found.items()},
+        learner=model.learner,
+        start=start,
+        events=model.seq - start,
+        sets=model.different[SETS],
+        odds=model.different[ODDS],
+        bits=model.different[BITS],
+        checked=tuple(checked),
+        near=tuple(near),
+        broken=tuple(broken),
         jumps=tuple(model.jumps),
-        sha256=digest,
+        sha256=hashlib.sha256(model_bytes(model.learner)).hexdigest(),
     )

@@ -1,15 +1,15 @@
 """The tables of a SQLite journal, its format number, and how a new one comes into being.
 
-    meta        what it was made for: learner, labels, number of features, set size
-    events      decisions, outcomes, timeouts and changes, numbered from 1, each with its digests
-    decisions   where each id stands: its event, whether it is open, the event that closed it;
-                an index of the events up to the one that `progress` calls "indexed", the rest is in memory
-    changes     the numbers and bodies of the change events, also of those in archives
-    snapshots   totals and makers of each snapshot, and the digests of its parts
-    chunks      the parts of the snapshots, in pieces: SQLite holds no value above 10^9 bytes
-    archives    Parquet files beside the journal that hold the oldest events (see archive.py)
-    progress    how far the index has come
-    probe       empty: to try whether anything can be written
+meta        what it was made for: learner, labels, number of features, set size
+events      decisions, outcomes, timeouts and changes, numbered from 1, each with its digests
+decisions   where each id stands: its event, whether it is open, the event that closed it;
+            an index of the events up to the one that `progress` calls "indexed", the rest is in memory
+changes     the numbers and bodies of the change events, also of those in archives
+snapshots   totals and makers of each snapshot, and the digests of its parts
+chunks      the parts of the snapshots, in pieces: SQLite holds no value above 10^9 bytes
+archives    Parquet files beside the journal that hold the oldest events (see archive.py)
+progress    how far the index has come
+probe       empty: to try whether anything can be written
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Co
     # one thread at a time uses a connection: the loop, or the thread that commits for it
     options: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
     try:
-        connection = sqlite3.connect(uri, timeout=WRITER_WAITS if write else READER_WAITS, **options)
+        connection: sqlite3.Connection = sqlite3.connect(
+            uri, timeout=WRITER_WAITS if write else READER_WAITS, **options
+        )
     except sqlite3.Error as error:
         raise down(path, error) from error
     try:

@@ -13,7 +13,7 @@ import copy
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -149,9 +149,7 @@ class Shadow:
 
     def report(self) -> ShadowReport:
         told = self.judge.report(self.spec, self.learnt)
-        if not self.broken:
-            return told
-        return ShadowReport(*(getattr(told, name) for name in told.__slots__[:-1]), self.broken)
+        return replace(told, problem=self.broken) if self.broken else told
 
     # ------------------------------------------------------------ in snapshots
 

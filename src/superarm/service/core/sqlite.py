@@ -9,8 +9,7 @@ it does when the disk is full, all later writes fail until `rollback`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from math import inf
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,22 @@ from superarm.service.core.events import (
     CHANGE,
     DECISION,
     TIMEOUT,
-    Event,
-    chain_start,
     content_digest,
     link,
 )
-from superarm.service.core.fastjson import loads
 from superarm.service.core.faults import JournalDamaged, JournalDown, JournalForeign
 from superarm.service.core.holder import hold
-from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place, Snapshot
+from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.mark import Marker, read_mark
-from superarm.service.core.parts import read_parts, snapshot_digest, write_snapshot
-from superarm.service.core.places import NO_LAST, PUT, Places
-from superarm.service.core.schema import check_format, connect, down, meta_text
+from superarm.service.core.parts import write_snapshot
+from superarm.service.core.places import PUT, Places
+from superarm.service.core.schema import check_format, connect, down
+from superarm.service.core.sqlite_reading import SqliteReader
 
 __all__ = ["SqliteJournal"]
 
-COLUMNS = "seq, time, kind, id, x, context, body, content, digest"
 
-
-class SqliteJournal:
+class SqliteJournal(SqliteReader):
     """An open journal; see `Journal` in journal.py.
 
     Args:
@@ -155,16 +150,10 @@ class SqliteJournal:
                 fresh[event.id] = before._replace(state=state, closed=event.seq)
         self._places.replaced(fresh)
 
-    def _start(self) -> bytes:
-        return chain_start(meta_text(self.meta()))
-
     def _unreadable(self, error: Exception) -> JournalDamaged | JournalDown:
         if isinstance(error, sqlite3.OperationalError):
             return down(self.path, error)
         return JournalDamaged(f"journal {self.path} cannot be read: {error}")
-
-    def _damaged(self, seq: int, how: str) -> JournalDamaged:
-        return JournalDamaged(f"event {seq} of journal {self.path} {how}", event=seq)
 
     def _retire(self, connections: set[sqlite3.Connection]) -> None:
         for connection in self._retired - connections:
@@ -284,123 +273,3 @@ class SqliteJournal:
             raise down(self.path, error) from error
         if busy:
             raise JournalDown(f"the log of journal {self.path} cannot be emptied while somebody reads in it")
-
-    # ------------------------------------------------------------ reading
-
-    def meta(self) -> dict[str, Any]:
-        return {key: loads(value) for key, value in self.reader.execute("SELECT key, value FROM meta")}
-
-    def archived(self) -> int:
-        return self.reader.execute("SELECT max(last) FROM archives").fetchone()[0] or 0
-
-    def digest_at(self, seq: int, *, uncommitted: bool = False) -> bytes:
-        """The digest of an event; of none: where the chain begins."""
-        if seq == 0:
-            return self._start()
-        connection = self.writer if uncommitted else self.reader
-        row = connection.execute("SELECT digest FROM events WHERE seq = ?", (seq,)).fetchone()
-        row = row or self.reader.execute("SELECT digest FROM archives WHERE last = ?", (seq,)).fetchone()
-        if row is not None:
-            return bytes(row[0])
-        return next(event.digest for event in self._archived(seq - 1, seq))
-
-    def _archived(self, after: int, until: int) -> Iterator[Event]:
-        sql = "SELECT file, sha256, first, last FROM archives ORDER BY last"
-        for file, sha256, first, last in self.reader.execute(sql).fetchall():
-            if last > after and first <= until:
-                yield from archive.read(self, file, sha256, after, min(last, until))
-
-    def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """Events as they are read, out of the archives and the database."""
-        until = self.seq if until is None else until
-        yield from self._archived(after, until)
-        after = max(after, self.archived())
-        sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
-        for row in self.reader.execute(sql, (after, until)):
-            yield Event(*row)
-
-    def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        until = self.seq if until is None else until
-        if after >= until:
-            return
-        before, expected = self.digest_at(after), after + 1
-        for event in self.unchecked(after, until):
-            if event.seq != expected:
-                raise self._damaged(expected, "is missing")
-            if not event.follows(before):
-                raise self._damaged(event.seq, "is not what was written")
-            before, expected = event.digest, expected + 1
-            yield event
-        if expected <= until:
-            raise self._damaged(expected, "is missing")
-
-    def event(self, seq: int, *, uncommitted: bool = False) -> Event:
-        connection = self.writer if uncommitted else self.reader
-        sql = f"SELECT {COLUMNS} FROM events WHERE seq = ?"
-        row = connection.execute(sql, (seq,)).fetchone()
-        if row is None:
-            for event in self._archived(seq - 1, seq):
-                return event  # the archive's own checksum has been compared
-            raise self._damaged(seq, "is missing")
-        event = Event(*row)
-        if not event.follows(self.digest_at(seq - 1, uncommitted=uncommitted)):
-            raise self._damaged(seq, "is not what was written")
-        return event
-
-    def place(self, id_: str, *, uncommitted: bool = False) -> Place | None:
-        return self._places.find(id_, self.writer if uncommitted else self.reader, uncommitted)
-
-    def open_places(
-        self,
-        *,
-        limit: int,
-        after: int = 0,
-        since: int = 0,
-        until: int | None = None,
-        before: float | None = None,
-    ) -> list[Place]:
-        last = (self.event(after).time, after) if 0 < after <= self.seq else (*NO_LAST[:1], after)
-        numbers = since, self.seq if until is None else until
-        return self._places.waiting(self.reader, limit, last, numbers, inf if before is None else before)
-
-    def recent(self, limit: int) -> list[Event]:
-        sql = f"SELECT {COLUMNS} FROM events WHERE kind = 1 ORDER BY seq DESC LIMIT ?"
-        return [Event(*row) for row in self.reader.execute(sql, (limit,))]
-
-    def changes(self) -> list[Event]:
-        found = [row[0] for row in self.reader.execute("SELECT seq FROM changes ORDER BY seq")]
-        return [self.event(seq) for seq in found]
-
-    # ------------------------------------------------------------ snapshots
-
-    def snapshots(self) -> list[int]:
-        return [row[0] for row in self.reader.execute("SELECT seq FROM snapshots ORDER BY seq")]
-
-    def snapshot_notes(self) -> list[tuple[int, float, dict[str, str]]]:
-        rows = self.reader.execute("SELECT seq, time, made_by FROM snapshots ORDER BY seq")
-        return [(seq, at, loads(made_by)) for seq, at, made_by in rows]
-
-    def snapshot(self, seq: int) -> Snapshot:
-        try:
-            sql = "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?"
-            row = self.reader.execute(sql, (seq,)).fetchone()
-            if row is None or snapshot_digest(self.digest_at(seq), seq, *row[:4]) != row[4]:
-                raise ValueError("is not what was written" if row else "is missing")
-            at, totals, made_by, parts, _ = row
-            return Snapshot(seq, at, read_parts(self.reader, seq, loads(parts)), loads(totals), loads(made_by))
-        except (sqlite3.DatabaseError, TypeError, ValueError, AttributeError) as error:
-            raise JournalDamaged(f"the snapshot after event {seq} of {self.path} {error}") from error
-
-    # ------------------------------------------------------------ for people on call
-
-    def size(self) -> int:
-        parts = [self.path, *archive.folder(self.path).glob("*.parquet")]
-        return self.log_bytes() + sum(part.stat().st_size for part in parts if part.exists())
-
-    def log_bytes(self) -> int:
-        log = self.path.with_name(self.path.name + "-wal")
-        return log.stat().st_size if log.exists() else 0
-
-    def missing_archives(self) -> tuple[str, ...]:
-        listed = [row[0] for row in self.reader.execute("SELECT file FROM archives ORDER BY last")]
-        return tuple(file for file in listed if not (archive.folder(self.path) / file).is_file())

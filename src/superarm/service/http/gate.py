@@ -14,8 +14,8 @@ from typing import Any
 
 from superarm.errors import must
 from superarm.service.core.faults import Refused
-from superarm.service.http.refusals import HttpRefused, status_of
 from superarm.service.http.metrics import Metrics
+from superarm.service.http.refusals import HttpRefused, status_of
 from superarm.service.http.routes import Answer, Routes, refusal
 
 __all__ = ["Gate"]
