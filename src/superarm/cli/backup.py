@@ -25,6 +25,5 @@ def backup(
         told = {"events": found.events, "snapshots": found.snapshots, "archives": found.archives}
         print(json.dumps({"journal": str(journal), "to": str(to), **told}))
     else:
-        print(
-            f"{found.events:,} events, {found.snapshots} snapshots, {found.archives} archives in {to}, verified"
-        )
+        counts = f"{found.events:,} events, {found.snapshots} snapshots, {found.archives} archives"
+        print(f"{counts} in {to}, verified")

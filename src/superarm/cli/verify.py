@@ -49,9 +49,8 @@ def verify(
         }
         print(json.dumps(told))
     else:
-        print(
-            f"{found.events:,} events, {found.snapshots} snapshots, {found.archives} archives: {seconds:.1f} s"
-        )
+        counts = f"{found.events:,} events, {found.snapshots} snapshots, {found.archives} archives"
+        print(f"{counts}: {seconds:.1f} s")
         if found.erased:
             print(f"features and context of {found.erased:,} decisions were erased")
         for problem in found.problems:

@@ -1,10 +1,10 @@
 """A copy of a journal that a service may be writing at this moment, and the way back.
 
-The database is copied by SQLite's own backup, which gives one moment of it; then the archives it lists, which are
-never changed in place. (An archive that erasing replaced meanwhile is not listed by a copy
+The database is copied by SQLite's own backup, which gives one moment of it; then the archives it lists,
+which are never changed in place. (An archive that erasing replaced meanwhile is not listed by a copy
 made after it: then the whole copy is made again.) The copy is verified before it gets its name.
 
-The way back is to put the copy where the journal was, with its archives, and to start: see docs/operations.md.
+The way back is to put the copy where the journal was, with its archives, and to start (docs/operations.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from superarm.errors import InvalidInput
 from superarm.service.core import archive
@@ -69,10 +71,8 @@ def _copy(source: Path, part: Path) -> None:
     if listed:
         make_folder(archive.folder(part))
     for file in listed:
-        with (archive.folder(source) / file).open("rb") as old_file:
-            write_durably(
-                archive.folder(part) / file, lambda new_file, f=old_file: shutil.copyfileobj(f, new_file)
-            )
+        data = (archive.folder(source) / file).read_bytes()
+        write_durably(archive.folder(part) / file, partial(_put, data))
     if seq:
         marker = Marker(part)
         marker.put(seq, chain)
@@ -80,6 +80,10 @@ def _copy(source: Path, part: Path) -> None:
         marker.close()
     with part.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _put(data: bytes, file: Any) -> None:
+    file.write(data)
 
 
 def _end(database: sqlite3.Connection) -> tuple[int, bytes]:

@@ -1,8 +1,8 @@
 """A learner behind a journal. No HTTP in here.
 
 The room: decisions and answers (desk.py), what moves the model (model.py, changes.py, shadows.py), where it
-is kept (journal.py, sqlite.py, archive.py, snapshots.py), what an operator does (operating.py, erasing.py, verify.py,
-backup.py, replay.py, health.py), and taking turns (group.py, upkeep.py).
+is kept (journal.py, sqlite.py, archive.py, snapshots.py), what an operator does (operating.py, erasing.py,
+verify.py, backup.py, replay.py, health.py), and taking turns (group.py, upkeep.py).
 """
 
 from __future__ import annotations
