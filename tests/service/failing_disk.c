@@ -146,7 +146,7 @@ static void synced(int fd) {
     }
 }
 
-void disk_arm(long n, int what, int stay) { at = n ? count + n : 0; how = what; stays = stay; fired = 0; }
+void disk_arm(long n, int what, int stay) { at = n ? count + n : 0; how = what; stays = stay; if (n) fired = 0; }
 long disk_count(void) { return count; }
 int disk_fired(void) { return fired; }
 

@@ -8,13 +8,14 @@ journal keeps the SHA-256 of each file, which is compared before the file is fir
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm.service.core.events import DECISION, Event
 from superarm.service.core.faults import JournalDamaged, JournalDown
-from superarm.service.core.files import digest_of, make_folder, remove, write_durably
+from superarm.service.core.files import digest_of, discard, make_folder, remove, write_durably
 from superarm.service.core.schema import connect, down
 
 if TYPE_CHECKING:
@@ -56,8 +57,10 @@ def write_events(path: Path, events: Iterable[tuple[Any, ...]]) -> bytes:
 
     kinds = (*(pl.Int64, pl.Float64, pl.Int8, pl.String), *(pl.Binary,) * 5)
     table = pl.DataFrame(list(events), schema=dict(zip(COLUMNS, kinds, strict=True)), orient="row")
+    memory = io.BytesIO()  # so that whatever fails in writing is told by the file itself
+    table.write_parquet(memory, row_group_size=4096)
     make_folder(path.parent)
-    write_durably(path, lambda file: table.write_parquet(file, row_group_size=4096))
+    write_durably(path, lambda file: file.write(memory.getbuffer()))
     if not pl.read_parquet(path).equals(table):
         raise JournalDown(f"archive {path} did not come back from the disk as it was written")
     return digest_of(path)
@@ -68,8 +71,7 @@ def tidy(journal: SqliteJournal) -> None:
     place = folder(journal.path)
     if not place.is_dir():
         return
-    for part in place.glob(".*.part"):
-        remove(part)
+    discard(*place.glob(".*.part"))
     listed = {row[0] for row in journal.reader.execute("SELECT file FROM archives")}
     for path in place.glob("*.parquet"):
         if path.name not in listed and _has_all_of(journal, path):

@@ -20,7 +20,7 @@ from typing import Any
 from superarm.errors import InvalidInput
 from superarm.service.core import archive
 from superarm.service.core.faults import JournalDamaged, JournalDown
-from superarm.service.core.files import PRIVATE_FILE, make_folder, sync_folder, write_durably
+from superarm.service.core.files import PRIVATE_FILE, discard, make_folder, sync_folder, write_durably
 from superarm.service.core.mark import Marker
 from superarm.service.core.schema import connect
 from superarm.service.core.sqlite import SqliteJournal
@@ -65,7 +65,7 @@ def _copy(source: Path, part: Path) -> None:
     os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
     with closing(connect(source, write=False)) as old, closing(sqlite3.connect(part)) as new:
         old.backup(new, pages=1000, sleep=0.001)
-        new.execute("PRAGMA journal_mode = DELETE")  # one file, no log beside it
+        new.execute("PRAGMA journal_mode = WAL")
         listed = [row[0] for row in new.execute("SELECT file FROM archives ORDER BY last")]
         seq, chain = _end(new)
     if listed:
@@ -108,5 +108,5 @@ def _name(part: Path, target: Path) -> None:
 def _clear(part: Path) -> None:
     mark, folder = _beside(part)
     for left in (part, mark, *(part.with_name(part.name + end) for end in ("-journal", "-wal", "-shm"))):
-        left.unlink(missing_ok=True)
+        discard(left)
     shutil.rmtree(folder, ignore_errors=True)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-__all__ = ["digest_of", "make_folder", "remove", "sync_folder", "write_durably"]
+__all__ = ["clear_parts", "digest_of", "discard", "make_folder", "remove", "sync_folder", "write_durably"]
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 
@@ -46,7 +46,19 @@ def write_durably(path: Path, write: Callable[[Any], object]) -> None:
         os.replace(part, path)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
         sync_folder(path.parent)
     finally:
-        part.unlink(missing_ok=True)
+        discard(part)
+
+
+def discard(*paths: Path) -> None:
+    """Take files away if that can be done; what is left over, `clear_parts` finds."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def clear_parts(path: Path) -> None:
+    """Take away what a crash has left of files on their way to a name."""
+    discard(*path.parent.glob(f".{path.name}.*.part*"))
 
 
 def remove(path: Path) -> None:

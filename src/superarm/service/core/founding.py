@@ -10,7 +10,7 @@ from superarm.learners import Learner, load
 from superarm.learners.registry import make, parse
 from superarm.service.core.changes import Settings
 from superarm.service.core.faults import JournalForeign
-from superarm.service.core.holder import hold
+from superarm.service.core.holder import Hold
 from superarm.service.core.model import totals
 from superarm.service.core.parts import describe, pieces, write_snapshot
 from superarm.service.core.schema import create
@@ -54,7 +54,7 @@ def found(path: Path, asked: dict[str, Any], model: str | Path | None) -> None:
             connection.execute("INSERT INTO chunks VALUES (?, 0, 'model', ?)", (number, piece))
         write_snapshot(connection.execute, chain, 0, now, nothing, made_by(), describe(parts))
 
-    lock = hold(path)
+    lock = Hold(path)
     try:
         if not path.exists():
             create(path, meta, fill)

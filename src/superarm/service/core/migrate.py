@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 from superarm.service.core.faults import JournalDown, JournalForeign
-from superarm.service.core.files import PRIVATE_FILE, sync_folder
-from superarm.service.core.holder import hold
+from superarm.service.core.files import PRIVATE_FILE, clear_parts, sync_folder
+from superarm.service.core.holder import Hold
 from superarm.service.core.schema import FORMAT, NAMES
 
 __all__ = ["STEPS", "migrate"]
@@ -30,7 +30,7 @@ def migrate(path: str | Path) -> Path | None:
     source = Path(path).resolve()
     if not source.is_file():
         raise JournalForeign.must("journal", "superarm migrate", "an existing file", str(path))
-    lock = hold(source)
+    lock = Hold(source)
     part = source.with_name(f".{source.name}.{os.getpid()}.part")
     try:
         was = _format(source)
@@ -39,6 +39,7 @@ def migrate(path: str | Path) -> Path | None:
         if was > FORMAT or any(step not in STEPS for step in range(was, FORMAT)):
             wanted = f"of a released format, up to {FORMAT}"
             raise JournalForeign.must("journal", "superarm migrate", wanted, f"format {was}")
+        clear_parts(source)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         with (
             closing(sqlite3.connect(source)) as old,
@@ -51,6 +52,7 @@ def migrate(path: str | Path) -> Path | None:
                 STEPS[step](new)
             new.execute(f"PRAGMA user_version = {FORMAT}")
             new.execute("COMMIT")
+            new.execute("PRAGMA journal_mode = WAL")
         kept = source.with_name(f"{source.name}.format-{was}")
         os.replace(source, kept)  # noqa: PTH105
         os.replace(part, source)  # noqa: PTH105
@@ -61,7 +63,7 @@ def migrate(path: str | Path) -> Path | None:
             raise
         raise JournalDown(f"journal {source} cannot be migrated: {error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        clear_parts(source)
         lock.close()
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from superarm.service.core.events import chain_start
 from superarm.service.core.fastjson import dumps
 from superarm.service.core.faults import JournalDown, JournalForeign, JournalFull
-from superarm.service.core.files import PRIVATE_FILE, sync_folder
+from superarm.service.core.files import PRIVATE_FILE, clear_parts, sync_folder
 
 __all__ = ["FORMAT", "check_format", "connect", "create", "down"]
 
@@ -123,6 +123,7 @@ def meta_text(meta: dict[str, Any]) -> bytes:
 def create(path: Path, meta: dict[str, Any], fill: Any) -> None:
     """A new journal, whole and on the disk, or none at all; ``fill(connection, digest)`` adds to it."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    clear_parts(path)
     try:
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         connection = sqlite3.connect(part, isolation_level=None)
@@ -133,6 +134,8 @@ def create(path: Path, meta: dict[str, Any], fill: Any) -> None:
             connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
             fill(connection, chain_start(meta_text(meta)))
             connection.execute("COMMIT")
+            # now, under a name that nobody reads: a crash in it would leave something to roll back
+            connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close()
         os.replace(part, path)  # noqa: PTH105
@@ -140,5 +143,4 @@ def create(path: Path, meta: dict[str, Any], fill: Any) -> None:
     except (sqlite3.Error, OSError) as error:
         raise JournalDown(f"journal {path} cannot be made: {error}") from error
     finally:
-        for left in (part, part.with_name(part.name + "-journal")):
-            left.unlink(missing_ok=True)
+        clear_parts(path)

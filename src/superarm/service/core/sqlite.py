@@ -22,7 +22,8 @@ from superarm.service.core.events import (
     link,
 )
 from superarm.service.core.faults import JournalDamaged, JournalDown, JournalForeign
-from superarm.service.core.holder import hold
+from superarm.service.core.files import clear_parts
+from superarm.service.core.holder import Hold
 from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.mark import Marker, read_mark
 from superarm.service.core.parts import write_snapshot
@@ -63,7 +64,7 @@ class SqliteJournal(SqliteReader):
         if not self.path.is_file():
             raise JournalForeign.must("journal", "superarm", "an existing file", str(path))
         if not read_only:
-            self._lock = hold(self.path)
+            self._lock = Hold(self.path)
         try:
             # looking first: a journal whose end is lost is left exactly as it is
             self.writer = self.reader = connect(self.path, write=False)
@@ -90,12 +91,13 @@ class SqliteJournal(SqliteReader):
         except OSError as error:
             raise down(self.path, error) from error
         self._marker.put(self.seq, self._head)
+        clear_parts(self.path)
         archive.tidy(self)
 
     def reopen(self) -> None:
         """New connections: one that was opened while the file could not be written stays that way."""
         if self._lock is None:
-            self._lock = hold(self.path)
+            self._lock = Hold(self.path)
         self.read_only = False
         old = {self.writer, self.reader}
         writer, reader = connect(self.path, write=True, max_mb=self.max_mb), connect(self.path, write=False)
