@@ -10,7 +10,7 @@ import pytest
 from service_kit import LABELS, D, rows
 
 import superarm as sa
-from superarm.service.core import session as session_module
+from superarm.service.core import desk as desk_module
 from superarm.service.core.replay import replay
 from superarm.service.http.reading import place_of
 
@@ -151,7 +151,7 @@ BAD = [
     (b'{"features": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 422, "features[0]"),
     (b'{"features": [1, 2, 3, 4, 5], "context": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "body"),
     (b'{"features": [1, 2, 3, 4, 5], "context": ' + b"[" * 254 + b"]" * 254 + b"}", 422, "context"),
-    (b'{"features": [1, 2, 3, 4, 5], "context": ' + b'{"a":' * 33 + b"1" + b"}" * 33 + b"}", 422, "context"),
+    (b'{"features": [1, 2, 3, 4, 5], "context": ' + b'{"a":' * 65 + b"1" + b"}" * 65 + b"}", 422, "context"),
     ({"features": X, "context": "x" * 70_000}, 422, "context"),
     ({"features": X, "context": 2**70}, 422, "context"),
     (b'\xff\xfe{"features": []}', 400, "body"),
@@ -199,7 +199,7 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live):
 
 
 def test_a_full_journal_is_507_and_looking_goes_on(live, open_session, monkeypatch):
-    monkeypatch.setattr(session_module, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(desk_module, "RETRY_SECONDS", 0.05)
     session = open_session(max_mb=1)
     web = live(session)
     ids = []

@@ -12,7 +12,6 @@ from urllib.parse import unquote
 import msgspec
 
 from superarm.errors import SuperarmError
-from superarm.service.core.faults import JournalError
 from superarm.service.core.group import Group
 from superarm.service.core.session import Session
 from superarm.service.http import pages
@@ -34,7 +33,6 @@ __all__ = ["App", "find"]
 
 log = logging.getLogger("superarm.service")
 
-EXPIRE_SECONDS = 0.5
 REFRESH_SECONDS = 1.0
 encode = msgspec.json.Encoder().encode
 
@@ -81,13 +79,11 @@ class App:
         session = self.open_session()
         group = Group(session)
         self.service = Service(group, self.metrics)
-        for work in (_upkeep(group), self._refresh()):
+        for work in (self.service.upkeep.run(), self._refresh()):
             self._tasks.append(asyncio.create_task(work))
         log.info("ready", extra={"event_no": session.journal.seq, "replayed": session.replayed})
-        if session.different:
-            log.warning(
-                "decisions came out otherwise (another kind of CPU?)", extra={"count": session.different}
-            )
+        for sentence in session.health().trouble:
+            log.warning("trouble", extra={"reason": sentence})
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -164,39 +160,3 @@ class App:
         elif status == 401:
             headers = (("www-authenticate", "Bearer"),)
         return Answer(status, encode(said), headers=headers)
-
-
-async def _upkeep(group: Group) -> None:
-    """Timeouts, snapshots, compaction: in turn with the requests."""
-    session, was_down = group.session, False
-    while True:  # at once: after a crash the tail may be long
-        try:
-            if session.down is not None:
-                await group.submit(lambda _: None, None)  # gives the group a turn to try again
-            if (session.down is not None) != was_down:
-                was_down = not was_down
-                log.error("journal down", extra={"reason": str(session.down)}) if was_down else log.info(
-                    "journal up"
-                )
-            while session.down is None and await group.submit(lambda _: session.expire(), None):
-                pass
-            if session.down is None and session.snapshot_due():
-                await group.submit(lambda _: session.snapshot(), None)
-                log.info("snapshot", extra={"event_no": session.snapshot_seq})
-                await _compact(group)
-        except JournalError as error:
-            log.error("journal", extra={"reason": str(error)})
-        except Exception:
-            log.exception("upkeep")
-        await asyncio.sleep(EXPIRE_SECONDS)
-
-
-async def _compact(group: Group) -> None:
-    from superarm.service.core.archive import Compaction
-
-    work = Compaction(group.session.journal, group.session.keep_snapshots)
-    if work:
-        await asyncio.to_thread(work.write)
-        while await group.submit(lambda _: work.step(), None):
-            await asyncio.sleep(0)
-        log.info("compacted", extra={"event_no": work.last})

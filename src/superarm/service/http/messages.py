@@ -68,7 +68,7 @@ class DecisionRequest(Strict):
         Annotated[int, Meta(ge=1)] | None, Meta(description="How many labels to show this time.")
     ] = None
     context: Annotated[
-        Any, Meta(description="Anything to be kept with the decision: at most 64 KiB of JSON, 32 deep.")
+        Any, Meta(description="Anything to be kept with the decision: at most 64 KiB of JSON, 64 deep.")
     ] = None
 
 
@@ -127,6 +127,7 @@ class DecisionRecord(DecisionAnswer):
     eligible: list[str] | None
     set_size: int
     context: Any
+    erased: Annotated[bool, Meta(description="Whether features and context were erased.")]
     outcome: Outcome | None
 
 
@@ -178,6 +179,8 @@ class Info(Struct):
     learner: str
     learner_id: str
     labels: list[str]
+    retired: Annotated[list[str], Meta(description="Labels that are never shown.")]
+    frozen: Annotated[bool, Meta(description="Answers are kept, and not learnt.")]
     n_features: int
     set_size: int
     model_version: int
@@ -188,6 +191,102 @@ class Info(Struct):
 
 class Status(Struct):
     status: str
+    trouble: Annotated[list[str], Meta(description="What is wrong, worst first.")] = []
+
+
+class Snapshot(Struct):
+    """A kept snapshot, and what made it."""
+
+    seq: Annotated[int, Meta(description="The event that it stands after.")]
+    time: Time
+    superarm: str
+    numba: str
+    cpu: str
+
+
+class Snapshots(Struct):
+    snapshots: Annotated[list[Snapshot], Meta(description="Oldest first: where `go_back` can go to.")]
+
+
+class Shadow(Struct):
+    """How good a learner is, had it shown its top sets."""
+
+    learner: str
+    rate: Annotated[float | None, Meta(description="Its estimated hit rate; null while nothing can be said.")]
+    low: Annotated[float | None, Meta(description="Of an interval of 95 %.")]
+    high: float | None
+    rows: Annotated[int, Meta(description="Answers that say something about it.")]
+    learnt: Annotated[int, Meta(description="Answers that it has learnt from.")]
+    problem: Annotated[str, Meta(description="Why not to believe it; empty if nothing speaks against it.")]
+
+
+class Shadows(Struct):
+    shadows: Annotated[list[Shadow], Meta(description="The model itself, then its shadows.")]
+
+
+# ---------------------------------------------------------------- changes
+
+
+class Change(Strict, tag_field="what"):
+    """What an operator changes while it runs."""
+
+
+class AddLabels(Change, tag="add_labels"):
+    """New labels, to be shown from now on; retired ones come back."""
+
+    labels: Names
+
+
+class RetireLabels(Change, tag="retire_labels"):
+    """Never shown again; answers about them are still taken."""
+
+    labels: Names
+
+
+class Freeze(Change, tag="freeze"):
+    """Answers are kept, and not learnt."""
+
+
+class Resume(Change, tag="resume"):
+    """Learn again, from the answers that come from now on."""
+
+
+class SetExplore(Change, tag="set_explore"):
+    """Explore more or less, as the learner's parameters of these names say."""
+
+    explore: Annotated[str | float | None, Meta(examples=["balanced", 0.5])] = None
+    uniform: Share | None = None
+
+
+class GoBack(Change, tag="go_back"):
+    """The weights as they were in a kept snapshot; nothing else is undone."""
+
+    to: Annotated[int, Meta(ge=0, le=2**63 - 1, description="The event of the snapshot.")]
+
+
+class Erase(Change, tag="erase"):
+    """Forget features and context of decisions: by id, or all made before a time. One of them."""
+
+    ids: Annotated[Annotated[list[Id], Meta(min_length=1, max_length=MOST_ITEMS)] | None, Meta()] = None
+    before: Time | None = None
+
+
+AnyChange = AddLabels | RetireLabels | Freeze | Resume | SetExplore | GoBack | Erase
+
+
+class Changed(Struct):
+    """What has come of a change."""
+
+    what: str
+    seq: Annotated[int, Meta(description="The number of the last event.")]
+    labels: Annotated[list[str], Meta(description="All labels.")]
+    retired: Annotated[list[str], Meta(description="Those that are never shown.")]
+    frozen: bool
+    erased: Annotated[int, Meta(description="Decisions that lost features and context.")] = 0
+
+
+class Changes(Struct):
+    changes: Annotated[list[dict[str, Any]], Meta(description="Oldest first: `seq`, `time`, `what` and more.")]
 
 
 # ---------------------------------------------------------------- refusals

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
 from hashlib import blake2b
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from superarm.rows import Row
-from superarm.service.core.fastjson import dumps
+from superarm.rows import Row, SparseRow
 from superarm.service.core.faults import Refused
-from superarm.service.core.session import Ask, Reply
+from superarm.service.core.session import Ask, Reply, Session
 from superarm.service.http.messages import (
     ID_WORDS,
     IS_ID,
@@ -32,12 +30,10 @@ from superarm.service.http.messages import (
 )
 from superarm.service.http.statuses import NotJson
 
-__all__ = ["Shape", "place_of", "read", "read_query", "to_ask", "to_reply"]
+__all__ = ["check_id", "place_of", "read", "read_query", "to_ask", "to_reply"]
 
 MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MOST_NAMES = 5_000  # named features of a row
-MOST_CONTEXT = 1 << 16  # bytes
-DEEPEST_CONTEXT = 32
 
 T = TypeVar("T")
 AT = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`$")
@@ -52,16 +48,6 @@ WORDS = {
     "object": "an object",
     "null": "null",
 }
-
-
-class Shape:
-    """What requests must fit: the number of features, the labels, how many may be shown."""
-
-    __slots__ = ("known", "most_shown", "n_features")
-
-    def __init__(self, n_features: int, known: Collection[str], set_size: int) -> None:
-        self.n_features, self.known = n_features, frozenset(known)
-        self.most_shown = min(len(known) - 1, max(MOST_SHOWN, set_size))
 
 
 # ---------------------------------------------------------------- from bytes to a message
@@ -153,34 +139,33 @@ def _find_not_finite(body: bytes) -> None:
 # ---------------------------------------------------------------- from a message to the session's words
 
 
-def to_ask(request: DecisionRequest, shape: Shape) -> Ask:
+def to_ask(request: DecisionRequest, session: Session) -> Ask:
     """A request for a set."""
+    n_features = session.learner.n_features
     features, eligible, size = request.features, request.eligible, request.set_size
     if type(features) is list:
-        if len(features) != shape.n_features:
-            raise Refused.must(
-                "features", "decision", f"of length {shape.n_features}", f"length {len(features)}"
-            )
+        if len(features) != n_features:
+            raise Refused.must("features", "decision", f"of length {n_features}", f"length {len(features)}")
         x: Row = np.array(features, np.float32)
     elif type(features.get("indices")) is list:
-        x = _sparse(features, shape)
+        x = _sparse(features, n_features)
     else:
-        x = _hashed(features, shape)
+        x = _hashed(features, n_features)
     if eligible is not None:
-        _check_labels(eligible, shape)
-    if size is not None and size > shape.most_shown:
-        raise Refused.must("set_size", "decision", f"a whole number from 1 to {shape.most_shown}", size)
-    if request.context is not None:
-        _check_context(request.context)
+        _check_labels(eligible, session)
+    if size is not None:
+        most = min(len(session.known) - 1, max(MOST_SHOWN, session.learner.set_size))
+        if size > most:
+            raise Refused.must("set_size", "decision", f"a whole number from 1 to {most}", size)
     return Ask(x, request.id, None if eligible is None else tuple(eligible), size, request.context)
 
 
-def to_reply(request: OutcomeRequest, id_: str, shape: Shape) -> Reply:
+def to_reply(request: OutcomeRequest, id_: str, session: Session) -> Reply:
     """An answer."""
     hit, label = request.hit, request.label
     if (hit is None) == (label is None):
         raise Refused.must("hit", "outcome", "given, or label in its place, and not both", hit)
-    if label is not None and label not in shape.known:
+    if label is not None and label not in session.known:
         raise Refused.must("label", "outcome", "a known label", label)
     return Reply(id_, hit, label)
 
@@ -192,24 +177,24 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _sparse(features: dict[str, Any], shape: Shape) -> Row:
+def _sparse(features: dict[str, Any], n_features: int) -> Row:
     indices, values = features["indices"], features.get("values")
     if features.keys() != {"indices", "values"} or type(values) is not list or len(values) != len(indices):
         raise Refused.must(
             "features", "decision", "lists indices and values of one length, and no more", features
         )
     given = np.array(indices, np.float64)
-    wrong = np.flatnonzero((given < 0) | (given >= shape.n_features) | (given != np.floor(given)))
+    wrong = np.flatnonzero((given < 0) | (given >= n_features) | (given != np.floor(given)))
     if wrong.size:
         at = int(wrong[0])
-        wanted = f"a whole number in [0, {shape.n_features})"
+        wanted = f"a whole number in [0, {n_features})"
         raise Refused.must(f"features.indices[{at}]", "decision", wanted, indices[at])
     order = np.argsort(given, kind="stable")
     index = given[order].astype(np.int32)
     twice = np.flatnonzero(np.diff(index) == 0)
     if twice.size:
         raise Refused.must("features.indices", "decision", "distinct", int(index[twice[0]]))
-    return index, np.array(values, np.float32)[order]
+    return SparseRow(index, np.array(values, np.float32)[order], n_features)
 
 
 def place_of(name: str, n_features: int) -> int:
@@ -222,7 +207,7 @@ def place_of(name: str, n_features: int) -> int:
     return int.from_bytes(digest, "little") % n_features
 
 
-def _hashed(features: dict[str, Any], shape: Shape) -> Row:
+def _hashed(features: dict[str, Any], n_features: int) -> Row:
     """A number counts under its name; a string under "name=string", with 1. Collisions add up."""
     if len(features) > MOST_NAMES:
         raise Refused.must("features", "decision", f"at most {MOST_NAMES} names", f"{len(features)}")
@@ -234,35 +219,18 @@ def _hashed(features: dict[str, Any], shape: Shape) -> Row:
             raise Refused.must(f"features.{name}", "decision", "a number, a string, true or false", value)
         else:
             named = name
-        place = place_of(named, shape.n_features)
+        place = place_of(named, n_features)
         row[place] = row.get(place, 0.0) + float(value)
         if not abs(row[place]) <= LARGEST:
             raise Refused.must(f"features.{name}", "decision", "finite as a 32-bit float", value)
     places = sorted(row)
-    return np.array(places, np.int32), np.array([row[place] for place in places], np.float32)
+    values = np.array([row[place] for place in places], np.float32)
+    return SparseRow(np.array(places, np.int32), values, n_features)
 
 
-def _check_labels(eligible: list[str], shape: Shape) -> None:
+def _check_labels(eligible: list[str], session: Session) -> None:
     for at, label in enumerate(eligible):
-        if label not in shape.known:
+        if label not in session.known:
             raise Refused.must(f"eligible[{at}]", "decision", "a known label", label)
     if len(set(eligible)) != len(eligible):
         raise Refused.must("eligible", "decision", "distinct labels", eligible)
-
-
-def _check_context(context: Any) -> None:
-    """What cannot be written, or hardly be read again, is refused before anything happens."""
-    level, depth = [context], 0
-    while level := [part for part in level if isinstance(part, (dict, list))]:
-        depth += 1
-        if depth > DEEPEST_CONTEXT:
-            raise Refused.must("context", "decision", f"at most {DEEPEST_CONTEXT} deep", "something deeper")
-        level = [
-            inner for part in level for inner in (part.values() if isinstance(part, dict) else part)
-        ]
-    try:
-        size = len(dumps(context))
-    except TypeError as error:  # say, a whole number of more than 64 bits
-        raise Refused.must("context", "decision", "plain JSON", str(error)) from None
-    if size > MOST_CONTEXT:
-        raise Refused.must("context", "decision", f"at most {MOST_CONTEXT} bytes of JSON", f"{size} bytes")

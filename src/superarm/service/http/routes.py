@@ -7,6 +7,7 @@ follow from that line and from the types it names.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +15,19 @@ from typing import Any
 import msgspec
 
 from superarm.errors import SuperarmError
-from superarm.service.core.faults import UnknownDecision
+from superarm.service.core.faults import JournalDown, JournalFull, Refused, UnknownDecision
 from superarm.service.core.group import Group
 from superarm.service.core.journal import OPEN as PENDING
 from superarm.service.core.journal import STATES
 from superarm.service.core.session import Ask, Entry, Reply
+from superarm.service.core.shadows import ShadowReport
+from superarm.service.core.snapshots import model_bytes
 from superarm.service.core.stats import AGES
+from superarm.service.core.upkeep import Upkeep
 from superarm.service.http import messages as m
-from superarm.service.http.admission import DECIDE, LOOK, OPEN, READ
+from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
 from superarm.service.http.metrics import Metrics
-from superarm.service.http.reading import Shape, read, to_ask, to_reply
+from superarm.service.http.reading import read, to_ask, to_reply
 from superarm.service.http.statuses import error_of, status_of
 from superarm.service.http.wire import Answer
 
@@ -94,12 +98,7 @@ class Service:
 
     def __init__(self, group: Group, metrics: Metrics) -> None:
         self.group, self.session, self.metrics = group, group.session, metrics
-        self.reshape()
-
-    def reshape(self) -> None:
-        """What requests must fit: anew when the labels have changed."""
-        learner = self.session.learner
-        self.shape = Shape(learner.n_features, self.session.labels, learner.set_size)
+        self.upkeep = Upkeep(group)
 
     # The answers are made in their turn: a later call in the same commit may change the entry.
 
@@ -134,7 +133,7 @@ class Service:
 )
 async def decisions(service: Service, request: m.DecisionRequest) -> m.DecisionAnswer:
     """Choose a set of labels to show."""
-    return await service.group.submit(service.decide_now, to_ask(request, service.shape))
+    return await service.group.submit(service.decide_now, to_ask(request, service.session))
 
 
 @route(
@@ -148,7 +147,7 @@ async def decisions(service: Service, request: m.DecisionRequest) -> m.DecisionA
 )
 async def outcomes(service: Service, id_: str, request: m.OutcomeRequest) -> m.OutcomeAnswer:
     """Say whether the right label was among the shown ones: now, or days later."""
-    return await service.group.submit(service.outcome_now, to_reply(request, id_, service.shape))
+    return await service.group.submit(service.outcome_now, to_reply(request, id_, service.session))
 
 
 ASK, ANSWER = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
@@ -166,7 +165,7 @@ async def batch_decisions(service: Service, request: m.DecisionBatch) -> m.Decis
     """Many decisions in one request."""
 
     def one(item: msgspec.Raw) -> Any:
-        return service.group.submit(service.decide_now, to_ask(read(ASK, item), service.shape))
+        return service.group.submit(service.decide_now, to_ask(read(ASK, item), service.session))
 
     return m.DecisionResults(await _each(one, request.decisions))
 
@@ -184,7 +183,7 @@ async def batch_outcomes(service: Service, request: m.OutcomeBatch) -> m.Outcome
 
     def one(item: msgspec.Raw) -> Any:
         told = read(ANSWER, item)
-        return service.group.submit(service.outcome_now, to_reply(told, told.id, service.shape))
+        return service.group.submit(service.outcome_now, to_reply(told, told.id, service.session))
 
     return m.OutcomeResults(await _each(one, request.outcomes))
 
@@ -250,6 +249,8 @@ async def info(service: Service) -> m.Info:
         learner=session.journal.meta()["learner"],
         learner_id=learner.id,
         labels=list(session.labels),
+        retired=sorted(session.retired),
+        frozen=session.frozen,
         n_features=learner.n_features,
         set_size=learner.set_size,
         model_version=session.stats.learnt,
@@ -262,7 +263,15 @@ async def info(service: Service) -> m.Info:
 @route("GET", "/v1/model", READ, gives="application/octet-stream")
 async def model(service: Service) -> Answer:
     """The model as it is now, a file for superarm.load: all that it has learnt is on the disk."""
-    data = await service.group.submit(lambda _: service.session.model_file(), None)
+    session = service.session
+
+    def a_copy(_: None) -> Any:
+        if session.down is not None:  # it may be ahead of the journal
+            raise session.down
+        return copy.deepcopy(session.learner)
+
+    # the copy is made in its turn, the file beside the others
+    data = await asyncio.to_thread(model_bytes, await service.group.submit(a_copy, None))
     return Answer(200, data, "application/octet-stream")
 
 
@@ -271,7 +280,7 @@ async def stats(service: Service) -> Any:
     """All that the dashboard shows."""
     session, totals = service.session, service.session.stats
     oldest = session.journal.open_places(limit=1)
-    now = session.clock()
+    now, health = session.clock(), session.health()
     return {
         "now": now,
         **{name: getattr(totals, name) for name in (*totals.COUNTS, "pending", "floor")},
@@ -287,7 +296,11 @@ async def stats(service: Service) -> Any:
         "curve": {"start": totals.start, "width": totals.width, "slots": totals.slots},
         "recent": [_brief(entry) for entry in _recent(service, 12)],
         "learner": session.journal.meta()["learner"],
-        "journal": {"events": session.journal.seq, "down": str(session.down) if session.down else None},
+        "retired": sorted(session.retired),
+        "frozen": session.frozen,
+        "shadows": [_shadow(one) for one in session.shadows],
+        "trouble": health.trouble,
+        "journal": {"events": health.events, "down": health.down, "snapshot_lag": health.snapshot_lag},
         "latency": service.metrics.quantiles(),
     }
 
@@ -311,6 +324,65 @@ def _brief(entry: Entry) -> dict[str, Any]:
     }
 
 
+def _shadow(report: ShadowReport) -> m.Shadow:
+    rates = (None if value != value else value for value in (report.rate, report.low, report.high))
+    return m.Shadow(report.spec, *rates, report.rows, report.learnt, report.problem)
+
+
+@route("GET", "/v1/shadows", READ, gives=m.Shadows)
+async def shadows(service: Service) -> m.Shadows:
+    """Estimated hit rates: of the model itself, then of each shadow."""
+    return m.Shadows([_shadow(one) for one in service.session.shadows])
+
+
+@route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
+async def snapshots(service: Service) -> m.Snapshots:
+    """The kept snapshots, oldest first."""
+    return m.Snapshots([m.Snapshot(**one) for one in service.session.snapshots()])
+
+
+# ---------------------------------------------------------------- changes
+
+
+@route("GET", "/v1/changes", READ, gives=m.Changes)
+async def changes(service: Service) -> m.Changes:
+    """What operators have changed, oldest first."""
+    return m.Changes(service.session.changes())
+
+
+@route(
+    "POST",
+    "/v1/changes",
+    OPERATE,
+    takes=m.AnyChange,
+    gives=m.Changed,
+    told={404: "No such decision."},
+    examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "resume"}},
+)
+async def change(service: Service, request: Any) -> m.Changed:
+    """Change something while it runs; each change is an event of the journal."""
+    session, erased = service.session, 0
+    if isinstance(request, m.Erase):
+        if (request.ids is None) == (request.before is None):
+            raise Refused.must("ids", "change", "given, or before in its place, and not both", request.ids)
+        erased = await service.upkeep.erase(request.ids, request.before)
+    else:
+        await service.group.on_disk(CHANGES[type(request)], (session, request))
+    told = list(session.labels), sorted(session.retired), session.frozen
+    return m.Changed(type(request).__struct_config__.tag, session.journal.seq, *told, erased)
+
+
+# each may load a model, so they run beside the loop
+CHANGES: dict[type[Any], Callable[[Any], None]] = {
+    m.AddLabels: lambda given: given[0].add_labels(given[1].labels),
+    m.RetireLabels: lambda given: given[0].retire_labels(given[1].labels),
+    m.Freeze: lambda given: given[0].freeze(),
+    m.Resume: lambda given: given[0].resume(),
+    m.SetExplore: lambda given: given[0].set_explore(given[1].explore, given[1].uniform),
+    m.GoBack: lambda given: given[0].go_back(given[1].to),
+}
+
+
 # ---------------------------------------------------------------- for machines that watch
 
 
@@ -322,10 +394,11 @@ async def health(service: Service) -> m.Status:
 
 @route("GET", "/ready", OPEN, gives=m.Status)
 async def ready(service: Service) -> m.Status:
-    """Whether it can take decisions."""
-    if service.session.down is not None:
-        raise service.session.down
-    return m.Status("ready")
+    """Whether it can take decisions, and what is wrong even if it can."""
+    found = service.session.health()
+    if not found.ready:
+        raise (JournalFull if found.full else JournalDown)(found.trouble[0])
+    return m.Status("ready", list(found.trouble))
 
 
 @route("GET", "/metrics", READ, gives="text/plain")

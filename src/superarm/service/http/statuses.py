@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from superarm.errors import SuperarmError
-from superarm.service.core.faults import Conflict, JournalDown, Refused, UnknownDecision
+from superarm.service.core.faults import (
+    Conflict,
+    Erased,
+    JournalError,
+    JournalFull,
+    Overloaded,
+    Refused,
+    UnknownDecision,
+)
 from superarm.service.http.messages import Error, Fault
 
 __all__ = [
@@ -75,10 +83,13 @@ STATUS: dict[type[Exception], int] = {
     MethodNotAllowed: 405,
     TooLong: 408,
     Conflict: 409,
+    Erased: 410,
     TooLarge: 413,
     WrongType: 415,
     TooMany: 429,
-    JournalDown: 503,
+    Overloaded: 503,
+    JournalError: 503,
+    JournalFull: 507,
     SuperarmError: 422,
     Exception: 500,
 }
@@ -89,6 +100,7 @@ MEANINGS = {
     401: "The token is missing or wrong.",
     403: "The token's role does not allow it; or the service has no token, and is not meant for this host name.",
     408: "The request did not arrive in time.",
+    410: "Its features and context were erased.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "A field is not what it must be; `field` names it.",
@@ -102,8 +114,6 @@ MEANINGS = {
 
 def status_of(error: Exception) -> int:
     """The status of the nearest class in the table."""
-    if isinstance(error, JournalDown):
-        return error.status
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
