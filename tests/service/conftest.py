@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 for part in ("httptools", "msgspec", "orjson"):
@@ -16,6 +17,8 @@ for part in ("httptools", "msgspec", "orjson"):
 
 from service_kit import LABELS, D, Nursery, Web  # noqa: E402
 
+import superarm as sa  # noqa: E402
+from superarm.rows import SparseRow  # noqa: E402
 from superarm.service.core.session import Session  # noqa: E402
 from superarm.service.http.admission import Tokens  # noqa: E402
 from superarm.service.http.server import Listener, run  # noqa: E402
@@ -41,8 +44,17 @@ def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
         session.journal.close()
 
 
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """What the first request would have to wait for, longer than a client waits."""
+    sparse = SparseRow(np.array([0], np.int32), np.array([1.0], np.float32), D)
+    for x in (np.zeros(D), sparse):
+        learner = sa.SetLogit(labels=LABELS, n_features=D, set_size=2)
+        learner.update(learner.decide(x), hit=True)
+
+
 @pytest.fixture
-def live(open_session: Callable[..., Session]) -> Iterator[Callable[..., Web]]:
+def live(open_session: Callable[..., Session], compiled: None) -> Iterator[Callable[..., Web]]:
     """Starts a whole service in a thread of this process, and stops it gracefully at the end."""
     stops = []
 

@@ -153,6 +153,53 @@ class Client:
         """What its dashboard shows."""
         return self._call("GET", "/v1/stats")
 
+    # ------------------------------------------------------------ for operators
+
+    def add_labels(self, names: Sequence[str]) -> dict[str, Any]:
+        """New labels, to be shown from now on; retired ones come back."""
+        return self._change(what="add_labels", labels=list(names))
+
+    def retire_labels(self, names: Sequence[str]) -> dict[str, Any]:
+        """Never show these labels again; answers about them are still taken."""
+        return self._change(what="retire_labels", labels=list(names))
+
+    def freeze(self) -> dict[str, Any]:
+        """Keep answers, and learn nothing from them."""
+        return self._change(what="freeze")
+
+    def resume(self) -> dict[str, Any]:
+        """Learn again, from the answers that come from now on."""
+        return self._change(what="resume")
+
+    def set_explore(
+        self, *, explore: str | float | None = None, uniform: float | None = None
+    ) -> dict[str, Any]:
+        """Explore more or less, as the learner's parameters of these names say."""
+        return self._change(what="set_explore", explore=explore, uniform=uniform)
+
+    def go_back(self, to: int) -> dict[str, Any]:
+        """The weights as they were in the snapshot after an event (see `snapshots`)."""
+        return self._change(what="go_back", to=to)
+
+    def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> dict[str, Any]:
+        """Forget features and context of these decisions, or of all made before a time."""
+        return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
+
+    def changes(self) -> list[dict[str, Any]]:
+        """What operators have changed, oldest first."""
+        return self._call("GET", "/v1/changes")["changes"]  # type: ignore[no-any-return]
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The kept snapshots, oldest first."""
+        return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
+
+    def shadows(self) -> list[dict[str, Any]]:
+        """Estimated hit rates: of the model itself, then of each shadow."""
+        return self._call("GET", "/v1/shadows")["shadows"]  # type: ignore[no-any-return]
+
+    def _change(self, **what: Any) -> dict[str, Any]:
+        return self._call("POST", "/v1/changes", {k: v for k, v in what.items() if v is not None})
+
     def close(self) -> None:
         self._connection.close()
 
