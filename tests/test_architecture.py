@@ -50,9 +50,9 @@ FRAMEWORKS = {
     "altair": {"report", "logs"},
     "vl_convert": {"report", "logs"},
     "typer": {"cli"},
-    "fastapi": {"service"},
+    "httptools": {"service"},
     "starlette": {"service"},
-    "uvicorn": {"service"},
+    "msgspec": {"service"},
     "msgspec": {"service"},
     "psycopg": {"service"},
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from service_kit import LABELS, D, forge, rows
+from service_kit import LABELS, D, rows
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
@@ -18,7 +18,7 @@ import superarm as sa
 from superarm.errors import InvalidInput, MissingExtra, SuperarmError
 from superarm.learners.registry import parse
 from superarm.service.client.client import ServiceError
-from superarm.service.core.faults import JournalForeign
+from superarm.service.core.faults import JournalDamaged, JournalForeign
 from superarm.service.core.session import Ask, Reply
 from superarm.service.http import server
 
@@ -186,10 +186,10 @@ def test_replay(open_session, tmp_path):
     assert (
         "replayed 80 events from event 0 on" in run("replay", tmp_path / "events.db", "--from-start").stdout
     )
-    session.snapshot()
-    session.commit()
-    forge(session.journal, 2, taught={"hit": False})
-    assert run("replay", tmp_path / "events.db").exit_code == 1
+    session.journal.write("UPDATE events SET body = replace(body, '\"hit\":true', '\"hit\":false')")
+    session.journal.commit()
+    with pytest.raises(JournalDamaged, match="event 2 of journal .* is not what was written"):
+        run("replay", tmp_path / "events.db")
 
 
 def test_export(open_session, tmp_path):

@@ -75,6 +75,7 @@ code, pre { font: 13px/1.45 ui-monospace, monospace; }
 pre { border: 1px solid var(--line); border-radius: 6px; padding: 8px 10px; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; } td, th { border-top: 1px solid var(--line); padding: 4px 8px 4px 0;
 text-align: left; vertical-align: top; overflow-wrap: anywhere; } .soft { opacity: .7; }
+td:first-child { white-space: nowrap; overflow-wrap: normal; }
 summary { cursor: pointer; margin: 6px 0; }
 """
 

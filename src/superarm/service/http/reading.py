@@ -59,7 +59,7 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise _refusal(error, body) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _find_not_finite(bytes(body))
         raise NotJson.must("body", "request", "JSON", str(error)) from None
     except RecursionError:

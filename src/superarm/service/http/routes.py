@@ -120,7 +120,10 @@ class Service:
     DECIDE,
     takes=m.DecisionRequest,
     gives=m.DecisionAnswer,
-    told={409: "The id is taken by another request."},
+    told={
+        409: "The id is taken by another request.",
+        410: "The id is that of a decision whose features were erased.",
+    },
     examples={
         "named features": {"features": {"age": 41, "colour": "red"}, "id": "order-4711"},
         "a sparse row": {"features": {"indices": [0, 3], "values": [1.0, 0.5]}},

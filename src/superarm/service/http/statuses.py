@@ -100,7 +100,6 @@ MEANINGS = {
     401: "The token is missing or wrong.",
     403: "The token's role does not allow it; or the service has no token, and is not meant for this host name.",
     408: "The request did not arrive in time.",
-    410: "Its features and context were erased.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "A field is not what it must be; `field` names it.",
