@@ -51,9 +51,8 @@ FRAMEWORKS = {
     "vl_convert": {"report", "logs"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "starlette": {"service"},
     "msgspec": {"service"},
-    "msgspec": {"service"},
+    "uvloop": {"service"},
     "psycopg": {"service"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")

@@ -59,7 +59,11 @@ def live(open_session: Callable[..., Session], compiled: None) -> Iterator[Calla
     stops = []
 
     def start(
-        session: Session | None = None, *, token: str | None = None, tokens: Tokens | None = None, **options: Any
+        session: Session | None = None,
+        *,
+        token: str | None = None,
+        tokens: Tokens | None = None,
+        **options: Any,
     ) -> Web:
         session = session or open_session()
         listener = options.pop("listener", Listener(port=0))

@@ -19,7 +19,11 @@ def test_labels_come_and_go(live, open_session):
     web = live(open_session())
     with Client(web.url) as client:
         told = client.add_labels(["weather", "chess"])
-        assert (told["what"], told["labels"][-2:], told["retired"]) == ("add_labels", ["weather", "chess"], [])
+        assert (told["what"], told["labels"][-2:], told["retired"]) == (
+            "add_labels",
+            ["weather", "chess"],
+            [],
+        )
         assert client.info()["labels"] == [*LABELS, "weather", "chess"]
         assert client.decide(X, eligible=["weather", "chess", "label-0"]).labels
         shown = client.decide(X, eligible=["label-0", "label-1", "label-2"])
@@ -115,9 +119,15 @@ def test_shadows_over_http(live, open_session):
 
 def test_only_operators_change(live, tmp_path):
     file = tmp_path / "tokens"
-    file.write_text("decide the-token-of-the-shop\nread the-token-of-grafana\noperate the-token-of-the-team\n")
+    file.write_text(
+        "decide the-token-of-the-shop\nread the-token-of-grafana\noperate the-token-of-the-team\n"
+    )
     web = live(tokens=Tokens(file))
-    for token, status in (("the-token-of-the-shop", 403), ("the-token-of-grafana", 403), ("the-token-of-the-team", 200)):
+    for token, status in (
+        ("the-token-of-the-shop", 403),
+        ("the-token-of-grafana", 403),
+        ("the-token-of-the-team", 200),
+    ):
         web.token = token
         assert web.post("/v1/changes", {"what": "freeze"})[0] == status
         assert web.get("/v1/changes")[0] == (403 if "shop" in token else 200)

@@ -113,12 +113,36 @@ def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, t
 
 
 def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file, tmp_path):
-    words = ["serve", "--labels", label_file, "--features", D, "--set-size", 2, "--journal", tmp_path / "e.db"]
-    done = run(*words, "--shadow", "set-logit:explore=show", "--shadow", "set-logit:explore=0.1", "--retain", "90d", "--timeout", "2h")
+    words = [
+        "serve",
+        "--labels",
+        label_file,
+        "--features",
+        D,
+        "--set-size",
+        2,
+        "--journal",
+        tmp_path / "e.db",
+    ]
+    done = run(
+        *words,
+        "--shadow",
+        "set-logit:explore=show",
+        "--shadow",
+        "set-logit:explore=0.1",
+        "--retain",
+        "90d",
+        "--timeout",
+        "2h",
+    )
     assert "made a new one" in done.stderr
     session = served[0][0]
     assert (session.retain, session.timeout) == (90 * 86400.0, 7200.0)
-    assert [one.spec for one in session.shadows] == ["set-logit", "set-logit:explore=show", "set-logit:explore=0.1"]
+    assert [one.spec for one in session.shadows] == [
+        "set-logit",
+        "set-logit:explore=show",
+        "set-logit:explore=0.1",
+    ]
 
 
 def test_serve_a_model_of_ones_own(served, tmp_path):
@@ -159,7 +183,16 @@ def test_change(live, open_session, monkeypatch):
     assert web.get("/v1/decisions/a")[1]["features"] is None
     assert "go_back: event" in run(*change, "go-back", 0).stdout
     listed = run(*change, "list").stdout
-    for word in ("add_labels", "retire_labels", "freeze", "resume", "set_explore", "erase", "go_back", "snapshot after"):
+    for word in (
+        "add_labels",
+        "retire_labels",
+        "freeze",
+        "resume",
+        "set_explore",
+        "erase",
+        "go_back",
+        "snapshot after",
+    ):
         assert word in listed
     told = json.loads(run("change", "--json", web.url, "list").stdout)
     assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "retire_labels"]

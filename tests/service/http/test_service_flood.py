@@ -13,7 +13,13 @@ from service_kit import D
 
 from superarm.service.core.replay import replay
 
-PATHS = ("/v1/decisions", "/v1/decisions/a/outcome", "/v1/batch/decisions", "/v1/batch/outcomes", "/v1/changes")
+PATHS = (
+    "/v1/decisions",
+    "/v1/decisions/a/outcome",
+    "/v1/batch/decisions",
+    "/v1/batch/outcomes",
+    "/v1/changes",
+)
 
 
 def value(dice: random.Random, depth: int = 0):
@@ -25,8 +31,14 @@ def value(dice: random.Random, depth: int = 0):
         return {f"k{i}": value(dice, depth + 1) for i in range(dice.randrange(4))}
     if kind == 8:
         deep = dice.choice([5, 60, 64, 65, 254, 255, 900])
-        return json.loads("[" * deep + "]" * deep) if dice.random() < 0.5 else json.loads('{"a":' * deep + "1" + "}" * deep)
-    return dice.choice([None, True, 1, -1, 2**63, 2**64, 10**40, 0.1, 1e308, "", "x" * 300, "\ud83d\ude00", "a"])
+        return (
+            json.loads("[" * deep + "]" * deep)
+            if dice.random() < 0.5
+            else json.loads('{"a":' * deep + "1" + "}" * deep)
+        )
+    return dice.choice(
+        [None, True, 1, -1, 2**63, 2**64, 10**40, 0.1, 1e308, "", "x" * 300, "\ud83d\ude00", "a"]
+    )
 
 
 def body(dice: random.Random, path: str) -> bytes:
@@ -42,7 +54,10 @@ def body(dice: random.Random, path: str) -> bytes:
         "/v1/decisions/a/outcome": reply,
         "/v1/batch/decisions": {"decisions": [ask, value(dice), ask]},
         "/v1/batch/outcomes": {"outcomes": [{"id": "b", **reply}, value(dice)]},
-        "/v1/changes": {"what": dice.choice(["freeze", "resume", "explode", "set_explore", "go_back"]), "to": value(dice)},
+        "/v1/changes": {
+            "what": dice.choice(["freeze", "resume", "explode", "set_explore", "go_back"]),
+            "to": value(dice),
+        },
     }[path]
     data = json.dumps(made).encode()
     if dice.random() < 0.2:
@@ -90,7 +105,9 @@ def test_a_flood_of_nonsense(live, open_session):
     seen: list[int] = []
     faults: list[bytes] = []
     until = time.monotonic() + 6
-    callers = [threading.Thread(target=caller, args=(web.port, seed, until, seen, faults)) for seed in range(8)]
+    callers = [
+        threading.Thread(target=caller, args=(web.port, seed, until, seen, faults)) for seed in range(8)
+    ]
     for one in callers:
         one.start()
     while time.monotonic() < until:

@@ -12,7 +12,9 @@ ALERTS = Path(__file__).parents[3] / "examples" / "alerts.yml"
 
 
 def families(web):
-    parser = pytest.importorskip("prometheus_client.parser", reason="prometheus-client (extra dev) is not installed")
+    parser = pytest.importorskip(
+        "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
+    )
     return {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
 
 

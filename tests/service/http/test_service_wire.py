@@ -86,7 +86,6 @@ def test_content_type_and_size(live):
     connection.close()
 
 
-
 def test_a_head_of_any_size_is_not_taken(live):
     web = live(max_head=4096, token="a-very-secret-token")
     for big in (b"X-Big: " + b"x" * 5000, b"\r\n".join(b"X-%d: y" % i for i in range(1000))):
@@ -124,8 +123,8 @@ def test_slow_and_half_requests_time_out(live, quick_sweeps):
         b"GET /health HT": [408],
         b"GET /health HTTP/1.1\r\nHost: localhost\r\n": [408],
         HEAD + b"Content-Length: 50\r\n\r\n": [408],
-        HEAD + b"Content-Length: 50\r\n\r\n{\"features\"": [408],
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{\"fea": [408],
+        HEAD + b'Content-Length: 50\r\n\r\n{"features"': [408],
+        HEAD + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"fea': [408],
         b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n": [200],  # then idle for too long
     }
     with ThreadPoolExecutor(len(halves)) as pool:
@@ -202,7 +201,11 @@ def test_pipelined_requests_are_answered_in_their_order(live):
 def test_what_is_not_http_gets_400(live):
     web = live()
     upgrade = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    for nonsense in (b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01", HEAD + b"Content-Length: x\r\n\r\n"):
+    for nonsense in (
+        b"hello\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01",
+        HEAD + b"Content-Length: x\r\n\r\n",
+    ):
         assert statuses(Plain(web, nonsense).read()) == [400]
     assert statuses(Plain(web, upgrade).read())[-1] == 400
     two = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
@@ -227,7 +230,13 @@ def test_head_old_http_and_expect(live):
 def test_every_answer_has_safe_headers_and_a_request_id(live):
     web = live()
     seen = set()
-    for path, status in (("/", 200), ("/docs", 200), ("/health", 200), ("/nowhere", 404), ("/v1/pending?limit=0", 422)):
+    for path, status in (
+        ("/", 200),
+        ("/docs", 200),
+        ("/health", 200),
+        ("/nowhere", 404),
+        ("/v1/pending?limit=0", 422),
+    ):
         assert web.get(path)[0] == status
         assert web.headers["x-content-type-options"] == "nosniff"
         assert web.headers["x-frame-options"] == "DENY"
@@ -269,7 +278,16 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
     command += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"]
     command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     try:
@@ -290,14 +308,22 @@ def test_tls(live, certificate):
     connection.close()
     with Client(f"https://localhost:{web.port}", ca_file=cert) as client:
         assert client.decide(X).labels
-    with Client(f"https://localhost:{web.port}", retries=0) as client, pytest.raises(ServiceError, match="certificate"):
+    with (
+        Client(f"https://localhost:{web.port}", retries=0) as client,
+        pytest.raises(ServiceError, match="certificate"),
+    ):
         client.info()
     assert Plain(web, b"GET /health HTTP/1.1\r\n\r\n").read()[:4] != b"HTTP"  # not in the clear
 
 
 def test_tls_files_must_be_usable(certificate, tmp_path):
     cert, key = certificate
-    for wrong in ({"tls_cert": cert}, {"tls_key": key}, {"tls_cert": key, "tls_key": cert}, {"tls_cert": tmp_path / "no", "tls_key": key}):
+    for wrong in (
+        {"tls_cert": cert},
+        {"tls_key": key},
+        {"tls_cert": key, "tls_key": cert},
+        {"tls_cert": tmp_path / "no", "tls_key": key},
+    ):
         with pytest.raises(InvalidInput, match="--tls-cert"):
             Listener(**wrong).context()
 

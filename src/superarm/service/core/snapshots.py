@@ -8,6 +8,7 @@ import platform
 import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,6 @@ def _memory() -> str | None:
 @lru_cache(maxsize=1)
 def made_by() -> dict[str, str]:
     """What decides the last bits of a model: our version, the compiler's, and the processor."""
-    import numba
-
     from superarm import __version__
 
     cpu = platform.processor() or platform.machine()
@@ -53,7 +52,7 @@ def made_by() -> dict[str, str]:
         cpu = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    return {"superarm": __version__, "numba": numba.__version__, "cpu": cpu}
+    return {"superarm": __version__, "numba": version("numba"), "cpu": cpu}
 
 
 class SnapshotJob:

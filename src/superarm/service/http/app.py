@@ -116,7 +116,9 @@ class App:
                 if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != (
                     b"application/json"
                 ):
-                    raise WrongType.must("content-type", "request", "application/json", kind.decode("latin-1"))
+                    raise WrongType.must(
+                        "content-type", "request", "application/json", kind.decode("latin-1")
+                    )
         except SuperarmError as error:
             return self.failed(request, error)
         return None

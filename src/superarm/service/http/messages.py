@@ -77,9 +77,7 @@ class DecisionAnswer(Struct):
 
     id: str
     labels: Annotated[list[str], Meta(description="In the order to show: best first.")]
-    propensity: Annotated[
-        float | None, Meta(description="The probability with which this set was chosen.")
-    ]
+    propensity: Annotated[float | None, Meta(description="The probability with which this set was chosen.")]
     model_version: Annotated[int, Meta(description="How many answers the model had learnt.")]
 
 
@@ -120,9 +118,7 @@ class DecisionRecord(DecisionAnswer):
 
     time: Time
     state: Annotated[str, Meta(examples=["pending", "answered", "expired", "answered late"])]
-    features: Annotated[
-        list[float] | SparseRow | None, Meta(description="null if they have been erased.")
-    ]
+    features: Annotated[list[float] | SparseRow | None, Meta(description="null if they have been erased.")]
     top: Annotated[list[str], Meta(description="The top set: what exploration departs from.")]
     eligible: list[str] | None
     set_size: int
@@ -286,7 +282,9 @@ class Changed(Struct):
 
 
 class Changes(Struct):
-    changes: Annotated[list[dict[str, Any]], Meta(description="Oldest first: `seq`, `time`, `what` and more.")]
+    changes: Annotated[
+        list[dict[str, Any]], Meta(description="Oldest first: `seq`, `time`, `what` and more.")
+    ]
 
 
 # ---------------------------------------------------------------- refusals

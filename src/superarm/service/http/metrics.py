@@ -99,7 +99,12 @@ class Metrics:
         one("ready", "gauge", "Whether requests that write should be sent here.", int(health.ready))
         one("troubles", "gauge", "How many things are wrong; /ready says which.", len(health.trouble))
         one("snapshot_lag_events", "gauge", "Events since the newest snapshot.", health.snapshot_lag)
-        one("upkeep_failures_total", "counter", "Failed expiry, snapshots, compaction.", health.upkeep_failures)
+        one(
+            "upkeep_failures_total",
+            "counter",
+            "Failed expiry, snapshots, compaction.",
+            health.upkeep_failures,
+        )
         lines.append("# HELP superarm_replay_mismatches Decisions that came out otherwise at the start.")
         lines.append("# TYPE superarm_replay_mismatches gauge")
         for kind in ("sets", "odds", "bits"):
@@ -108,7 +113,9 @@ class Metrics:
         one("queue_depth", "gauge", "Requests that wait for their commit.", group.waiting)
         one("commit_age_seconds", "gauge", "The age of the commit in flight.", health.commit_seconds)
         one("wal_bytes", "gauge", "The write-ahead log.", health.wal_bytes)
-        one("missing_archives", "gauge", "Archives that the disk does not have.", len(health.missing_archives))
+        one(
+            "missing_archives", "gauge", "Archives that the disk does not have.", len(health.missing_archives)
+        )
         one("broken_snapshots", "gauge", "Snapshots that could not be read.", len(health.broken_snapshots))
         one("restart_seconds", "gauge", "What the last start took.", health.restart_seconds)
         one("restart_replayed_events", "gauge", "Events replayed by it.", health.replayed)
@@ -130,7 +137,9 @@ class Metrics:
         one("commit_seconds_total", "counter", "Time spent waiting for them.", group.commit_seconds)
         if self.wire is not None:
             one("connections", "gauge", "Open connections.", len(self.wire.connections))
-            one("connections_refused_total", "counter", "Connections beyond the limit.", self.wire.turned_away)
+            one(
+                "connections_refused_total", "counter", "Connections beyond the limit.", self.wire.turned_away
+            )
         lines.append("# HELP superarm_outcome_age_seconds Time between a decision and its answer.")
         lines.append("# TYPE superarm_outcome_age_seconds histogram")
         histogram("outcome_age_seconds", AGES, stats.ages, stats.age_sum)

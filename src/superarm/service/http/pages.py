@@ -27,7 +27,9 @@ def _dashboard() -> Answer:
     script = page.partition(b"<script>")[2].partition(b"</script>")[0]
     digest = b64encode(sha256(script).digest()).decode()
     # no script but the page's own, whatever a label may be called
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; connect-src 'self'"
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; connect-src 'self'"
+    )
     return _page(page, policy)
 
 

@@ -409,5 +409,3 @@ async def metrics(service: Service) -> Answer:
     """Numbers for Prometheus."""
     text = service.metrics.text(service.group)
     return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
-
-

@@ -82,7 +82,9 @@ def check_exposure(listener: Listener, tokens: Tokens) -> None:
         local = listener.host == "localhost"
     if not local:
         wanted = "given (or SUPERARM_TOKEN set) to listen where others can reach it"
-        raise InvalidInput.must("--token-file", "superarm serve", wanted, f"none, with --host {listener.host}")
+        raise InvalidInput.must(
+            "--token-file", "superarm serve", wanted, f"none, with --host {listener.host}"
+        )
 
 
 def serve(
@@ -115,7 +117,13 @@ def serve(
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, stop.set)
         await run(
-            open_session, listener, tokens, limits or Limits(), rate=rate, stop=stop, log_requests=log_requests
+            open_session,
+            listener,
+            tokens,
+            limits or Limits(),
+            rate=rate,
+            stop=stop,
+            log_requests=log_requests,
         )
 
     _runner()(main())
