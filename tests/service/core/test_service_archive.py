@@ -230,7 +230,20 @@ def test_whatever_happens_a_replay_gives_the_same_bits(tmp_path_factory, steps, 
 
 # ---------------------------------------------------------------- export
 
-COLUMNS = ["id", "time", "x", "x_indices", "x_values", "labels", "drawn", "top", "eligible", "set_size", "gamma", "propensity"]
+COLUMNS = [
+    "id",
+    "time",
+    "x",
+    "x_indices",
+    "x_values",
+    "labels",
+    "drawn",
+    "top",
+    "eligible",
+    "set_size",
+    "gamma",
+    "propensity",
+]
 COLUMNS += ["ordered_propensity", "hit", "label", "learner", "context"]
 
 
