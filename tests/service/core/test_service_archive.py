@@ -131,7 +131,7 @@ def test_an_event_that_was_changed_is_found_before_it_is_replayed(open_session):
     session = filled(open_session)
     session.journal.write("UPDATE events SET body = replace(body, '1', '2') WHERE seq = 7")
     session.commit()
-    with pytest.raises(JournalDamaged, match="event 7 of journal .* is not what was written") as caught:
+    with pytest.raises(JournalDamaged, match=r"event 7 of journal .* is not what was written") as caught:
         replay(session.journal)
     assert caught.value.event == 7
 

@@ -133,7 +133,7 @@ def _mark(journal: SqliteJournal) -> Iterator[str]:
         try:
             if journal.digest_at(mark.seq) != mark.digest:
                 yield f"event {mark.seq} is not the one that was durable"
-        except (JournalDamaged, StopIteration, sqlite3.DatabaseError) as error:
+        except (JournalDamaged, sqlite3.DatabaseError) as error:
             yield f"event {mark.seq}, which was durable, cannot be read: {error}"
 
 
