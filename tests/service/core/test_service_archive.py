@@ -131,7 +131,7 @@ def test_an_event_that_was_changed_is_found_before_it_is_replayed(open_session):
     session = filled(open_session)
     session.journal.write("UPDATE events SET body = replace(body, '1', '2') WHERE seq = 7")
     session.commit()
-    with pytest.raises(JournalDamaged, match="event 7 of journal .* is not what was written") as caught:
+    with pytest.raises(JournalDamaged, match=r"event 7 of journal .* is not what was written") as caught:
         replay(session.journal)
     assert caught.value.event == 7
 
@@ -230,7 +230,20 @@ def test_whatever_happens_a_replay_gives_the_same_bits(tmp_path_factory, steps, 
 
 # ---------------------------------------------------------------- export
 
-COLUMNS = ["id", "time", "x", "x_indices", "x_values", "labels", "drawn", "top", "eligible", "set_size", "gamma", "propensity"]
+COLUMNS = [
+    "id",
+    "time",
+    "x",
+    "x_indices",
+    "x_values",
+    "labels",
+    "drawn",
+    "top",
+    "eligible",
+    "set_size",
+    "gamma",
+    "propensity",
+]
 COLUMNS += ["ordered_propensity", "hit", "label", "learner", "context"]
 
 

@@ -87,7 +87,7 @@ def test_a_journal_of_the_unreleased_format_is_refused_with_a_sentence(open_sess
     file = sqlite3.connect(tmp_path / "events.db")
     file.execute("PRAGMA user_version = 1")
     file.close()
-    with pytest.raises(JournalForeign, match="format 1, of superarm 0.1, was never released"):
+    with pytest.raises(JournalForeign, match=r"format 1, of superarm 0\.1, was never released"):
         open_journal(tmp_path / "events.db")
 
 
@@ -165,7 +165,7 @@ def test_a_disk_that_fails_in_the_middle_loses_only_what_was_not_acknowledged(op
     wal = (tmp_path / "events.db-wal").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (wal + 20_000, now[1]))
     try:
-        kept, error = fill_until_down(session, 200)
+        kept, _ = fill_until_down(session, 200)
         assert session.find("a") is not None
         with pytest.raises(JournalDown):
             session.recover()

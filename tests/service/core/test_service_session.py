@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from service_kit import LABELS, D, rows
+from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
@@ -115,14 +115,6 @@ def test_a_learner_of_labels_refuses_a_bit(open_session):
         session.outcome(Reply("a", hit=True))
     assert session.stats.pending == 1
     assert session.outcome(Reply("a", label="label-3")).outcome["learnt"]
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def _has_all_of(journal: SqliteJournal, path: Path) -> bool:
     try:
         seq, digest = pl.scan_parquet(path).select("seq", "digest").tail(1).collect().row(0)
         return bool(seq <= journal.seq and journal.digest_at(seq) == digest)
-    except (OSError, IndexError, StopIteration, pl.exceptions.PolarsError):
+    except (OSError, IndexError, pl.exceptions.PolarsError):
         return False
 
 

@@ -65,6 +65,7 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
     unknown = sorted(params.keys() - learner.params.keys())
     if unknown:
         raise InvalidInput.must(unknown[0], type(learner).__name__, "left as it is: it has no such", params)
+    type(learner)(**{**learner.params, **params})  # says what is wrong with them
     with tempfile.TemporaryDirectory(prefix="superarm-") as folder:
         path = Path(folder) / "model.npz"
         learner.save(path)

@@ -13,7 +13,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-__all__ = ["clear_parts", "digest_of", "discard", "make_folder", "remove", "sync_folder", "write_durably"]
+__all__ = [
+    "clear_parts",
+    "digest_of",
+    "discard",
+    "make_folder",
+    "remove",
+    "sync_file",
+    "sync_folder",
+    "write_durably",
+]
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 
@@ -21,6 +30,15 @@ PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
     opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def sync_file(path: Path) -> None:
+    """Make what a file holds, and its length, durable."""
+    opened = os.open(path, os.O_RDWR)
     try:
         os.fsync(opened)
     finally:

@@ -22,7 +22,7 @@ from superarm.service.core.events import (
     link,
 )
 from superarm.service.core.faults import JournalDamaged, JournalDown, JournalForeign
-from superarm.service.core.files import clear_parts
+from superarm.service.core.files import clear_parts, sync_file
 from superarm.service.core.holder import Hold
 from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.mark import Marker, read_mark
@@ -90,7 +90,7 @@ class SqliteJournal(SqliteReader):
             self._marker = Marker(self.path)
         except OSError as error:
             raise down(self.path, error) from error
-        self._marker.put(self.seq, self._head)
+        self._marker.begin(self.seq, self._head)
         clear_parts(self.path)
         archive.tidy(self)
 
@@ -271,7 +271,9 @@ class SqliteJournal(SqliteReader):
         """Move all of the log into the file, and leave nothing in it."""
         try:
             busy = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        except sqlite3.Error as error:
+            # else a power cut may bring back what it held; (SQLite has no locks on this file to be lost)
+            sync_file(self.path.with_name(self.path.name + "-wal"))
+        except (sqlite3.Error, OSError) as error:
             raise down(self.path, error) from error
         if busy:
             raise JournalDown(f"the log of journal {self.path} cannot be emptied while somebody reads in it")

@@ -47,7 +47,9 @@ class SqliteReader:
         row = row or self.reader.execute("SELECT digest FROM archives WHERE last = ?", (seq,)).fetchone()
         if row is not None:
             return bytes(row[0])
-        return next(event.digest for event in self._archived(seq - 1, seq))
+        for event in self._archived(seq - 1, seq):
+            return event.digest
+        raise self._damaged(seq, "is missing")
 
     def _archived(self, after: int, until: int) -> Iterator[Event]:
         sql = "SELECT file, sha256, first, last FROM archives ORDER BY last"

@@ -13,7 +13,7 @@ from superarm.service.core.events import CHANGE, DECISION, TIMEOUT, Event
 from superarm.service.core.faults import JournalDamaged
 from superarm.service.core.files import digest_of
 from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
-from superarm.service.core.mark import read_mark
+from superarm.service.core.mark import is_damaged, read_mark
 from superarm.service.core.replay import Replayed, replay
 from superarm.service.core.sqlite import SqliteJournal
 
@@ -125,7 +125,7 @@ def _mark(journal: SqliteJournal) -> Iterator[str]:
     mark = read_mark(journal.path)
     path = journal.path.with_name(journal.path.name + "-mark")
     if mark is None:
-        if path.exists():
+        if is_damaged(journal.path):
             yield f"the mark {path} is damaged (the next start writes it anew)"
     elif mark.seq > journal.seq:
         yield f"the last events are lost: {mark.seq} were durable, the journal ends after {journal.seq}"
@@ -133,7 +133,7 @@ def _mark(journal: SqliteJournal) -> Iterator[str]:
         try:
             if journal.digest_at(mark.seq) != mark.digest:
                 yield f"event {mark.seq} is not the one that was durable"
-        except (JournalDamaged, StopIteration, sqlite3.DatabaseError) as error:
+        except (JournalDamaged, sqlite3.DatabaseError) as error:
             yield f"event {mark.seq}, which was durable, cannot be read: {error}"
 
 
