@@ -106,6 +106,18 @@ def test_a_head_of_any_size_is_not_taken(live):
     assert web.get("/health")[0] == 200
 
 
+def test_a_large_body_does_not_count_as_the_head_of_the_next_request(live):
+    web = live(max_head=4096)
+    connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
+    for size, status in ((300_000, 422), (0, 200), (30_000, 200), (0, 200)):
+        body = json.dumps({"features": X, "context": "x" * size})
+        connection.request("POST", "/v1/decisions", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+    connection.close()
+
+
 def test_the_body_of_a_stranger_is_not_read(live):
     web = live(token="a-very-secret-token")
     caller = Plain(web, HEAD + b"Content-Length: 1000000\r\n\r\n")  # and not a byte of the body

@@ -16,6 +16,7 @@ from superarm.service.core.group import Group
 from superarm.service.core.session import Session
 from superarm.service.http import pages
 from superarm.service.http.admission import OPEN, Admission
+from superarm.service.http.messages import Error, Fault
 from superarm.service.http.metrics import Metrics
 from superarm.service.http.reading import check_id, read, read_query
 from superarm.service.http.routes import ROUTES, Route, Service
@@ -26,7 +27,6 @@ from superarm.service.http.statuses import (
     WrongType,
     error_of,
 )
-from superarm.service.http.messages import Error, Fault
 from superarm.service.http.wire import Answer, Request, parse_query
 
 __all__ = ["App", "find"]

@@ -35,7 +35,7 @@ Time = Annotated[float, Meta(description="Seconds since 1970.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Strict(Struct, forbid_unknown_fields=True, frozen=True):
+class Strict(Struct, forbid_unknown_fields=True):
     """Of requests: a field that nobody knows is a mistake."""
 
 
@@ -185,7 +185,7 @@ class Info(Struct):
     superarm: str
 
 
-class Status(Struct):
+class Status(Struct, omit_defaults=True):
     status: str
     trouble: Annotated[list[str], Meta(description="What is wrong, worst first.")] = []
 

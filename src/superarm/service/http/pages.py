@@ -75,7 +75,8 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 860px; margin: 0 auto; p
 h1 { font-size: 22px; } h2 { font-size: 17px; margin: 28px 0 4px; overflow-wrap: anywhere; }
 code, pre { font: 13px/1.45 ui-monospace, monospace; }
 pre { border: 1px solid var(--line); border-radius: 6px; padding: 8px 10px; overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; } td, th { border-top: 1px solid var(--line); padding: 4px 8px 4px 0;
+table { border-collapse: collapse; width: 100%; }
+td, th { border-top: 1px solid var(--line); padding: 4px 8px 4px 0;
 text-align: left; vertical-align: top; overflow-wrap: anywhere; } .soft { opacity: .7; }
 td:first-child { white-space: nowrap; overflow-wrap: normal; }
 summary { cursor: pointer; margin: 6px 0; }

@@ -143,7 +143,7 @@ def to_ask(request: DecisionRequest, session: Session) -> Ask:
     """A request for a set."""
     n_features = session.learner.n_features
     features, eligible, size = request.features, request.eligible, request.set_size
-    if type(features) is list:
+    if isinstance(features, list):
         if len(features) != n_features:
             raise Refused.must("features", "decision", f"of length {n_features}", f"length {len(features)}")
         x: Row = np.array(features, np.float32)

@@ -136,7 +136,8 @@ class Service:
 )
 async def decisions(service: Service, request: m.DecisionRequest) -> m.DecisionAnswer:
     """Choose a set of labels to show."""
-    return await service.group.submit(service.decide_now, to_ask(request, service.session))
+    shown: m.DecisionAnswer = await service.group.submit(service.decide_now, to_ask(request, service.session))
+    return shown
 
 
 @route(
@@ -150,7 +151,10 @@ async def decisions(service: Service, request: m.DecisionRequest) -> m.DecisionA
 )
 async def outcomes(service: Service, id_: str, request: m.OutcomeRequest) -> m.OutcomeAnswer:
     """Say whether the right label was among the shown ones: now, or days later."""
-    return await service.group.submit(service.outcome_now, to_reply(request, id_, service.session))
+    taken: m.OutcomeAnswer = await service.group.submit(
+        service.outcome_now, to_reply(request, id_, service.session)
+    )
+    return taken
 
 
 ASK, ANSWER = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
@@ -328,8 +332,8 @@ def _brief(entry: Entry) -> dict[str, Any]:
 
 
 def _shadow(report: ShadowReport) -> m.Shadow:
-    rates = (None if value != value else value for value in (report.rate, report.low, report.high))
-    return m.Shadow(report.spec, *rates, report.rows, report.learnt, report.problem)
+    rate, low, high = (None if value != value else value for value in (report.rate, report.low, report.high))
+    return m.Shadow(report.spec, rate, low, high, report.rows, report.learnt, report.problem)
 
 
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)

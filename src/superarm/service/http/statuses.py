@@ -98,7 +98,7 @@ STATUS: dict[type[Exception], int] = {
 MEANINGS = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",
-    403: "The token's role does not allow it; or the service has no token, and is not meant for this host name.",
+    403: "The token's role does not allow it; or there is no token, and it is not for this host name.",
     408: "The request did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not application/json.",

@@ -110,6 +110,7 @@ class Connection(asyncio.Protocol):
         self.fed = 0  # bytes that came while the head was not complete
         self.reading_head = True
         self.midway = False  # between the first byte of a request and its last
+        self.fresh = False  # whether it has begun in the piece of data at hand
         self.waiting: deque[Request] = deque()  # pipelined: answered in their order
         self.busy = False
         self.deaf = False  # what else comes is thrown away
@@ -155,17 +156,20 @@ class Connection(asyncio.Protocol):
             self.turn_down(500)
         except (httptools.HttpParserUpgrade, httptools.HttpParserError):
             self.turn_down(400)
-        if self.reading_head and not self.deaf:
-            self.fed += len(data)
-            if self.fed > self.limits.max_head:
-                self.turn_down(431)
+        if self.midway and self.reading_head and not self.deaf:
+            if self.fresh:  # this piece may have begun with the body of the request before
+                self.fresh = False
+            else:
+                self.fed += len(data)
+                if self.fed > self.limits.max_head:
+                    self.turn_down(431)
 
     # ------------------------------------------------------------ the parser
 
     def on_message_begin(self) -> None:
         self.request = Request(address=self.address)
         self.url, self.parts, self.size, self.fed = [], [], 0, 0
-        self.reading_head = self.midway = True
+        self.reading_head = self.midway = self.fresh = True
         self.deadline = monotonic() + self.limits.head_seconds
 
     def on_url(self, url: bytes) -> None:
@@ -278,7 +282,7 @@ class Connection(asyncio.Protocol):
         self.queue(request, self.wire.app.refuse(status, request)._replace(close=True))
 
     def hang_up(self, *, linger: bool) -> None:
-        """Close; ``linger`` a moment if the caller may still be sending, or it would not read what was said."""
+        """Close; ``linger`` if the caller may still be sending: or else it would not read what was said."""
         self.deaf = self.closing = True
         self.waiting.clear()
         self.deadline = monotonic() + LINGER_SECONDS
