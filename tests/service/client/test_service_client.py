@@ -148,26 +148,24 @@ class Script:
         threading.Thread(target=self.work, daemon=True).start()
 
     def work(self) -> None:
-        while self.answers:
-            connection, _ = self.listener.accept()
-            self.connections += 1
-            with connection:
-                while self.answers:
-                    if not connection.recv(65536):
-                        break
-                    self.requests += 1
-                    status, headers, hang_up = self.answers.pop(0)
-                    if status:
-                        body = (
-                            b'{"error": {"status": 0, "field": null, "message": "no"}}'
-                            if status != 200
-                            else b"{}"
-                        )
-                        lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}"]
-                        lines += [f"{name}: {value}" for name, value in headers.items()]
-                        connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-                    if hang_up:
-                        break
+        with self.listener:
+            while self.answers:
+                self.talk()
+
+    def talk(self) -> None:
+        connection, _ = self.listener.accept()
+        self.connections += 1
+        with connection:
+            while self.answers and connection.recv(65536):
+                self.requests += 1
+                status, headers, hang_up = self.answers.pop(0)
+                if status:
+                    body = b'{"error": {"status": 0, "field": null, "message": "no"}}'
+                    lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}"]
+                    lines += [f"{name}: {value}" for name, value in headers.items()]
+                    connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+                if hang_up:
+                    break
 
 
 def test_a_connection_that_the_service_has_closed_is_not_used_again(monkeypatch):
