@@ -2,15 +2,15 @@
 
 The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (kernels/scaling.py).
 
-**The update.** W += step (post - p) x~ with a constant step; predictions use the running average A
-(kernels/averaging.py). A constant step escapes local optima, the average removes its noise. With the scores
+**The update.** W += step (post - p) x~ with a constant step (sparse rows: at the pace of each label and
+feature, kernels/pace.py); predictions use the running average A (kernels/averaging.py). A constant step escapes local optima, the average removes its noise. With the scores
 s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'        where the gradient is taken
     post  softmax at  0.4 s + 0.6 s' (sparse: as p), times the likelihood of the bit, renormalised
     f = 1: 1 - e1 inside S, e0 outside;  f = 0: e1 inside S, 1 - e0 outside;  told: post = e_y
 
-On a miss, the labels that were not shown give 2 % of their part of post to each other in proportion
+On a miss, the labels that were not shown give 2 % (sparse: 20 %) of their part of post to each other in proportion
 to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
 
 **The sets** leave out a runner-up, within a budget: explore/runner_up.py.
@@ -39,15 +39,17 @@ from superarm.kernels import (
     softmax,
     standardise,
 )
-from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores, step
+from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores
+from superarm.kernels.pace import Pace, paced_step
 from superarm.labels import Label
 from superarm.learners.base import LabelLearner, Learner
 from superarm.learners.common import probabilities
 from superarm.parameters import number, share
 
 MIX_GRADIENT, MIX_DENSE, MIX_SPARSE = 0.5, 0.6, 0.5  # the average's share; of post: dense, sparse
-REVIVE = 0.02
-STEP_DENSE, STEP_SPARSE = 4.0, 12.0
+REVIVE_DENSE, REVIVE_SPARSE = 0.02, 0.2
+CREDIT = 3.0  # the window of its running average
+STEP_DENSE, STEP_SPARSE = 4.0, 0.67  # sparse: times sqrt(k)
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 Array = np.ndarray[Any, Any]
@@ -65,8 +67,10 @@ class State(NamedTuple):
     rule: Any
     weights: Averaged
     noise: Noise
+    pace: Pace
     step: float
     share: float  # of the average, in post
+    revive: float  # of post, to labels without credit
     credit: Array  # the running average of post
 
 
@@ -93,7 +97,9 @@ def mix(average: Any, last: Any, share: float, out: Any) -> None:
 
 
 @kernel
-def posterior(p: Any, noise: Noise, credit: Any, drawn: Any, hit: bool, waiting: Any) -> None:
+def posterior(
+    p: Any, noise: Noise, revive: float, credit: Any, drawn: Any, hit: bool, waiting: Any
+) -> None:
     """Turn p, in place, into post: the chance of each label given the bit."""
     k = p.shape[0]
     inside = 1.0 - noise.false_no if hit else noise.false_no
@@ -106,7 +112,7 @@ def posterior(p: Any, noise: Noise, credit: Any, drawn: Any, hit: bool, waiting:
         return
     for i in range(drawn.shape[0]):
         p[drawn[i]] *= -inside / total  # marked by a minus
-    revived = 0.0 if hit else REVIVE
+    revived = 0.0 if hit else revive
     given, spread, floor = 0.0, 0.0, 0.01 / k
     for r in range(k):
         if np.signbit(p[r]):
@@ -139,14 +145,14 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     else:
         mix(round.s, scratch.last, state.share, mixed)
         softmax(mixed, scratch.labels, 1.0, post)
-        posterior(post, state.noise, state.credit, round.drawn, answer.hit, c)
+        posterior(post, state.noise, state.revive, state.credit, round.drawn, answer.hit, c)
     mix(round.s, scratch.last, MIX_GRADIENT, mixed)
     softmax(mixed, scratch.labels, 1.0, c)
-    rate = averaging_rate(state.weights.omega[1], state.weights.forget)
+    rate = averaging_rate(state.weights.omega[1], state.weights.forget, CREDIT)
     for r in range(k):
         state.credit[r] += rate * (post[r] - state.credit[r])
         c[r] = state.step * (post[r] - c[r])
-    step(state.weights, c, round.x)
+    paced_step(state.pace, state.weights, rate, c, round.x)
     absorb(state.scaling, round.row)
     return True
 
@@ -188,13 +194,16 @@ class LikelihoodLearner(Learner):
         bias = float(self.intercept)
         if self.intercept is True:
             bias = BIAS_SPARSE if sparse else BIAS_DENSE
+        step = self.step or (STEP_SPARSE * self.n_labels**0.5 if sparse else STEP_DENSE)
         return State(
             scaling=Standard.start(d, sparse=sparse, bias=bias, forget=self.forget),
             rule=self.rule.start(),
-            weights=Averaged.start(shape, self.forget),
+            weights=Averaged.start(shape, self.forget, sparse=sparse),
+            pace=Pace.start(d, self.n_labels, sparse=sparse, step=step),
             noise=Noise(self.false_yes, self.false_no),
-            step=self.step or (STEP_SPARSE if sparse else STEP_DENSE),
+            step=step,
             share=MIX_SPARSE if sparse else MIX_DENSE,
+            revive=REVIVE_SPARSE if sparse else REVIVE_DENSE,
             credit=np.full(self.n_labels, 1.0 / self.n_labels),
         )
 
@@ -237,7 +246,7 @@ class SetLogit(LikelihoodLearner):
         false_no: the chance of a "no" although the right label was shown (nobody looked).
         false_yes: the chance of a "yes" although it was not.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
-        step: the step size; ``None`` is 4 for dense rows and 12 for sparse ones.
+        step: the step size; ``None`` is 4 for dense rows and 0.67 sqrt(k) for sparse ones.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
@@ -311,7 +320,7 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: it draws nothing.
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
-        step: the step size; ``None`` is 4 for dense rows and 12 for sparse ones.
+        step: the step size; ``None`` is 4 for dense rows and 0.67 sqrt(k) for sparse ones.
     """
 
     name = "softmax-averaged"
