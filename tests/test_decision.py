@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import superarm as sa
-from superarm.decision import Answered
+from superarm.learners.answered import Answered
 from superarm.errors import InvalidInput
 
 ROUNDS = st.integers(0, 60)
@@ -89,7 +89,7 @@ def test_json_and_back(x):
     decision = learner.decide(x, eligible=["b", 3, "d"])
     text = json.dumps(decision.to_dict(), allow_nan=False)
     back = sa.Decision.from_dict(json.loads(text))
-    for name in ("labels", "drawn", "top", "eligible", "set_size", "gamma", "rho", "round", "learner"):
+    for name in ("labels", "drawn", "top", "eligible", "set_size", "gamma", "belief", "rule", "round", "learner"):
         assert getattr(back, name) == getattr(decision, name), name
     assert back.log_propensity == decision.log_propensity
     assert back.log_ordered_propensity == decision.log_ordered_propensity

@@ -10,7 +10,7 @@ import superarm as sa
 from superarm import errors
 from superarm.errors import FeedbackError, InvalidInput, ModelFileError, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
-from superarm.rows import as_matrix, as_row, densify, sparsify
+from superarm.rows import as_rows, as_row, densify, sparsify
 
 SIZES = {"n_labels": 4, "n_features": 3}
 HERE = Path(__file__).parent
@@ -178,19 +178,19 @@ def test_rows(x, message):
 )
 def test_matrices(X, message):
     with pytest.raises(InvalidInput, match=message):
-        as_matrix(X, 3, "PA")
+        as_rows(X, 3, "PA")
 
 
 def test_matrix_without_a_given_width():
     with pytest.raises(InvalidInput, match="X of PA must be a matrix with two dimensions"):
-        as_matrix([1.0], None, "PA")
+        as_rows([1.0], None, "PA")
 
 
 def test_broken_csr():
     matrix = csr_matrix(np.eye(3))
     matrix.indices[1] = 7
     with pytest.raises(InvalidInput, match=r"X of PA must be sparse with indices in \[0, 3\)"):
-        as_matrix(matrix, 3, "PA")
+        as_rows(matrix, 3, "PA")
 
 
 def test_good_rows():

@@ -9,12 +9,12 @@ import pytest
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
 from superarm.errors import InvalidInput
-from superarm.learners.registry import NAMES, make, parse
+from superarm.learners.registry import make, names, parse
 from superarm.rows import sparsify
 
 OWN = f"{Path(__file__).parent.with_name('own_learner.py')}:UpAndDown"
 SPECS = [
-    *NAMES,
+    *names(),
     "pa:variant=PA",
     "pa:variant=PA-II",
     "mc-slp:gate=true",
@@ -140,7 +140,7 @@ def test_two_labels():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 3)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
-    for name in NAMES:
+    for name in names():
         learner = make(name, n_labels=2, n_features=3)
         learner.run(X, y)
         assert (learner.predict(X) == y).mean() > 0.8, name
@@ -227,7 +227,7 @@ def test_dense_and_sparse_rows_may_be_mixed():
         assert learner.rank(x) == learner.rank(([1, 3], [1.5, -2.0]))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_labels_can_be_added(name, sparse, tmp_path):
     """Old labels keep their weights; earlier decisions can be answered; a file knows all of it."""
@@ -299,5 +299,5 @@ def test_params_make_the_same_learner():
 
 
 def test_base_class_says_what_is_missing():
-    with pytest.raises(TypeError, match="Learner must define _start"):
+    with pytest.raises(TypeError, match="Learner must define start"):
         sa.Learner(n_labels=3, n_features=2).decide([1.0, 2.0])
