@@ -323,7 +323,7 @@ class Learner(Common):
 @lru_cache(maxsize=256)
 def loop_of(learner: type[Learner], rule: type[Rule]) -> Loop:
     """The compiled loop of a learner that chooses its sets by a rule."""
-    return compile_loop(f"{learner.name}-{rule.name}", learner.kernels, rule.choose)
+    return compile_loop(f"{learner.name}-{rule.name}", learner.kernels, rule.choose, rule.hear)
 
 
 class LabelLearner(Learner):

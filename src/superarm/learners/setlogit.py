@@ -2,16 +2,17 @@
 
 The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (kernels/scaling.py).
 
-**The update.** W += step (post - p) x~ with a constant step (sparse rows: at the pace of each label and
-feature, kernels/pace.py); predictions use the running average A (kernels/averaging.py). A constant step escapes local optima, the average removes its noise. With the scores
-s of W and s' of A,
+**The update.** W += step (post - p) x~ with a constant step (sparse rows: at the pace of each label
+and feature, kernels/pace.py); predictions use the running average A (kernels/averaging.py). A constant
+step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'        where the gradient is taken
     post  softmax at  0.4 s + 0.6 s' (sparse: as p), times the likelihood of the bit, renormalised
     f = 1: 1 - e1 inside S, e0 outside;  f = 0: e1 inside S, 1 - e0 outside;  told: post = e_y
 
-On a miss, the labels that were not shown give 2 % (sparse: 20 %) of their part of post to each other in proportion
-to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
+On a miss, the labels that were not shown give 2 % (sparse: 20 %) of their part of post to each other
+in proportion to 1 / (credit + 0.01/k), credit being the running average of post: a label without
+credit is revived.
 
 **The sets** leave out a runner-up, within a budget: explore/runner_up.py.
 """
@@ -97,9 +98,7 @@ def mix(average: Any, last: Any, share: float, out: Any) -> None:
 
 
 @kernel
-def posterior(
-    p: Any, noise: Noise, revive: float, credit: Any, drawn: Any, hit: bool, waiting: Any
-) -> None:
+def posterior(p: Any, noise: Noise, revive: float, credit: Any, drawn: Any, hit: bool, waiting: Any) -> None:
     """Turn p, in place, into post: the chance of each label given the bit."""
     k = p.shape[0]
     inside = 1.0 - noise.false_no if hit else noise.false_no
