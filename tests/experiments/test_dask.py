@@ -94,8 +94,8 @@ learners = ["mc-dbf", "own.py:Slow", "own.py:Breaks"]
     summary = run(spec, there, engine="dask", address=address, progress=kill_one)
     assert killed
     assert workers[0].wait(20) == -signal.SIGKILL
-    assert (summary.ran, [f["cell"]["seed"] for f in summary.failures]) == (18, [1])
-    assert "seed 1 breaks" in summary.failures[0]["error"]
+    assert (summary.ran, [f.cell.seed for f in summary.failures]) == (18, [1])
+    assert "seed 1 breaks" in summary.failures[0].error
     run(spec, here)
     assert results(there) == results(here)
     assert len(results(there)) == 17

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def shown_by_ranks(p: Any, order: tuple[int, ...], m: int, explore: float) -> di
     ends = np.cumsum(pi)
     cuts = sorted({0.0, 1.0, *(c - j for c in ends for j in (0, 1) if 0 < c - j < 1)})
     out = {}
-    for low, high in zip(cuts, cuts[1:], strict=False):
+    for low, high in pairwise(cuts):
         u, gone = (low + high) / 2, []
         for j in range(min(2, n - m)):
             gone += [i + 1 for i in range(m - 1) if ends[i] - pi[i] <= u + j < ends[i]]
@@ -51,7 +51,7 @@ def enumerated(scores: list[float], m: int, explore: float) -> dict[frozenset[in
     orders = [
         order
         for order in permutations(range(len(scores)))
-        if all(scores[a] >= scores[b] for a, b in zip(order, order[1:], strict=False))
+        if all(scores[a] >= scores[b] for a, b in pairwise(order))
     ]
     total: dict[frozenset[int], float] = {}
     for order in orders:

@@ -201,10 +201,10 @@ def tied_probability(
 def write_ties(
     ties: Any, groups: int, s: Any, eligible: Any, order: Any, ranks: int, numbers: Any, at: int
 ) -> None:
-    """Write down the groups from ``numbers[at]`` on; of the last one what takes less, its labels or the others.
+    """Write down the groups of ties, from ``numbers[at]`` on.
 
-    The number of groups (0: no ties), the group of each rank, +1 or -1 for which labels follow, how
-    many, and these. Labels on ranks are never among them.
+    How many groups (0: no ties), the group of each rank, +1 or -1, how many labels follow, and these:
+    the labels behind the ranks that are tied with the last one (+1), or if they are fewer, the others.
     """
     numbers[at] = groups
     if groups == 0:
@@ -297,6 +297,16 @@ def hear(rule: Any) -> None:
     rule.batch[1] += 1.0
 
 
+def strength(explore: Any, of: str) -> float:
+    """The number behind a word, or the number itself."""
+    if isinstance(explore, bool) or not isinstance(explore, str | int | float) or explore == "":
+        raise InvalidInput.must("explore", of, "a word, a number in [0, 1] or a rule", explore)
+    if isinstance(explore, str) and explore not in WORDS:
+        wanted = "'show', 'balanced', 'rank', a number in [0, 1] or a rule"
+        raise InvalidInput.must("explore", of, wanted, explore)
+    return share("explore", of, WORDS[explore] if isinstance(explore, str) else explore)
+
+
 class RunnerUp(Rule):
     """Leave out a runner-up now and then, within a budget.
 
@@ -331,12 +341,8 @@ class RunnerUp(Rule):
     ) -> None:
         super().__init__(set_size=set_size, seed=seed, labels=labels)
         of = type(self).__name__
-        if isinstance(explore, str) and explore not in WORDS:
-            raise InvalidInput.must(
-                "explore", of, "'show', 'balanced', 'rank' or a number in [0, 1]", explore
-            )
         self.explore: str | float = explore
-        self.strength = share("explore", of, WORDS[explore] if isinstance(explore, str) else explore)
+        self.strength = strength(explore, of)
         self.uniform = share("uniform", of, uniform)
         self.forget = share("forget", of, forget, 0.5)
 
@@ -387,7 +393,7 @@ def _left_out(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]
     edges = [0.0, *sums]
     cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})
     found = []
-    for low, high in zip(cuts, cuts[1:], strict=False):
+    for low, high in pairwise(cuts):
         u = (low + high) / 2
         gone = [i for j in range(most) for i in range(len(sums)) if edges[i] <= u + j < edges[i + 1]]
         found.append((gone, high - low))

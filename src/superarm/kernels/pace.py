@@ -38,9 +38,8 @@ class Pace(NamedTuple):
 
     @classmethod
     def start(cls, d: int, k: int, *, sparse: bool, step: float) -> Pace:
-        return cls(
-            step, np.zeros(k if sparse else 1), np.zeros(d + 1 if sparse else 1, np.float32), np.zeros(1)
-        )
+        labels, features = (k, d + 1) if sparse else (1, 1)
+        return cls(step, np.zeros(labels), np.zeros(features, np.float32), np.zeros(1))
 
 
 def _dense(pace, averaged, rate, c, f):  # type: ignore[no-untyped-def]
