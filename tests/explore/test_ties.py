@@ -129,6 +129,20 @@ def test_a_record_names_few_labels() -> None:
         assert draw.probability(decision.labels) == pytest.approx(decision.propensity, rel=1e-6)
 
 
+@pytest.mark.parametrize("m", [1, 4])
+def test_many_labels_of_a_learner(m: int) -> None:
+    """Decisions keep only the numbers that were written, and can still be asked again."""
+    learner = sa.SetLogit(n_labels=200, n_features=3, set_size=m, explore="rank")
+    random = np.random.default_rng(0)
+    for i in range(60):
+        decision = learner.decide(random.normal(size=3).astype(np.float32))
+        draw = draw_of(decision)
+        assert draw is not None
+        assert draw.probability(decision.labels) == pytest.approx(decision.propensity, rel=1e-6)
+        assert draw.inclusion().sum() == pytest.approx(m)
+        learner.update(decision, hit=i % 7 == 0)
+
+
 # ------------------------------------------------------------ the first thousand people, and batches
 
 

@@ -85,7 +85,8 @@ def posterior(p: Any, shown: list[int], *, hit: bool, credit: Any = None, **para
     noise = setlogit.Noise(parameters.get("false_yes", 0.0), parameters.get("false_no", 0.0))
     credit = np.full(len(p), 1 / len(p)) if credit is None else credit
     post = np.array(p, np.float64)
-    setlogit.posterior(post, noise, 0.02, credit, np.array(shown), hit, np.zeros(len(p)))
+    revival = setlogit.Revival(0.02, parameters.get("none", -1))
+    setlogit.posterior(post, noise, revival, credit, np.array(shown), hit, np.zeros(len(p)))
     return post
 
 

@@ -78,6 +78,10 @@ class Rule:
         """How many numbers ``choose`` writes down, to be asked again."""
         return 0
 
+    def kept(self, numbers: Array) -> Array:
+        """Those of the numbers that ``choose`` has written; the rest need not wait for an answer."""
+        return numbers
+
     def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
         """What a Decision keeps of the rule: its name, and all that `draw` needs."""
         return {"name": self.name}

@@ -109,8 +109,8 @@ class TiedSets(FewSets):
     ) -> None:
         super().__init__(eligible, m, sets, uniform)
         self.group = {label: i for i, label in enumerate(self.eligible)}
-        for labels in groups:
-            self.group |= dict.fromkeys(labels, self.group[labels[0]])
+        for tied in groups:
+            self.group |= dict.fromkeys(tied, self.group[tied[0]])
         self.size = Counter(self.group.values())
         self.ways: Counter[frozenset[tuple[int, int]]] = Counter()  # how many of each group
         for labels, chance in self.chances.items():

@@ -358,14 +358,27 @@ class RunnerUp(Rule):
         count, ranks = (n, 1) if m == 1 else (m - 1, min(n, m + 2))
         return 3 + count + 3 + ranks + n  # memory that is not written to is not used
 
+    def kept(self, numbers: Array) -> Array:
+        ranks, count = self._written(numbers)
+        used = 4 + count
+        if numbers[3 + count] > 0.0:
+            used += ranks + 2 + int(numbers[5 + count + ranks])
+        return numbers[:used].copy()
+
+    @staticmethod
+    def _written(numbers: Array) -> tuple[int, int]:
+        """How many ranks and how many sums there are."""
+        fill, count = int(numbers[0] >= 0.0) + int(numbers[1] >= 0.0), int(numbers[2])
+        return (count + 1 + fill if fill else 1), count
+
     def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
         record: dict[str, Any] = {"name": self.name, "explore": self.strength, "uniform": self.uniform}
         if len(numbers):  # else everything is shown
-            fill, count = [int(number) for number in numbers[:2] if number >= 0.0], int(numbers[2])
+            fill = [int(number) for number in numbers[:2] if number >= 0.0]
+            ranks, count = self._written(numbers)
             record |= {"next": labels.public(fill), "sums": numbers[3 : 3 + count].tolist()}
             ties = numbers[3 + count :]
             if ties[0] > 0.0:
-                ranks = count + 1 + len(fill) if fill else 1
                 which, size = ties[1 + ranks : 3 + ranks]
                 some = ties[3 + ranks : 3 + ranks + int(size)].astype(np.int64)
                 record["groups"] = ties[1 : 1 + ranks].astype(np.int64).tolist()

@@ -34,7 +34,7 @@ class Pace(NamedTuple):
     step: float
     H: Array  # the running mean of e^2
     G: Array  # the sum of squared steps, the constant last
-    count: Array  # updates that G remembers
+    updates: Array  # that G remembers
 
     @classmethod
     def start(cls, d: int, k: int, *, sparse: bool, step: float) -> Pace:
@@ -72,9 +72,9 @@ def _sparse(pace, averaged, rate, c, f):  # type: ignore[no-untyped-def]
             w[r] += g
             a[r] += inverse * g
     shrink(averaged)
-    pace.count[0] += 1.0
-    if pace.count[0] * averaged.forget > 1.0:
-        pace.count[0] *= 0.5
+    pace.updates[0] += 1.0
+    if pace.updates[0] * averaged.forget > 1.0:
+        pace.updates[0] *= 0.5
         for j in range(G.shape[0]):
             G[j] *= np.float32(0.5)
 

@@ -42,7 +42,7 @@ from superarm.kernels import (
 )
 from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores
 from superarm.kernels.pace import Pace, paced_step
-from superarm.labels import Label
+from superarm.labels import Label, plain
 from superarm.learners.base import LabelLearner, Learner
 from superarm.learners.common import probabilities
 from superarm.parameters import number, share
@@ -63,6 +63,13 @@ class Noise(NamedTuple):
     false_no: float
 
 
+class Revival(NamedTuple):
+    """Labels without credit are revived, on a miss."""
+
+    share: float  # of post that the labels give to each other
+    none: int  # the label that is never shown takes no part; -1 if there is none
+
+
 class State(NamedTuple):
     scaling: Standard
     rule: Any
@@ -71,7 +78,7 @@ class State(NamedTuple):
     pace: Pace
     step: float
     share: float  # of the average, in post
-    revive: float  # of post, to labels without credit
+    revival: Revival
     credit: Array  # the running average of post
 
 
@@ -98,7 +105,9 @@ def mix(average: Any, last: Any, share: float, out: Any) -> None:
 
 
 @kernel
-def posterior(p: Any, noise: Noise, revive: float, credit: Any, drawn: Any, hit: bool, waiting: Any) -> None:
+def posterior(
+    p: Any, noise: Noise, revival: Revival, credit: Any, drawn: Any, hit: bool, waiting: Any
+) -> None:
     """Turn p, in place, into post: the chance of each label given the bit."""
     k = p.shape[0]
     inside = 1.0 - noise.false_no if hit else noise.false_no
@@ -111,14 +120,14 @@ def posterior(p: Any, noise: Noise, revive: float, credit: Any, drawn: Any, hit:
         return
     for i in range(drawn.shape[0]):
         p[drawn[i]] *= -inside / total  # marked by a minus
-    revived = 0.0 if hit else revive
+    revived = 0.0 if hit else revival.share
     given, spread, floor = 0.0, 0.0, 0.01 / k
     for r in range(k):
         if np.signbit(p[r]):
             p[r] = -p[r]
         else:
             p[r] *= outside / total
-            if revived > 0.0:
+            if revived > 0.0 and r != revival.none:
                 given += revived * p[r]
                 p[r] *= 1.0 - revived
                 # until the total is known, what r receives waits
@@ -144,7 +153,7 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     else:
         mix(round.s, scratch.last, state.share, mixed)
         softmax(mixed, scratch.labels, 1.0, post)
-        posterior(post, state.noise, state.revive, state.credit, round.drawn, answer.hit, c)
+        posterior(post, state.noise, state.revival, state.credit, round.drawn, answer.hit, c)
     mix(round.s, scratch.last, MIX_GRADIENT, mixed)
     softmax(mixed, scratch.labels, 1.0, c)
     rate = averaging_rate(state.weights.omega[1], state.weights.forget, CREDIT)
@@ -202,7 +211,9 @@ class LikelihoodLearner(Learner):
             noise=Noise(self.false_yes, self.false_no),
             step=step,
             share=MIX_SPARSE if sparse else MIX_DENSE,
-            revive=REVIVE_SPARSE if sparse else REVIVE_DENSE,
+            revival=Revival(
+                REVIVE_SPARSE if sparse else REVIVE_DENSE, -1 if self.none is None else self.none
+            ),
             credit=np.full(self.n_labels, 1.0 / self.n_labels),
         )
 
@@ -223,7 +234,7 @@ class LikelihoodLearner(Learner):
         self.state.credit[before:] = 0.0  # new labels are tried first
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of every label for every row of X."""
+        """The probability of every label for every row of X: a column for each, none_label's among them."""
         return probabilities(self.scores(X))
 
 
@@ -244,6 +255,8 @@ class SetLogit(LikelihoodLearner):
             rounds); 0 never forgets.
         false_no: the chance of a "no" although the right label was shown (nobody looked).
         false_yes: the chance of a "yes" although it was not.
+        none_label: a label that is never shown and never predicted, but may be the truth: most people
+            click nothing, or none of the labels fits. One of ``labels``, or its number.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
         step: the step size; ``None`` is 4 for dense rows and 0.67 sqrt(k) for sparse ones.
 
@@ -273,6 +286,7 @@ class SetLogit(LikelihoodLearner):
         forget: float = 0.0,
         false_no: float = 0.0,
         false_yes: float = 0.0,
+        none_label: Label | None = None,
         uniform: float = 0.0,
         step: float | None = None,
     ) -> None:
@@ -290,6 +304,12 @@ class SetLogit(LikelihoodLearner):
         self.false_yes = share("false_yes", self.of, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
+        self.none_label = plain(none_label)
+        if none_label is not None:
+            self.none = self.known.number(none_label)
+            if self.none is None:
+                raise self.invalid("none_label", "one of the labels", none_label)
+            self._forget_compiled()
         self.uniform = share("uniform", self.of, uniform)
         self.step = None if step is None else number("step", self.of, step, 0.0)
         if isinstance(self.explore, Rule):
