@@ -2,16 +2,17 @@
 
 The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (kernels/scaling.py).
 
-**The update.** W += step (post - p) x~ with a constant step; predictions use the running average A
-(kernels/averaging.py). A constant step escapes local optima, the average removes its noise. With the scores
-s of W and s' of A,
+**The update.** W += step (post - p) x~ with a constant step (sparse rows: at the pace of each label
+and feature, kernels/pace.py); predictions use the running average A (kernels/averaging.py). A constant
+step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'        where the gradient is taken
     post  softmax at  0.4 s + 0.6 s' (sparse: as p), times the likelihood of the bit, renormalised
     f = 1: 1 - e1 inside S, e0 outside;  f = 0: e1 inside S, 1 - e0 outside;  told: post = e_y
 
-On a miss, the labels that were not shown give 2 % of their part of post to each other in proportion
-to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
+On a miss, the labels that were not shown give 2 % (sparse: 20 %) of their part of post to each other
+in proportion to 1 / (credit + 0.01/k), credit being the running average of post: a label without
+credit is revived.
 
 **The sets** leave out a runner-up, within a budget: explore/runner_up.py.
 """
@@ -39,15 +40,17 @@ from superarm.kernels import (
     softmax,
     standardise,
 )
-from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores, step
-from superarm.labels import Label
+from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores
+from superarm.kernels.pace import Pace, paced_step
+from superarm.labels import Label, plain
 from superarm.learners.base import LabelLearner, Learner
 from superarm.learners.common import probabilities
 from superarm.parameters import number, share
 
 MIX_GRADIENT, MIX_DENSE, MIX_SPARSE = 0.5, 0.6, 0.5  # the average's share; of post: dense, sparse
-REVIVE = 0.02
-STEP_DENSE, STEP_SPARSE = 4.0, 12.0
+REVIVE_DENSE, REVIVE_SPARSE = 0.02, 0.2
+CREDIT = 3.0  # the window of its running average
+STEP_DENSE, STEP_SPARSE = 4.0, 0.67  # sparse: times sqrt(k)
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 Array = np.ndarray[Any, Any]
@@ -60,13 +63,22 @@ class Noise(NamedTuple):
     false_no: float
 
 
+class Revival(NamedTuple):
+    """Labels without credit are revived, on a miss."""
+
+    share: float  # of post that the labels give to each other
+    none: int  # the label that is never shown takes no part; -1 if there is none
+
+
 class State(NamedTuple):
     scaling: Standard
     rule: Any
     weights: Averaged
     noise: Noise
+    pace: Pace
     step: float
     share: float  # of the average, in post
+    revival: Revival
     credit: Array  # the running average of post
 
 
@@ -93,7 +105,9 @@ def mix(average: Any, last: Any, share: float, out: Any) -> None:
 
 
 @kernel
-def posterior(p: Any, noise: Noise, credit: Any, drawn: Any, hit: bool, waiting: Any) -> None:
+def posterior(
+    p: Any, noise: Noise, revival: Revival, credit: Any, drawn: Any, hit: bool, waiting: Any
+) -> None:
     """Turn p, in place, into post: the chance of each label given the bit."""
     k = p.shape[0]
     inside = 1.0 - noise.false_no if hit else noise.false_no
@@ -106,14 +120,14 @@ def posterior(p: Any, noise: Noise, credit: Any, drawn: Any, hit: bool, waiting:
         return
     for i in range(drawn.shape[0]):
         p[drawn[i]] *= -inside / total  # marked by a minus
-    revived = 0.0 if hit else REVIVE
+    revived = 0.0 if hit else revival.share
     given, spread, floor = 0.0, 0.0, 0.01 / k
     for r in range(k):
         if np.signbit(p[r]):
             p[r] = -p[r]
         else:
             p[r] *= outside / total
-            if revived > 0.0:
+            if revived > 0.0 and r != revival.none:
                 given += revived * p[r]
                 p[r] *= 1.0 - revived
                 # until the total is known, what r receives waits
@@ -139,14 +153,14 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     else:
         mix(round.s, scratch.last, state.share, mixed)
         softmax(mixed, scratch.labels, 1.0, post)
-        posterior(post, state.noise, state.credit, round.drawn, answer.hit, c)
+        posterior(post, state.noise, state.revival, state.credit, round.drawn, answer.hit, c)
     mix(round.s, scratch.last, MIX_GRADIENT, mixed)
     softmax(mixed, scratch.labels, 1.0, c)
-    rate = averaging_rate(state.weights.omega[1], state.weights.forget)
+    rate = averaging_rate(state.weights.omega[1], state.weights.forget, CREDIT)
     for r in range(k):
         state.credit[r] += rate * (post[r] - state.credit[r])
         c[r] = state.step * (post[r] - c[r])
-    step(state.weights, c, round.x)
+    paced_step(state.pace, state.weights, rate, c, round.x)
     absorb(state.scaling, round.row)
     return True
 
@@ -188,13 +202,18 @@ class LikelihoodLearner(Learner):
         bias = float(self.intercept)
         if self.intercept is True:
             bias = BIAS_SPARSE if sparse else BIAS_DENSE
+        step = self.step or (STEP_SPARSE * self.n_labels**0.5 if sparse else STEP_DENSE)
         return State(
             scaling=Standard.start(d, sparse=sparse, bias=bias, forget=self.forget),
             rule=self.rule.start(),
-            weights=Averaged.start(shape, self.forget),
+            weights=Averaged.start(shape, self.forget, sparse=sparse),
+            pace=Pace.start(d, self.n_labels, sparse=sparse, step=step),
             noise=Noise(self.false_yes, self.false_no),
-            step=self.step or (STEP_SPARSE if sparse else STEP_DENSE),
+            step=step,
             share=MIX_SPARSE if sparse else MIX_DENSE,
+            revival=Revival(
+                REVIVE_SPARSE if sparse else REVIVE_DENSE, -1 if self.none is None else self.none
+            ),
             credit=np.full(self.n_labels, 1.0 / self.n_labels),
         )
 
@@ -215,7 +234,7 @@ class LikelihoodLearner(Learner):
         self.state.credit[before:] = 0.0  # new labels are tried first
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of every label for every row of X."""
+        """The probability of every label for every row of X: a column for each, none_label's among them."""
         return probabilities(self.scores(X))
 
 
@@ -236,8 +255,10 @@ class SetLogit(LikelihoodLearner):
             rounds); 0 never forgets.
         false_no: the chance of a "no" although the right label was shown (nobody looked).
         false_yes: the chance of a "yes" although it was not.
+        none_label: a label that is never shown and never predicted, but may be the truth: most people
+            click nothing, or none of the labels fits. One of ``labels``, or its number.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
-        step: the step size; ``None`` is 4 for dense rows and 12 for sparse ones.
+        step: the step size; ``None`` is 4 for dense rows and 0.67 sqrt(k) for sparse ones.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
@@ -265,6 +286,7 @@ class SetLogit(LikelihoodLearner):
         forget: float = 0.0,
         false_no: float = 0.0,
         false_yes: float = 0.0,
+        none_label: Label | None = None,
         uniform: float = 0.0,
         step: float | None = None,
     ) -> None:
@@ -282,6 +304,12 @@ class SetLogit(LikelihoodLearner):
         self.false_yes = share("false_yes", self.of, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
+        self.none_label = plain(none_label)
+        if none_label is not None:
+            self.none = self.known.number(none_label)
+            if self.none is None:
+                raise self.invalid("none_label", "one of the labels", none_label)
+            self._forget_compiled()
         self.uniform = share("uniform", self.of, uniform)
         self.step = None if step is None else number("step", self.of, step, 0.0)
         if isinstance(self.explore, Rule):
@@ -309,7 +337,7 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: it draws nothing.
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
-        step: the step size; ``None`` is 4 for dense rows and 12 for sparse ones.
+        step: the step size; ``None`` is 4 for dense rows and 0.67 sqrt(k) for sparse ones.
     """
 
     name = "softmax-averaged"
