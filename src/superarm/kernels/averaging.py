@@ -24,6 +24,7 @@ __all__ = ["Averaged", "average_scores", "averaging_rate", "last_scores", "step"
 
 AVERAGE = 3.0
 EVERY = 8
+SMALL = 3e-4  # dense steps below it can wait until the average takes W in; most of them are
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +77,7 @@ def _dense_step(averaged, c, f):  # type: ignore[no-untyped-def]
                 w[j] = v
                 a[j] += rate * (v - a[j])
             a[d] += rate * (w[d] - a[d])
-        else:
+        elif abs(c[r]) > SMALL:
             for j in range(d):
                 w[j] += g * x[j]
     if take:
