@@ -2,7 +2,7 @@
 
 With z the standardised row (kernels/scaling.py, before the constant takes its share):
 
-    u    = P random projections of a z, each about N(0, |z|^2), times clip(5.5 sqrt(q), 1, 4)
+    u    = P random projections of a z, each about N(0, |a z|^2), times clip(5.5 sqrt(q), 1, 4)
     phi  = [cos u, sin u], each wave standardised online, clipped to ±5, as long as half-way between 1
            and its own length: what standardise does to a row, again
 
@@ -36,6 +36,7 @@ __all__ = ["Lift", "LiftScratch", "absorb_waves", "learn_relevance", "lift", "li
 SHARP, LEAST, MOST = 5.5, 1.0, 4.0  # the bandwidth
 CLIP = 5.0
 LANES, SIZE = 32, 512
+STRETCH = (SIZE / 16.0**3) ** 0.5  # makes projections of `_project`: three stages enlarge by 4 each
 EVERY = 8  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
 FIRST = 256
 
@@ -50,6 +51,10 @@ class Lift(NamedTuple):
 
     waves: int  # P: as many cosines as sines
     forget: float
+    # Constants that single calls and the fused loop must not compute each in its own way:
+    share: float  # |x~| / |z|, the constant feature having the rest
+    turns: float  # from `_project` of x~ to turns of the waves, at a bandwidth of 1
+    alike: float  # from (x~ . x~')^2 to (z . z')^2
     sign: Array  # groups x blocks x 3 x 512
     mean: Array  # of the 2 P waves
     var: Array
@@ -60,7 +65,7 @@ class Lift(NamedTuple):
     seen: Array  # rows, rows in mean and var, mean |phi|^2, when 1 / sd is due, q, slopes, when relevance is due
 
     @classmethod
-    def start(cls, d: int, waves: int, *, seed: int, forget: float) -> Lift:
+    def start(cls, d: int, waves: int, *, seed: int, bias: float, forget: float) -> Lift:
         if not waves:
             d = 0
         sign = np.empty((-(-waves // SIZE), -(-d // SIZE), 3, SIZE), np.float32)
@@ -69,9 +74,13 @@ class Lift(NamedTuple):
         previous, slope = np.zeros((2, d), np.float32)
         seen = np.zeros(7)
         seen[ALIKE] = 1.0 / 16.0
+        share = (1.0 - bias * bias) ** 0.5
         return cls(
             waves,
             forget,
+            share,
+            STRETCH / share / (2.0 * np.pi),
+            share**-4.0,
             sign,
             mean.copy(),
             var.copy(),
@@ -246,10 +255,8 @@ def _project_back(lift: Any, scratch: Any) -> None:
 
 
 @kernel
-def _angles(lift: Any, bias: float) -> float:
-    """What takes `_project` of a scaled row to u."""
-    sharp = min(MOST, max(LEAST, SHARP * np.sqrt(lift.seen[ALIKE])))
-    return sharp * np.sqrt(SIZE / 16.0**3 / (1.0 - bias * bias))
+def _sharpness(lift: Any) -> float:
+    return min(MOST, max(LEAST, SHARP * np.sqrt(lift.seen[ALIKE])))
 
 
 @kernel
@@ -267,12 +274,11 @@ def _waves(turns: Any, scale: Any, cosine: Any, sine: Any) -> None:
 
 
 @kernel
-def lift(lift: Any, scratch: Any, f: Any) -> Features:
-    """phi as Features, in scratch space."""
+def lift(lift: Any, scratch: Any, x: Any) -> Features:
+    """phi of a scaled row as Features, in scratch space."""
     raw, phi, mean, inverse, P = scratch.raw, scratch.phi, lift.mean, lift.inverse, lift.waves
-    _project(lift, scratch, f.x)
-    scale = np.float32(_angles(lift, f.bias) / (2.0 * np.pi) * np.float64(f.factor))
-    _waves(scratch.angle, scale, raw[:P], raw[P:])
+    _project(lift, scratch, x)
+    _waves(scratch.angle, np.float32(_sharpness(lift) * lift.turns), raw[:P], raw[P:])
     total, high, low = np.float32(0.0), np.float32(CLIP), np.float32(-CLIP)
     for i in range(2 * P):
         v = min(high, max(low, (raw[i] - mean[i]) * inverse[i]))
@@ -294,17 +300,16 @@ def lifted(scratch: Any) -> Features:
 
 
 @kernel
-def absorb_waves(lift: Any, scratch: Any, f: Any) -> None:
+def absorb_waves(lift: Any, scratch: Any, x: Any) -> None:
     """Count the row in that was lifted last."""
-    seen, previous, x = lift.seen, lift.previous, f.x
+    seen, previous = lift.seen, lift.previous
     alike = np.float32(0.0)
     for j in range(x.shape[0]):
-        v = f.factor * x[j]
-        alike += v * previous[j]
-        previous[j] = v
-    dot = np.float64(alike) / (1.0 - f.bias * f.bias)
+        alike += x[j] * previous[j]
+        previous[j] = x[j]
+    dot = np.float64(alike)
     seen[ROWS] += 1.0
-    seen[ALIKE] += (dot * dot - seen[ALIKE]) * max(1.0 / (seen[ROWS] + 16.0), lift.forget)
+    seen[ALIKE] += (lift.alike * (dot * dot) - seen[ALIKE]) * max(1.0 / (seen[ROWS] + 16.0), lift.forget)
     seen[LENGTH] += (scratch.length[0] - seen[LENGTH]) * max(1.0 / seen[ROWS], 0.001, lift.forget)
     if seen[ROWS] < FIRST or seen[ROWS] % EVERY == 0.0:
         seen[WAVES] += 1.0
@@ -323,7 +328,7 @@ def absorb_waves(lift: Any, scratch: Any, f: Any) -> None:
 
 
 @kernel
-def learn_relevance(lift: Any, scratch: Any, f: Any, curved: Any, straight: Any) -> None:
+def learn_relevance(lift: Any, scratch: Any, curved: Any, straight: Any) -> None:
     """Take in the slope of the loss along every column, at the row that was lifted last.
 
     ``curved`` is its slope along every feature of phi, ``straight`` along every feature of the row.
@@ -336,8 +341,7 @@ def learn_relevance(lift: Any, scratch: Any, f: Any, curved: Any, straight: Any)
     for i in range(P):
         angle[i] = curved[P + i] * inverse[P + i] * raw[i] - curved[i] * inverse[i] * raw[P + i]
     _project_back(lift, scratch)
-    scale = np.float32(_angles(lift, f.bias) * scratch.length[1] * np.sqrt(1.0 - f.bias * f.bias))
-    share = np.float32(np.sqrt(1.0 - f.bias * f.bias))
+    scale, share = np.float32(STRETCH * _sharpness(lift) * scratch.length[1]), np.float32(lift.share)
     seen[SLOPES] += 1.0
     rate = np.float32(max(3.0 / (seen[SLOPES] + 3.0), min(1.0, EVERY * lift.forget)))
     total = 0.0

@@ -39,10 +39,10 @@ class Curves(NamedTuple):
     gate: Array  # g, and G
 
     @classmethod
-    def start(cls, k: int, d: int, features: int, *, seed: int, forget: float) -> Curves:
+    def start(cls, k: int, d: int, features: int, *, seed: int, bias: float, forget: float) -> Curves:
         shape = (k, features + LINE) if features else (0, 0)
         return cls(
-            Lift.start(d, features // 2, seed=seed, forget=forget),
+            Lift.start(d, features // 2, seed=seed, bias=bias, forget=forget),
             Averaged.start(shape, forget),
             np.array([1.0, 0.0]),
         )
@@ -79,7 +79,7 @@ def mix(average: Any, last: Any, share: float, out: Any) -> None:
 def _add_curves(curves, scratch, f, s):  # type: ignore[no-untyped-def]
     if curves.lift.waves > 0:
         linear, curved, g = scratch.linear[0], scratch.curved[0], np.float32(curves.gate[0])
-        average_scores(curves.weights, lift(curves.lift, scratch.lift, f), curved, scratch.curved[1])
+        average_scores(curves.weights, lift(curves.lift, scratch.lift, f.x), curved, scratch.curved[1])
         for r in range(s.shape[0]):
             linear[r] = s[r]
             s[r] += g * curved[r]
@@ -152,8 +152,8 @@ def _expect_curved(f, state, scratch, round, answer):  # type: ignore[no-untyped
     if curves.weights.omega[1] % EVERY == 0.0:
         _combine(curves.weights.A, c, own.slopes)
         _combine(state.weights.A, c, own.straight)
-        learn_relevance(curves.lift, own.lift, f, own.slopes, own.straight)
-    absorb_waves(curves.lift, own.lift, f)
+        learn_relevance(curves.lift, own.lift, own.slopes, own.straight)
+    absorb_waves(curves.lift, own.lift, f.x)
 
 
 @kernel

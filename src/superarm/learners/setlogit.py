@@ -215,7 +215,9 @@ class LikelihoodLearner(Learner):
             scaling=Standard.start(d, sparse=sparse, bias=bias, forget=self.forget),
             rule=self.rule.start(),
             weights=Averaged.start(shape, self.forget),
-            curves=Curves.start(self.n_labels, d, curved, seed=self.seed, forget=self.forget),
+            curves=Curves.start(
+                self.n_labels, d, curved, seed=self.seed, bias=bias, forget=self.forget
+            ),
             noise=Noise(self.false_yes, self.false_no),
             step=self.step or (STEP_SPARSE if sparse else STEP_CURVED if curved else STEP_DENSE),
             share=MIX_SPARSE if sparse else MIX_DENSE,
