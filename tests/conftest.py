@@ -5,8 +5,8 @@ import pytest
 
 @pytest.fixture(scope="session")
 def digits():
-    """scikit-learn's digits, rows of length 1."""
+    """scikit-learn's digits."""
     from superarm.streams import open_data
 
     stream = open_data("digits")
-    return stream.rows, stream.y
+    return stream.rows.values, stream.y

@@ -34,7 +34,7 @@ def test_tables_keep_string_labels_and_column_order(tmp_path, suffix):
     assert stream.labels == ("ant", "bee", "cat")
     assert stream.name == "zoo"
     np.testing.assert_array_equal(stream.y, y)
-    np.testing.assert_allclose(stream.rows, unit(X), atol=1e-6)
+    np.testing.assert_allclose(stream.rows.values, unit(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["label", "y", "class", "target"])
@@ -49,7 +49,7 @@ def test_frames_of_polars_and_pandas_are_the_same_stream():
     frame, _, _ = frame_of()
     ours = from_frame(frame, label="animal", scale="none")
     theirs = from_frame(pandas.DataFrame(frame.to_dict(as_series=False)), label="animal", scale="none")
-    np.testing.assert_array_equal(ours.rows, theirs.rows)
+    np.testing.assert_array_equal(ours.rows.values, theirs.rows.values)
     np.testing.assert_array_equal(ours.y, theirs.y)
     assert ours.labels == theirs.labels == ("ant", "bee", "cat")
 
@@ -65,7 +65,7 @@ def test_svmlight(tmp_path):
     path.write_text("7 1:0.5 3:2.0\n9 2:1.0\n7 1:1.0 # a comment\n")
     stream = open_data(str(path), scale="none")
     assert (stream.n_features, stream.labels) == (3, (7, 9))
-    values, indices, starts = stream.rows
+    values, indices, starts, _ = stream.rows
     np.testing.assert_array_equal(values, [0.5, 2.0, 1.0, 1.0])
     np.testing.assert_array_equal(indices, [0, 2, 1, 0])
     np.testing.assert_array_equal(starts, [0, 2, 3, 4])

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from superarm.decision import Decision
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, ModelFileError
 from superarm.explore.base import NO_NUMBERS, Rule
 from superarm.explore.greedy import Greedy
 from superarm.kernels.compiling import resolve
@@ -293,7 +293,7 @@ class Learner(Common):
         """The model that `save` wrote."""
         learner = load(path)
         if not isinstance(learner, cls):
-            raise InvalidInput.must("class", str(path), cls.__name__, learner.of)
+            raise ModelFileError.must("class", str(path), cls.__name__, learner.of)
         return learner
 
     # ------------------------------------------------------------ inside

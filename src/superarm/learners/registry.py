@@ -23,11 +23,11 @@ def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [cls for cls in offered if issubclass(cls, Learner) and cls is not Learner]
     found = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
-    return {name: found[name] for name in sorted(found, key=lambda n: _rank(found[n][0]))}
+    return {name: found[name] for name in sorted(found, key=lambda n: (*_rank(found[n][0]), n))}
 
 
-def _rank(cls: type[Learner]) -> tuple[bool, bool, str]:
-    return "hit" in cls.feedback, not cls.single_label, cls.__name__.lower()
+def _rank(cls: type[Learner]) -> tuple[bool, bool]:
+    return "hit" in cls.feedback, not cls.single_label
 
 
 def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
