@@ -8,8 +8,9 @@ With z the standardised row (kernels/scaling.py, before the constant takes its s
 
 **The projections.** 512 numbers are 16 rows of 32 lanes. One stage turns row i by i lanes, flips signs
 at random and takes the Walsh-Hadamard transform over the rows; three stages are as good as a Gaussian
-matrix and cost O(512 log 512). Longer rows are cut into blocks of 512 which are added up before the last
-stage; more than 512 projections are groups with signs of their own. The signs are a function of the seed.
+matrix and cost O(512 log 512). Fewer than 64 columns are written several times. Longer rows than 512 are
+cut into blocks, more than 512 projections are groups, each with signs of its own and all added up. The
+signs are a function of the seed.
 
 **The bandwidth.** q, the running mean of (z . z')^2 over rows z, z' that follow each other, is one over
 the effective dimension of the rows.
@@ -36,11 +37,12 @@ __all__ = ["Lift", "LiftScratch", "absorb_waves", "learn_relevance", "lift", "li
 SHARP, LEAST, MOST = 5.5, 1.0, 4.0  # the bandwidth
 CLIP = 5.0
 LANES, SIZE = 32, 512
-STRETCH = (SIZE / 16.0**3) ** 0.5  # makes projections of `_project`: three stages enlarge by 4 each
+SPREAD = 64  # columns should fill as many of the 512 places
 EVERY = 8  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
 FIRST = 256
 
-# places in Lift.seen
+# Places in Lift.seen: rows counted, those in mean and var, mean |phi|^2, when 1 / sd is due again, q,
+# slopes counted, when the relevance is due again.
 ROWS, WAVES, LENGTH, DUE, ALIKE, SLOPES, RENEW = range(7)
 
 Array = np.ndarray[Any, Any]
@@ -53,8 +55,10 @@ class Lift(NamedTuple):
     forget: float
     # Constants that single calls and the fused loop must not compute each in its own way:
     share: float  # |x~| / |z|, the constant feature having the rest
+    stretch: float  # from `_project` to projections: three stages enlarge by 4 each
     turns: float  # from `_project` of x~ to turns of the waves, at a bandwidth of 1
     alike: float  # from (x~ . x~')^2 to (z . z')^2
+    copies: int
     sign: Array  # groups x blocks x 3 x 512
     mean: Array  # of the 2 P waves
     var: Array
@@ -62,7 +66,7 @@ class Lift(NamedTuple):
     previous: Array  # the last row
     relevance: Array  # of every column
     slope: Array  # the running mean of its squared slope
-    seen: Array  # rows, rows in mean and var, mean |phi|^2, when 1 / sd is due, q, slopes, when relevance is due
+    seen: Array  # by the places above
 
     @classmethod
     def start(cls, d: int, waves: int, *, seed: int, bias: float, forget: float) -> Lift:
@@ -74,13 +78,16 @@ class Lift(NamedTuple):
         previous, slope = np.zeros((2, d), np.float32)
         seen = np.zeros(7)
         seen[ALIKE] = 1.0 / 16.0
-        share = (1.0 - bias * bias) ** 0.5
+        copies = max(1, SPREAD // max(1, d))
+        share, stretch = (1.0 - bias * bias) ** 0.5, (SIZE / 16.0**3 / copies) ** 0.5
         return cls(
             waves,
             forget,
             share,
-            STRETCH / share / (2.0 * np.pi),
+            stretch,
+            stretch / share / (2.0 * np.pi),
             share**-4.0,
+            copies,
             sign,
             mean.copy(),
             var.copy(),
@@ -101,8 +108,8 @@ class LiftScratch(NamedTuple):
     length: Array  # of phi: as it is squared, and the factor that makes it half-way
     columns: Array
     wide: Array  # 2 x 1024: rows of lanes, each written twice
-    sums: Array
     half: Array
+    own: Array
 
     @classmethod
     def of(cls, d: int, waves: int) -> LiftScratch:
@@ -117,7 +124,7 @@ class LiftScratch(NamedTuple):
             np.zeros(2),
             empty(d),
             empty(2, 2 * SIZE),
-            empty(2 * SIZE),
+            empty(SIZE),
             empty(SIZE),
         )
 
@@ -134,20 +141,20 @@ def _random_signs(seed: int, out: Any) -> None:
 
 
 @kernel
-def _place(z: Any, relevance: Any, wide: Any) -> None:
+def _place(z: Any, relevance: Any, copies: int, half: Any, wide: Any) -> None:
     """Up to 512 columns as rows of lanes; each row is written twice, so that turned it is contiguous."""
     d = z.shape[0]
+    for i in range(copies):
+        own = half[i * d : (i + 1) * d]
+        for j in range(d):
+            own[j] = relevance[j] * z[j]
+    rest = half[copies * d :]
+    for j in range(rest.shape[0]):
+        rest[j] = np.float32(0.0)
     for i in range(SIZE // LANES):
-        n = min(LANES, max(0, d - i * LANES))
-        one, two = wide[2 * LANES * i :], wide[2 * LANES * i + LANES :]
-        values, factors = z[i * LANES : i * LANES + n], relevance[i * LANES : i * LANES + n]
-        for j in range(n):
-            v = values[j] * factors[j]
-            one[j] = v
-            two[j] = v
-        for j in range(n, LANES):
-            one[j] = np.float32(0.0)
-            two[j] = np.float32(0.0)
+        h, w = half[LANES * i :], wide[2 * LANES * i :]
+        for j in range(LANES):
+            w[j], w[j + LANES] = h[j], h[j]
 
 
 @kernel
@@ -188,24 +195,25 @@ def _within_last(half: Any, out: Any) -> None:
 
 @kernel
 def _project(lift: Any, scratch: Any, z: Any) -> None:
-    """angle = the projections of relevance z, 16^1.5 / sqrt(512) times too large."""
-    one, two, sums, half = scratch.wide[0], scratch.wide[1], scratch.sums, scratch.half
+    """angle = projections of relevance z, before they are stretched."""
+    one, two, half, own = scratch.wide[0], scratch.wide[1], scratch.half, scratch.own
     sign, d = lift.sign, z.shape[0]
     for g in range(sign.shape[0]):
+        angle = scratch.angle[g * SIZE : (g + 1) * SIZE]
         for b in range(sign.shape[1]):
             first, last = b * SIZE, min(d, b * SIZE + SIZE)
-            _place(z[first:last], lift.relevance[first:last], one)
+            _place(z[first:last], lift.relevance[first:last], lift.copies, half, one)
             _across(one, sign[g, b, 0], half)
             _within(half, two)
             _across(two, sign[g, b, 1], half)
+            _within(half, one)
+            _across(one, sign[g, b, 2], half)
             if b == 0:
-                _within(half, sums)
+                _within_last(half, angle)
             else:
-                _within(half, one)
-                for j in range(2 * SIZE):
-                    sums[j] += one[j]
-        _across(sums, sign[g, 0, 2], half)
-        _within_last(half, scratch.angle[g * SIZE : (g + 1) * SIZE])
+                _within_last(half, own)
+                for j in range(SIZE):
+                    angle[j] += own[j]
 
 
 @kernel
@@ -230,25 +238,22 @@ def _stage_back(half: Any, sign: Any, turned: Any) -> None:
 @kernel
 def _project_back(lift: Any, scratch: Any) -> None:
     """columns = the transpose of `_project`, relevance apart, applied to angle."""
-    columns, half, sums, turned = scratch.columns, scratch.half, scratch.sums, scratch.wide[0]
+    columns, half, turned = scratch.columns, scratch.half, scratch.own
     sign, d = lift.sign, columns.shape[0]
     for j in range(d):
         columns[j] = np.float32(0.0)
     for g in range(sign.shape[0]):
         angle = scratch.angle[g * SIZE : (g + 1) * SIZE]
-        for j in range(SIZE):
-            half[j] = angle[j]
-        _stage_back(half, sign[g, 0, 2], turned)
-        for j in range(SIZE):
-            sums[j] = half[j]
         for b in range(sign.shape[1]):
             for j in range(SIZE):
-                half[j] = sums[j]
-            _stage_back(half, sign[g, b, 1], turned)
-            _stage_back(half, sign[g, b, 0], turned)
+                half[j] = angle[j]
+            for stage in range(2, -1, -1):
+                _stage_back(half, sign[g, b, stage], turned)
             own = columns[b * SIZE : min(d, b * SIZE + SIZE)]
-            for j in range(own.shape[0]):
-                own[j] += half[j]
+            for i in range(lift.copies):
+                copy = half[i * own.shape[0] : (i + 1) * own.shape[0]]
+                for j in range(own.shape[0]):
+                    own[j] += copy[j]
 
 
 # ---------------------------------------------------------------- waves
@@ -256,7 +261,7 @@ def _project_back(lift: Any, scratch: Any) -> None:
 
 @kernel
 def _sharpness(lift: Any) -> float:
-    return min(MOST, max(LEAST, SHARP * np.sqrt(lift.seen[ALIKE])))
+    return float(min(MOST, max(LEAST, SHARP * np.sqrt(lift.seen[ALIKE]))))
 
 
 @kernel
@@ -341,7 +346,7 @@ def learn_relevance(lift: Any, scratch: Any, curved: Any, straight: Any) -> None
     for i in range(P):
         angle[i] = curved[P + i] * inverse[P + i] * raw[i] - curved[i] * inverse[i] * raw[P + i]
     _project_back(lift, scratch)
-    scale, share = np.float32(STRETCH * _sharpness(lift) * scratch.length[1]), np.float32(lift.share)
+    scale, share = np.float32(lift.stretch * _sharpness(lift) * scratch.length[1]), np.float32(lift.share)
     seen[SLOPES] += 1.0
     rate = np.float32(max(3.0 / (seen[SLOPES] + 3.0), min(1.0, EVERY * lift.forget)))
     total = 0.0

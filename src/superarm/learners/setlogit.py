@@ -41,10 +41,10 @@ from superarm.kernels import (
     standardise,
 )
 from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores, step
+from superarm.kernels.curves import Curves, CurvesScratch, add_curves, add_last_curves, expect, mix
 from superarm.labels import Label
 from superarm.learners.base import LabelLearner, Learner
 from superarm.learners.common import probabilities
-from superarm.learners.curves import Curves, CurvesScratch, add_curves, add_last_curves, expect, mix
 from superarm.parameters import number, share, whole
 
 MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post
@@ -204,8 +204,8 @@ class LikelihoodLearner(Learner):
         sparse, d, curved = bool(self.sparse), self.n_features, self.n_curved
         if not (sparse or curved) and self.curves is None:
             warnings.warn(
-                f"{self.of} stays linear: {CURVES} curved features for each of {self.n_labels} labels would "
-                f"take {self.n_labels * CURVES * 8 / 2**30:.1f} GiB (curves={CURVES} takes them all the same)",
+                f"{self.of} stays linear: {CURVES} curved features for each of {self.n_labels} labels take "
+                f"{self.n_labels * CURVES * 8 / 2**30:.1f} GiB; curves={CURVES} takes them all the same",
                 stacklevel=2,
             )
         bias = float(self.intercept)
@@ -215,9 +215,7 @@ class LikelihoodLearner(Learner):
             scaling=Standard.start(d, sparse=sparse, bias=bias, forget=self.forget),
             rule=self.rule.start(),
             weights=Averaged.start(shape, self.forget),
-            curves=Curves.start(
-                self.n_labels, d, curved, seed=self.seed, bias=bias, forget=self.forget
-            ),
+            curves=Curves.start(self.n_labels, d, curved, seed=self.seed, bias=bias, forget=self.forget),
             noise=Noise(self.false_yes, self.false_no),
             step=self.step or (STEP_SPARSE if sparse else STEP_CURVED if curved else STEP_DENSE),
             share=MIX_SPARSE if sparse else MIX_DENSE,

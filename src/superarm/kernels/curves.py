@@ -1,4 +1,4 @@
-"""The curved part of SetLogit: weights for waves of the row beside those for the row, and a gate.
+"""The curved part of a likelihood learner: weights for waves of the row beside those for the row, a gate.
 
     score = a1 + g a2        a1 linear, a2 of the curved features phi (kernels/lift.py), both averages
     p1    = softmax at the mix of the linear scores alone
@@ -9,8 +9,8 @@ The gate g in [0, 1] starts at 1 and climbs the likelihood of the bits, by AdaGr
 
     slope = E[a2 | bit] - E[a2] under softmax(score);   G += slope^2;   g += 0.5 slope / sqrt(1 + G)
 
-so that where the truth is linear and noisy, the curves fade. Without curves, and for sparse rows, all
-of it does nothing.
+so that where the truth is linear and noisy, the curves fade. Without curves, and for sparse rows, only
+p1 is left.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.kernels import Answer, Round, kernel, softmax
 from superarm.kernels.averaging import Averaged, average_scores, last_scores, step
-from superarm.kernels.compiling import by_row
+from superarm.kernels.compiling import by_row, kernel
 from superarm.kernels.lift import EVERY, Lift, LiftScratch, absorb_waves, learn_relevance, lift, lifted
 from superarm.kernels.linear import LINE
+from superarm.kernels.loop import Answer, Round
+from superarm.kernels.ranking import softmax
 
 __all__ = ["Curves", "CurvesScratch", "add_curves", "add_last_curves", "expect", "gate_slope", "mix"]
 
@@ -101,7 +102,7 @@ def gate_slope(q: Any, a: Any, noise: Any, drawn: Any, answer: Answer) -> float:
     for r in range(q.shape[0]):
         every += q[r] * a[r]
     if answer.label >= 0:
-        return a[answer.label] - every
+        return float(a[answer.label] - every)
     for i in range(drawn.shape[0]):
         part += q[drawn[i]]
         shown += q[drawn[i]] * a[drawn[i]]
@@ -110,7 +111,7 @@ def gate_slope(q: Any, a: Any, noise: Any, drawn: Any, answer: Answer) -> float:
     total = inside * part + outside * max(0.0, 1.0 - part)
     if total < 1e-6:  # what was next to impossible says nothing about the gate
         return 0.0
-    return (inside * shown + outside * (every - shown)) / total - every
+    return float((inside * shown + outside * (every - shown)) / total - every)
 
 
 @kernel
