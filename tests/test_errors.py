@@ -282,7 +282,7 @@ def test_answers():
     learner.update(decision, hit=np.bool_(True))
     with pytest.raises(FeedbackError, match="decision of MCDBF must be not answered before"):
         learner.update(decision, hit=True)
-    with pytest.raises(FeedbackError, match=r"feedback of Perceptron must be label=..., got hit=True"):
+    with pytest.raises(FeedbackError, match=r"feedback of Perceptron must be label=..., got 'hit=True"):
         sa.Perceptron(**SIZES).update(decision, hit=True)
 
 
