@@ -28,7 +28,7 @@ def softmax(s: Any) -> Any:
 
 def prepared_learner(k: int = 4, d: int = 3, **parameters: Any) -> sa.SetLogit:
     """A learner whose average equals its weights, so that all its mixes of the two are one point."""
-    learner = sa.SetLogit(n_labels=k, n_features=d, set_size=2, **parameters)
+    learner = sa.SetLogit(n_labels=k, n_features=d, set_size=2, curves=0, **parameters)
     random = np.random.default_rng(0)
     X = random.normal(size=(50, d)).astype(np.float32)
     learner.run(X, random.integers(0, k, 50))

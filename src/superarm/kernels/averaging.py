@@ -25,6 +25,7 @@ __all__ = ["Averaged", "average_scores", "averaging_rate", "last_scores", "shrin
 
 DENSE, SPARSE = 3.0, 20.0
 EVERY = 8
+SMALL = 3e-4  # dense steps below it can wait until the average takes W in; most of them are
 
 Array = np.ndarray[Any, Any]
 
@@ -81,7 +82,7 @@ def step(averaged: Averaged, c: Any, f: Any) -> None:
                 w[j] = v
                 a[j] += rate * (v - a[j])
             a[d] += rate * (w[d] - a[d])
-        else:
+        elif abs(c[r]) > SMALL:
             for j in range(d):
                 w[j] += g * x[j]
     if take:

@@ -19,6 +19,7 @@ credit is revived.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -41,16 +42,18 @@ from superarm.kernels import (
     standardise,
 )
 from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores
+from superarm.kernels.curves import Curves, CurvesScratch, add_curves, add_last_curves, expect, mix
 from superarm.kernels.pace import Pace, paced_step
 from superarm.labels import Label, plain
 from superarm.learners.base import LabelLearner, Learner
 from superarm.learners.common import probabilities
-from superarm.parameters import number, share
+from superarm.parameters import number, share, whole
 
-MIX_GRADIENT, MIX_DENSE, MIX_SPARSE = 0.5, 0.6, 0.5  # the average's share; of post: dense, sparse
+MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post
 REVIVE_DENSE, REVIVE_SPARSE = 0.02, 0.2
 CREDIT = 3.0  # the window of its running average
-STEP_DENSE, STEP_SPARSE = 4.0, 0.67  # sparse: times sqrt(k)
+STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
+CURVES, MOST_CURVED = 1024, 32_768  # features of a row that is lifted; labels, with 256 MiB for them
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 Array = np.ndarray[Any, Any]
@@ -74,6 +77,7 @@ class State(NamedTuple):
     scaling: Standard
     rule: Any
     weights: Averaged
+    curves: Curves
     noise: Noise
     pace: Pace
     step: float
@@ -85,6 +89,7 @@ class State(NamedTuple):
 class Scratch(NamedTuple):
     scaling: StandardScratch
     rule: Any
+    curves: CurvesScratch
     labels: Array  # 0..k-1
     last: Array  # the scores of W
     mixed: Array
@@ -95,13 +100,7 @@ class Scratch(NamedTuple):
 @kernel
 def score(state: Any, scratch: Any, features: Features, s: Any) -> None:
     average_scores(state.weights, features, s, scratch.last)
-
-
-@kernel
-def mix(average: Any, last: Any, share: float, out: Any) -> None:
-    a, b = np.float32(share), np.float32(1.0 - share)
-    for r in range(out.shape[0]):
-        out[r] = a * average[r] + b * last[r]
+    add_curves(state.curves, scratch.curves, features, s)
 
 
 @kernel
@@ -146,6 +145,7 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     if not safe_to_add(c, 0, round.x):
         return False
     last_scores(state.weights, round.x, scratch.last)
+    add_last_curves(state.curves, scratch.curves, round.x, scratch.last)
     if answer.label >= 0:
         for r in range(k):
             post[r] = 0.0
@@ -154,8 +154,7 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
         mix(round.s, scratch.last, state.share, mixed)
         softmax(mixed, scratch.labels, 1.0, post)
         posterior(post, state.noise, state.revival, state.credit, round.drawn, answer.hit, c)
-    mix(round.s, scratch.last, MIX_GRADIENT, mixed)
-    softmax(mixed, scratch.labels, 1.0, c)
+    expect(round.x, state, scratch, round, answer)
     rate = averaging_rate(state.weights.omega[1], state.weights.forget, CREDIT)
     for r in range(k):
         state.credit[r] += rate * (post[r] - state.credit[r])
@@ -168,9 +167,11 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
 class LikelihoodLearner(Learner):
     """What SetLogit and its twin with labels share: the state of the update."""
 
+    recipe = 2
     moves_ineligible = True  # its softmax runs over all labels: the right one need not be eligible
     layout_matters = True
     step: float | None
+    curves: int | None
     forget: float = 0.0
     false_no: float = 0.0
     false_yes: float = 0.0
@@ -184,6 +185,8 @@ class LikelihoodLearner(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        step: float | None = None,
+        curves: int | None = None,
     ) -> None:
         super().__init__(
             n_labels=n_labels,
@@ -193,20 +196,42 @@ class LikelihoodLearner(Learner):
             seed=seed,
             intercept=intercept,
         )
+        self.step = None if step is None else number("step", self.of, step, 0.0)
+        self.curves = None if curves is None else whole("curves", self.of, curves, 0)
+        if self.curves is not None and self.curves % 2:
+            raise self.invalid("curves", "an even number (as many cosines as sines), or None", curves)
         if intercept is not True and not intercept < 1.0:
             wanted = "True, False or a number in [0, 1): its square is the share of the constant feature"
             raise self.invalid("intercept", wanted, intercept)
 
+    @property
+    def n_curved(self) -> int:
+        """How many curved features there are beside those of the row; 0 for sparse rows."""
+        if self.sparse:
+            return 0
+        if self.curves is not None:
+            return self.curves
+        labels = self.growth[0][1] if self.growth else self.n_labels  # labels added later change nothing
+        return CURVES if labels <= MOST_CURVED else 0
+
     def start(self, shape: tuple[int, int]) -> State:
-        sparse, d = bool(self.sparse), self.n_features
+        sparse, d, curved = bool(self.sparse), self.n_features, self.n_curved
+        if not (sparse or curved) and self.curves is None:
+            warnings.warn(
+                f"{self.of} stays linear: {CURVES} curved features for each of {self.n_labels} labels take "
+                f"{self.n_labels * CURVES * 8 / 2**30:.1f} GiB; curves={CURVES} takes them all the same",
+                stacklevel=2,
+            )
         bias = float(self.intercept)
         if self.intercept is True:
             bias = BIAS_SPARSE if sparse else BIAS_DENSE
-        step = self.step or (STEP_SPARSE * self.n_labels**0.5 if sparse else STEP_DENSE)
+        chosen = STEP_SPARSE * self.n_labels**0.5 if sparse else STEP_CURVED if curved else STEP_DENSE
+        step = self.step or chosen
         return State(
             scaling=Standard.start(d, sparse=sparse, bias=bias, forget=self.forget),
             rule=self.rule.start(),
             weights=Averaged.start(shape, self.forget, sparse=sparse),
+            curves=Curves.start(self.n_labels, d, curved, seed=self.seed, bias=bias, forget=self.forget),
             pace=Pace.start(d, self.n_labels, sparse=sparse, step=step),
             noise=Noise(self.false_yes, self.false_no),
             step=step,
@@ -223,6 +248,7 @@ class LikelihoodLearner(Learner):
         return Scratch(
             scaling=StandardScratch.of(self.n_features),
             rule=self.rule.scratch(k),
+            curves=CurvesScratch.of(k, self.n_features, self.n_curved),
             labels=np.arange(k),
             last=last.copy(),
             mixed=mixed.copy(),
@@ -258,7 +284,10 @@ class SetLogit(LikelihoodLearner):
         none_label: a label that is never shown and never predicted, but may be the truth: most people
             click nothing, or none of the labels fits. One of ``labels``, or its number.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
-        step: the step size; ``None`` is 4 for dense rows and 0.67 sqrt(k) for sparse ones.
+        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without, and
+            0.67 sqrt(k) for sparse rows.
+        curves: how many curved features stand beside those of a dense row, an even number; 0 is the
+            linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
@@ -289,6 +318,7 @@ class SetLogit(LikelihoodLearner):
         none_label: Label | None = None,
         uniform: float = 0.0,
         step: float | None = None,
+        curves: int | None = None,
     ) -> None:
         super().__init__(
             n_labels=n_labels,
@@ -297,6 +327,8 @@ class SetLogit(LikelihoodLearner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            step=step,
+            curves=curves,
         )
         self.explore = rule_from(explore, self.of) if isinstance(explore, dict) else explore
         self.forget = share("forget", self.of, forget, 0.5)
@@ -311,7 +343,6 @@ class SetLogit(LikelihoodLearner):
                 raise self.invalid("none_label", "one of the labels", none_label)
             self._forget_compiled()
         self.uniform = share("uniform", self.of, uniform)
-        self.step = None if step is None else number("step", self.of, step, 0.0)
         if isinstance(self.explore, Rule):
             if uniform:
                 raise self.invalid("uniform", "left to the rule that explore names", uniform)
@@ -337,7 +368,10 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: it draws nothing.
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
-        step: the step size; ``None`` is 4 for dense rows and 0.67 sqrt(k) for sparse ones.
+        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without, and
+            0.67 sqrt(k) for sparse rows.
+        curves: how many curved features stand beside those of a dense row, an even number; 0 is the
+            linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
     """
 
     name = "softmax-averaged"
@@ -353,6 +387,7 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         seed: int = 0,
         intercept: bool | float = True,
         step: float | None = None,
+        curves: int | None = None,
     ) -> None:
         super().__init__(
             n_labels=n_labels,
@@ -361,8 +396,9 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            step=step,
+            curves=curves,
         )
-        self.step = None if step is None else number("step", self.of, step, 0.0)
 
     @property
     def rule(self) -> Rule:
