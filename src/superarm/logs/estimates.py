@@ -155,8 +155,10 @@ class Sums:
         share = 1.0 - up_to.rows / n
         left = up_to.left[-1] / max(up_to.rows[-1], 1.0)
         width = 4.0 * np.sqrt(np.maximum(left * up_to.square, 0.0)) / n + share
+        effective = np.divide(up_to.expected**2, up_to.square, out=np.zeros(BINS), where=up_to.square > 0)
+        enough = effective >= min(LEAST_ROWS, effective.max())
         width[(share > SILENT) & (up_to.rows < up_to.rows[-1])] = np.inf
-        cut = int(np.argmin(width))
+        cut = int(np.argmin(np.where(enough & np.isfinite(width), width, width + 1e9)))
         kept = _Sum(*(float(column[cut]) for column in up_to))
         return kept, float(share[cut]), float(self.silent[1] + up_to.q[-1] - up_to.q[cut])
 
