@@ -163,7 +163,8 @@ def test_vowpal_wabbit_answers_what_another_policy_would_have_done(tmp_path):
         p = [odds[shown], *(odds[at] for at in range(3) if at != shown)]
         line = decision_line(
             a=[int(a) + 1 for a in order], p=p, _label_Action=int(order[0]) + 1, EventId=str(i),
-            _label_cost=-1.0 if order[0] == y else 0.0, c={"s": {"z": float(random.normal())}, "_multi": [{}] * 3},
+            _label_cost=-1.0 if order[0] == y else 0.0,
+            c={"s": {"z": float(random.normal())}, "_multi": [{}] * 3},
         )  # fmt: skip
         lines.append(line)
         right.append(y)
@@ -237,8 +238,8 @@ def test_another_separator_is_asked_for(tmp_path):
     path = csv(tmp_path, "age,labels,hit\n1,books|music|garden,1\n2,toys|music|books,0\n")
     with pytest.raises(BadRow, match=r"row 1 must be a set such as a;b;c .*--separator '\|'"):
         list(Log(path))
-    assert [r.decision.labels for r in Log(path, separator="|")][0] == ["books", "music", "garden"]
-    assert [r.decision.labels for r in Log(path, separator=";")][0] == ["books|music|garden"]
+    assert next(iter(Log(path, separator="|"))).decision.labels == ["books", "music", "garden"]
+    assert next(iter(Log(path, separator=";"))).decision.labels == ["books|music|garden"]
     comma = csv(tmp_path, 'age,labels,hit\n1,"books,music",1\n2,"toys,music",0\n')
     with pytest.raises(BadRow, match="--separator ','"):
         run("train", comma, "--output", tmp_path / "m.npz")
@@ -276,12 +277,8 @@ def test_train_says_what_it_takes_and_what_it_leaves_out(tmp_path):
     told = run("train", slates(tmp_path), "--uniform", "--output", tmp_path / "m.npz")
     assert "features: age, income\n" in told
     left = told.split("left out: ")[1].split("\n")[0]
-    assert (
-        left == "city (words), empty (empty),  (counts the rows), customer_id (an id), shop (always 7)"
-        or (
-            {part.split(" (")[0] for part in left.split(", ")} == {"", "city", "empty", "customer_id", "shop"}
-        )
-    )
+    reasons = "city (words), empty (empty), column 1 (counts the rows), customer_id (an id), shop (always 7)"
+    assert left == reasons
     assert "WARNING" not in told
     told = json.loads(run("train", slates(tmp_path), "--uniform", "--output", tmp_path / "m.npz", "--json"))
     assert told["left_out"]["customer_id"] == "an id"
@@ -290,10 +287,11 @@ def test_train_says_what_it_takes_and_what_it_leaves_out(tmp_path):
 
 def test_train_warns_when_features_say_nothing(tmp_path):
     random = np.random.default_rng(0)
-    lines = ["noise,labels,hit"]
+    lines = [",".join([*(f"noise{i}" for i in range(30)), "labels", "hit"])]
     for _ in range(300):
-        shown = random.permutation(TEAMS)[:2]
-        lines.append(f"{random.normal():.3f},{';'.join(shown)},{int(random.random() < 0.5)}")
+        noise = [f"{value:.3f}" for value in random.normal(size=30)]
+        shown = ";".join(random.permutation(TEAMS)[:2])
+        lines.append(",".join([*noise, shown, str(int(random.random() < 0.5))]))
     told = run("train", csv(tmp_path, "\n".join(lines) + "\n"), "--output", tmp_path / "m.npz")
     assert "WARNING: the model is no better than that" in told
     assert "cannot say" in told  # no hit rate that evaluate would refuse

@@ -32,7 +32,7 @@ LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
 LEAST_HITS = 20  # and effective hits
 RARE = 10  # hits or misses, too few for the spread to be known
 SURE = 4.0  # standard errors that are no accident
-SILENT = 0.2  # the share of rows that may be unable to answer
+SILENT = 1 / 3  # the share of rows that may be unable to answer
 BINS = 64  # of rows, by the power of two of E[w^2]
 
 Array = np.ndarray[Any, Any]
