@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars
 import pytest
-from lab_kit import results, small_spec, write_spec
+from lab_kit import results, small_data, small_spec, write_spec
 from typer.testing import CliRunner
 
 import superarm as sa
@@ -26,10 +26,11 @@ LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
 
 def own_learner(tmp_path, name, more=""):
     (tmp_path / "own.py").write_text(LEARNERS.read_text())
+    small_data(tmp_path)
     text = f"""
 rounds = 400
 seeds = 4
-data = ["digits"]
+data = ["mine.npz"]
 learners = ["own.py:{name}"]
 {more}
 """
@@ -99,7 +100,7 @@ def test_a_process_that_dies_takes_only_its_cell_with_it(tmp_path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_killed_and_resumed_equals_never_killed(tmp_path, how):
+def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     path = own_learner(tmp_path, "Slow")
     command = [sys.executable, "-m", "superarm", "run", str(path), "--jobs", "2", "--no-report"]
     process = subprocess.Popen(
@@ -121,6 +122,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, how):
         assert "the same command goes on" in told
     kept = len(list(cells.glob("*.json")))
     assert 1 <= kept < 4
+    monkeypatch.setenv("LAB_HURRY", "1")  # from here on nobody has to catch it in the middle
     again = subprocess.run(
         [*command, "--output", str(tmp_path / "killed")],
         capture_output=True,
@@ -213,7 +215,7 @@ def test_the_command_fails_at_the_end_if_a_cell_failed(tmp_path):
     ]
     result = CliRunner().invoke(app, line)
     assert result.exit_code == 1
-    assert "seed 1 on digits: RuntimeError: seed 1 breaks" in result.stderr
+    assert "seed 1 on mine: RuntimeError: seed 1 breaks" in result.stderr
     assert len(list((tmp_path / "out" / "cells").glob("*.json"))) == 3
 
 
@@ -257,7 +259,7 @@ def test_reproduce_quick_of_one_figure(tmp_path):
         "--output",
         str(tmp_path),
     ]
-    result = CliRunner().invoke(app, [*line, "--jobs", "2"])
+    result = CliRunner().invoke(app, [*line, "--jobs", "1"])
     assert result.exit_code == 0, result.output
     names = sorted(p.stem for p in (tmp_path / "experiments").glob("*.json"))
     assert names == ["fig2", "fig6"]  # fig6 takes its gammas from fig2

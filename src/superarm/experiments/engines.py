@@ -15,6 +15,8 @@ from superarm.experiments.results import Failed, Finished, run_cell
 
 __all__ = ["results"]
 
+PATIENCE = "10s"  # for a Dask scheduler to answer
+
 
 def results(
     cells: Sequence[Cell], *, engine: str = "local", jobs: int = 1, address: str | None = None
@@ -109,7 +111,7 @@ def _dask(cells: Sequence[Cell], address: str) -> Iterator[Finished | Failed]:
 
     run = uuid.uuid4().hex[:8]  # a failed cell must not be answered from the scheduler's memory
     try:
-        client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
+        client = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise InvalidInput.must(
             "--address", "--engine dask", "a running Dask scheduler's", address
