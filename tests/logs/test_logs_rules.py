@@ -259,10 +259,10 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
 
     120 logs: the standard error of a coverage of 95 % is 2 %. Rows that cannot answer only widen.
     """
-    k, m, rows, runs = 6, 2, 1200, 120
+    k, m, rows, runs = 6, 2, 1600, 120
     world = World.make(k, m, 0.5, 0.2, seed=3)
     random = np.random.default_rng(0)
-    rule = RunnerUp(set_size=m, uniform=0.3, explore="rank")
+    rule = RunnerUp(set_size=m, uniform=0.4, explore="rank")
     scores = [np.where(np.isin(np.arange(k), top), 1.0, 0.0) + 0.3 * random.random(k) for top in world.top]
     draws = [draw_of(rule.decide(s)) for s in scores]
     sets = np.array(list(combinations(range(k), m)))

@@ -214,6 +214,6 @@ def test_rows_that_cannot_answer_widen_the_interval():
         assert e.low < 0.9 * before.value < before.value + 0.1 * (1 - before.value) < e.high
         assert e.low <= e.value <= e.high
         assert e.width > 0.1
-    batch.gamma[:1000] = np.nan
-    wanted = "25% of 4,000 rows do not say how probable their set was"
+    batch.gamma[:1600] = np.nan
+    wanted = "40% of 4,000 rows do not say how probable their set was"
     assert {e.problem for e in judged(batch, choice).estimates} == {wanted}

@@ -207,7 +207,9 @@ def _policies(
         for size in sizes
         for share in gammas
     ]
-    policies += [Policy(text, fixed=opt.names(text), gamma=share) for text in fixed for share in gammas]
+    policies += [
+        Policy(text, fixed=opt.names(text), gamma=share, rule=rule) for text in fixed for share in gammas
+    ]
     if not policies:
         wanted = "given by --model, --learner, --scores, --probabilities or --fixed"
         raise InvalidInput.must("policy", "evaluate", wanted, "none")

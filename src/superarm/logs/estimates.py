@@ -32,7 +32,7 @@ LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
 LEAST_HITS = 20  # and effective hits
 RARE = 10  # hits or misses, too few for the spread to be known
 SURE = 4.0  # standard errors that are no accident
-SILENT = 0.2  # the share of rows that may be unable to answer
+SILENT = 1 / 3  # the share of rows that may be unable to answer
 BINS = 64  # of rows, by the power of two of E[w^2]
 
 Array = np.ndarray[Any, Any]
@@ -155,8 +155,10 @@ class Sums:
         share = 1.0 - up_to.rows / n
         left = up_to.left[-1] / max(up_to.rows[-1], 1.0)
         width = 4.0 * np.sqrt(np.maximum(left * up_to.square, 0.0)) / n + share
+        effective = np.divide(up_to.expected**2, up_to.square, out=np.zeros(BINS), where=up_to.square > 0)
+        enough = effective >= min(LEAST_ROWS, effective.max())
         width[(share > SILENT) & (up_to.rows < up_to.rows[-1])] = np.inf
-        cut = int(np.argmin(width))
+        cut = int(np.argmin(np.where(enough & np.isfinite(width), width, width + 1e9)))
         kept = _Sum(*(float(column[cut]) for column in up_to))
         return kept, float(share[cut]), float(self.silent[1] + up_to.q[-1] - up_to.q[cut])
 

@@ -102,7 +102,7 @@ class CsvFile(File):
             # between columns stands what splits the header into most of them
             sheet = csv.reader(file, delimiter=max(",;\t", key=first.count))
             try:
-                header = [name.strip() for name in next(sheet, [])]
+                header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
                 twice = [name for name in header if header.count(name) > 1]
                 if twice:
                     raise InvalidInput.must("columns", self.name, "of different names", twice[0])
