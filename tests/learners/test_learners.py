@@ -1,6 +1,7 @@
 """check_learner crossed with every learner; and what single learners promise beyond it."""
 
 import copy
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,22 @@ def test_params_make_the_same_learner():
 def test_base_class_says_what_is_missing():
     with pytest.raises(TypeError, match="Learner must define rule"):
         sa.Learner(n_labels=3, n_features=2).decide([1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", names())
+def test_signatures_name_every_parameter(name):
+    """What an IDE and help() show is what there is: no **common in built-in learners."""
+    cls, _ = names()[name]
+    parameters = inspect.signature(cls).parameters
+    assert {"n_labels", "labels", "n_features", "set_size", "seed", "intercept"} <= set(parameters)
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+    made = make(name, n_labels=3, n_features=2)
+    assert set(made.params) == set(parameters)
+
+
+@pytest.mark.parametrize("cls", [sa.SetLogit, sa.AveragedSoftmax])
+@pytest.mark.parametrize("intercept", [1, 1.0, 2, 1e6])
+def test_an_intercept_that_leaves_nothing_for_the_features(cls, intercept):
+    with pytest.raises(InvalidInput, match=r"intercept of \w+ must be True, False or a number in \[0, 1\)"):
+        cls(n_labels=3, n_features=2, intercept=intercept)
+    cls(n_labels=3, n_features=2, intercept=0.99)
