@@ -12,7 +12,7 @@ from statistics import mean
 import numpy as np
 
 import superarm as sa
-from superarm.rows import Csr
+from superarm.rows import Sparse, stack
 
 BLOCK, BINS = 500, 15
 
@@ -29,8 +29,7 @@ def calibration_error(data: str, explore: str, rounds: int, seed: int) -> float:
             if done >= rounds:
                 break
             if done >= rounds // 2:
-                dense = isinstance(rows, np.ndarray)
-                block = rows[at] if dense else _take(rows, at)
+                block = stack([rows.row(i) for i in at], rows.width, sparse=isinstance(rows, Sparse))
                 p = learner.predict_proba(block)
                 sure.append(p.max(axis=1))
                 right.append(p.argmax(axis=1) == y[at])
@@ -42,12 +41,6 @@ def calibration_error(data: str, explore: str, rounds: int, seed: int) -> float:
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
     gaps = [abs(confidence[bins == b].sum() - hit[bins == b].sum()) for b in range(BINS)]
     return float(sum(gaps) / len(hit))
-
-
-def _take(rows: Csr, at: np.ndarray) -> Csr:
-    parts = [rows.row(i) for i in at]
-    starts = np.cumsum([0, *(len(index) for index, _ in parts)])
-    return Csr(np.concatenate([v for _, v in parts]), np.concatenate([i for i, _ in parts]), starts)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The figures of docs/concepts.md, as SVG in docs/img/:  python docs/figures.py  (about a minute)
 
-Everything is computed here: exact probabilities from superarm.sets and superarm.theory, and runs on
+Everything is computed here: exact probabilities from superarm.explore and superarm.theory, and runs on
 digits with fixed seeds. Another kind of CPU may change the last digits of the runs.
 """
 
@@ -16,7 +16,7 @@ import polars as pl
 
 import superarm as sa
 from superarm.report.theme import LIGHT, PALETTE
-from superarm.sets import inclusion
+from superarm.explore.dilute import inclusion
 from superarm.theory import second_moment, summary
 
 FOLDER = Path(__file__).parent / "img"

@@ -8,5 +8,5 @@ def digits():
     """scikit-learn's digits, rows of length 1."""
     from superarm.streams import open_data
 
-    stream = open_data("digits")
-    return stream.rows, stream.y
+    stream = open_data("digits", scale="unit")
+    return stream.rows.values, stream.y

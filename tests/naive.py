@@ -1,4 +1,4 @@
-"""Every learner once more: plain NumPy in float64, slow and obviously right (MATH.md 2-4 and 6).
+"""Every learner once more: plain NumPy in float64, slow and obviously right (docs/mathematics.md 2-4 and 6).
 
 They draw from the same uniforms as the fast ones, so they must make the same decisions.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import qp
 
-from superarm.numerics import uniform
+from superarm.kernels.randomness import uniform_number as uniform
 
 
 class Shown(NamedTuple):
@@ -34,7 +34,9 @@ class Naive:
         return (self.W * x).sum(axis=1)
 
     def decide(self, x, eligible=None):
-        x = np.append(np.asarray(x, float), self.bias)
+        x = np.asarray(x, float)
+        length = np.sqrt(x @ x)
+        x = np.append(x / length if length else x, self.bias)
         E = list(range(self.k)) if eligible is None else sorted(eligible)
         s = self.scores(x)
         # labels with equal histories tie, and the first wins, whatever a solver's last digits say

@@ -7,36 +7,50 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm import Learner
-from superarm.learners.loop import compile_loop
-from superarm.numerics import add_outer, kernel, weights
+from superarm.explore import Dilute
+from superarm.kernels import Kernels, Unit, add_outer, kernel, weights
+from superarm.parameters import number
 
 
 class State(NamedTuple):
     W: np.ndarray[Any, Any]
-    bias: float
+    scaling: Unit
+    rule: Any
     rate: float
+
+
+class Scratch(NamedTuple):
+    scaling: int
+    rule: Any
     c: np.ndarray[Any, Any]
 
 
 @kernel
-def learn(state, design, x, s, eligible, drawn, top, odds, hit, label):
-    m = drawn.shape[0]
+def learn(state, scratch, round, answer):
+    m = round.drawn.shape[0]
     for i in range(m):
-        state.c[i] = state.rate / m if hit else -state.rate / m
-    return add_outer(state.W, drawn, state.c, m, x, state.bias)
+        scratch.c[i] = state.rate / m if answer.hit else -state.rate / m
+    return add_outer(state.W, round.drawn, scratch.c, m, round.x)
 
 
 class UpAndDown(Learner):
     name = "up-and-down"
-    loop = compile_loop(name, learn)
+    kernels = Kernels(learn)
 
     def __init__(self, *, gamma: float = 0.1, rate: float = 1.0, **common: Any) -> None:
         super().__init__(**common)
-        self.gamma = self._number("gamma", gamma, 0.0, 1.0)
-        self.rate = self._number("rate", rate, 0.0)
+        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)
+        self.rate = number("rate", self.of, rate, 0.0)
 
-    def _start(self, shape: tuple[int, int]) -> State:
-        return State(weights(shape), self.bias, self.rate, np.zeros(self.n_labels))
+    @property
+    def rule(self) -> Dilute:
+        return Dilute(gamma=self.gamma)
+
+    def start(self, shape: tuple[int, int]) -> State:
+        return State(weights(shape), self.unit, self.rule.start(), self.rate)
+
+    def scratch(self) -> Scratch:
+        return Scratch(0, self.rule.scratch(self.n_labels), np.zeros(self.n_labels))
 
 
 class NoLearner:

@@ -7,7 +7,7 @@ import pytest
 from exact import SIZES, group, ordered_draws, set_probabilities
 
 import superarm as sa
-from superarm.sets import RHO_GRID, estimate_table, log_tau1, minimum_variance, rho_index, tau2
+from superarm.estimates import RHO_GRID, estimate_table, log_tau1, minimum_variance, rho_index, tau2
 
 SMALL = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 2), (5, 3)]
 SCORES = np.array([0.9, 0.5, 0.25, -0.25, -1.5], np.float32)  # the top set is {0, ..., m-1}
@@ -71,7 +71,7 @@ def test_minimum_variance_is_unbiased_for_every_belief(rho):
 
 
 def test_the_set_probability_in_the_papers_formula_is_off():
-    """MATH.md 5.1: Lemma 4 needs the probability of the ordered draw."""
+    """docs/mathematics.md 5.1: Lemma 4 needs the probability of the ordered draw."""
     k, m, gamma = 5, 3, 0.2
     sets = set_probabilities(k, m, gamma)
 
@@ -149,7 +149,7 @@ def steps(learner, k, m, gamma):
             decision = learner.decide(x)
             assert sorted(decision.top) == list(range(m))
             data = decision.to_dict() | {"labels": list(order), "drawn": list(order)}
-            data["odds"] = [float(np.log(z)), *data["odds"][1:]]
+            data["log_ordered_propensity"] = float(np.log(z))
             learner.update(sa.Decision.from_dict(data), hit=bool(f))
             yield order, z, f, W[:, 0].astype(float) - SCORES[:k]
 
@@ -230,7 +230,7 @@ def test_unbiased_among_eligible_labels(gate):
             W[:, 0] = start
             data = learner.decide(x, eligible=among).to_dict()
             data |= {"labels": [among[r] for r in order], "drawn": [among[r] for r in order]}
-            data["odds"] = [float(np.log(z)), *data["odds"][1:]]
+            data["log_ordered_propensity"] = float(np.log(z))
             learner.update(sa.Decision.from_dict(data), hit=bool(f))
             for y in range(n):
                 if int(y in order) == f:

@@ -10,8 +10,9 @@ import pytest
 from exact import GAMMAS, SIZES, group, ordered_draws, set_probabilities
 
 import superarm as sa
-from superarm import sets, theory
+from superarm import estimates, theory
 from superarm.errors import InvalidInput
+from superarm.explore import dilute
 
 SMALL = [(k, m) for k, m in SIZES if k < 7]
 
@@ -68,8 +69,8 @@ def test_lemma_5_and_the_exact_second_moment(k: int, m: int) -> None:
 @pytest.mark.parametrize("estimate", ["set", "minimum-variance"])
 def test_second_moment_of_the_other_estimates(k: int, m: int, estimate: str) -> None:
     gamma = 0.3
-    table = sets.estimate_table(k, m, gamma, estimate)
-    values = table[np.argmin(np.abs(sets.RHO_GRID - 0.9))] if len(table) > 1 else table[0]
+    table = estimates.estimate_table(k, m, gamma, estimate)
+    values = table[np.argmin(np.abs(estimates.RHO_GRID - 0.9))] if len(table) > 1 else table[0]
     for y in (0, k - 1):
         exact = 0.0
         for order, z in ordered_draws(k, m, gamma).items():
@@ -148,7 +149,7 @@ def test_erratum_2_the_hinge_is_dropped() -> None:
 
 def test_erratum_3_the_last_step_needs_the_shown_set() -> None:
     """M counts misses of the top set on both sides of "E[M] + γT >= E[M^]": only S makes sense of it."""
-    shown = sets.inclusion(10, 3, 0.1)
+    shown = dilute.inclusion(10, 3, 0.1)
     top_misses, shown_misses = 0.0, 1.0 - shown.inside  # y always in the top set
     assert shown_misses > top_misses
 
@@ -179,7 +180,7 @@ def test_erratum_6a_the_inner_product_is_not_below_one() -> None:
     gated = sa.MCSLP(n_labels=9, n_features=400, set_size=4, gate=True)
     above = {False: 0, True: 0}
     chunk = next(sa.streams.synsep().chunks(0))
-    for x, y in zip(chunk.rows[:2000], chunk.y[:2000], strict=True):
+    for x, y in zip(chunk.rows.values[:2000], chunk.y[:2000], strict=True):
         for one in (learner, gated):
             decision = one.decide(x)
             s = one.scores(x[None])[0]
@@ -210,9 +211,9 @@ def test_erratum_6c_lemma_3_holds_for_another_w_with_the_u_of_this_one() -> None
 
 
 def test_erratum_6d_exploration_costs_more_than_gamma() -> None:
-    assert 1 - sets.inclusion(10, 2, 0.1).inside == pytest.approx(0.111, abs=5e-4)
-    assert (1 - sets.inclusion(1000, 7, 0.01).inside) / 0.01 == pytest.approx(2.4, abs=0.05)
-    assert 1 - sets.overlap_probabilities(10, 4, 0.1)[4] == pytest.approx(0.39, abs=5e-3)
+    assert 1 - dilute.inclusion(10, 2, 0.1).inside == pytest.approx(0.111, abs=5e-4)
+    assert (1 - dilute.inclusion(1000, 7, 0.01).inside) / 0.01 == pytest.approx(2.4, abs=0.05)
+    assert 1 - dilute.overlap_probabilities(10, 4, 0.1)[4] == pytest.approx(0.39, abs=5e-3)
 
 
 def test_erratum_7_separable_does_not_mean_no_loss() -> None:
@@ -241,6 +242,6 @@ def test_erratum_8_gamma_has_tau1_squared() -> None:
 def test_estimates_agree_on_what_a_set_is() -> None:
     """C(k-2, m-1) sets in place of tau1 orders: the two normalisations differ by m! and the m of tau1."""
     k, m = 8, 3
-    assert exp(sets.log_tau1(k, m)) == pytest.approx(m * perm(k - 2, m - 1))
-    assert comb(k - 2, m - 1) * factorial(m) == pytest.approx(exp(sets.log_tau1(k, m)))
+    assert exp(estimates.log_tau1(k, m)) == pytest.approx(m * perm(k - 2, m - 1))
+    assert comb(k - 2, m - 1) * factorial(m) == pytest.approx(exp(estimates.log_tau1(k, m)))
     assert len(list(combinations(range(k), m))) == comb(k, m)

@@ -10,18 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from superarm.numerics import uniform
-from superarm.sets import (
-    design,
-    draw,
-    inclusion,
-    log_comb,
-    log_ordered_probability,
-    log_tau1,
-    order_counts,
-    overlap_probabilities,
-    tau2,
-)
+from superarm.estimates import log_tau1, order_counts, tau2
+from superarm.explore import Dilute
+from superarm.explore.dilute import inclusion, log_ordered_probability, overlap_probabilities, table
+from superarm.explore.draws import log_comb
+from superarm.kernels.randomness import uniform_number as uniform
 
 # Seeds are fixed, so these tests never flicker; a correct draw fails each with this probability.
 SIGNIFICANCE = 1e-4
@@ -29,13 +22,15 @@ SIGNIFICANCE = 1e-4
 
 def drawing(k, m, gamma, top=None, seed=0):
     """A function round -> (drawn, log Z, log Z_set)."""
-    plan = design(k, m, gamma)
-    positions = np.arange(m) if top is None else np.array(top)
-    drawn, odds = np.empty(m, np.int64), np.zeros(3)
+    rule = Dilute(gamma=gamma, set_size=m, seed=seed)
+    s = np.zeros(max(k, 2), np.float32)
+    s[list(range(m) if top is None else top)] = np.arange(m, 0, -1)
+    eligible = None if k > 1 else [0]
 
     def at(round_):
-        draw(plan, positions, seed, round_, drawn, odds)
-        return tuple(drawn.tolist()), float(odds[0]), float(odds[1])
+        rule.round = round_
+        decision = rule.decide(scores=s, eligible=eligible)
+        return tuple(decision.drawn), decision.log_ordered_propensity, decision.log_propensity
 
     return at
 
@@ -45,7 +40,7 @@ def drawing(k, m, gamma, top=None, seed=0):
 def test_probabilities_by_enumeration(k, m, gamma):
     sets = set_probabilities(k, m, gamma)
     assert isclose(sum(sets.values()), 1.0)
-    plan = design(k, m, gamma)
+    plan = table(k, m, gamma)
     overlap = np.zeros(m + 1)
     single, pair = np.zeros(k), np.zeros((k, k))
     for shown, p in sets.items():
@@ -129,7 +124,7 @@ def test_draw_reports_its_own_probability(data):
     assert all(0 <= r < k for r in drawn)
     flags = [r in top for r in drawn]
     assert isclose(log_z, log_ordered_probability(k, m, gamma, flags), rel_tol=1e-9, abs_tol=1e-9)
-    assert log_set == design(k, m, gamma).log_set[sum(flags)]
+    assert log_set == table(k, m, gamma).log_set[sum(flags)]
     assert log_z <= log_set + 1e-9
 
 
@@ -146,7 +141,7 @@ def test_probabilities_sum_to_one(k, m, gamma):
 def test_many_labels_without_underflow():
     """k = 10^5, m = 60, gamma = 0.01: the plain product is 0 in floating point, logs are not."""
     k, m, gamma = 100_000, 60, 0.01
-    plan = design(k, m, gamma)
+    plan = table(k, m, gamma)
     assert np.isfinite(plan.log_set).all()
     assert exp(plan.log_set[0]) == 0.0
     assert isclose(overlap_probabilities(k, m, gamma).sum(), 1.0, rel_tol=1e-6)
@@ -164,13 +159,13 @@ def test_full_exploration_is_uniform():
     for k, m in SIZES:
         js = range(max(0, 2 * m - k), m + 1)
         np.testing.assert_allclose(
-            design(k, m, 1.0).log_set[list(js)], -log_comb(k, m), rtol=1e-10, atol=1e-12
+            table(k, m, 1.0).log_set[list(js)], -log_comb(k, m), rtol=1e-10, atol=1e-12
         )
 
 
 def test_everything_is_shown_where_nothing_is_left():
     for n, m in ((1, 1), (2, 5), (3, 3)):
-        plan = design(n, m, 0.3)
+        plan = table(n, m, 0.3)
         at = drawing(n, min(n, m), 0.3)
         drawn, log_z, log_set = at(0)
         assert (plan.m, sorted(drawn), log_set) == (n, list(range(n)), 0.0)
@@ -186,7 +181,7 @@ def test_the_draw_is_a_function_of_seed_and_round():
 
 
 def test_top_set_is_dropped_more_often_than_gamma_says():
-    """MATH.md 5.6d."""
+    """docs/mathematics.md 5.6d."""
     assert round(1 - inclusion(10, 2, 0.1).inside, 3) == 0.111
     assert round((1 - inclusion(1000, 7, 0.01).inside) / 0.01, 1) == 2.4
     assert round(1 - overlap_probabilities(10, 4, 0.1)[4], 2) == 0.39

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.stats import chisquare, kstest
 
-from superarm.learners.loop import all_finite
-from superarm.numerics import (
+from superarm.kernels import (
+    Features,
+    Unit,
     add_outer,
     centre,
     contains,
@@ -19,8 +20,10 @@ from superarm.numerics import (
     squared_norm,
     top_positions,
     uniform,
+    unit,
     weights,
 )
+from superarm.kernels.ranking import all_finite
 from superarm.rows import sparsify
 
 # Seeds are fixed, so these tests never flicker; good numbers fail each with this probability.
@@ -87,14 +90,29 @@ def problem(k, d, bias, seed=0):
     return plain.astype(float), dense, sparse, x, np.append(x.astype(float), bias)
 
 
+def as_is(row, bias=0.0):
+    """The row as it is, beside a constant."""
+    values = getattr(row, "values", row)
+    with np.errstate(over="ignore"):
+        return Features(row, np.float32(1.0), bias, float(np.float32(values @ values)))
+
+
+@kernel
+def scored(W, features, out):
+    scores(W, features, out)
+
+
 @pytest.mark.parametrize("bias", [0.0, 0.1, 2.0])
 @pytest.mark.parametrize(("k", "d"), [(2, 1), (5, 7), (7, 16), (11, 33), (10, 512)])
 def test_scores(k, d, bias):
     W, dense, sparse, x, full = problem(k, d, bias)
     for weights_, row in ((dense, x), (sparse, sparsify(x))):
         out = np.empty(k, np.float32)
-        scores(weights_, row, bias, out)
+        scored(weights_, as_is(row, bias), out)
         np.testing.assert_allclose(out, W @ full, rtol=1e-4, atol=1e-4)
+        scored(weights_, as_is(row, bias)._replace(factor=np.float32(0.5)), out)
+        half = np.append(0.5 * full[:-1], bias)
+        np.testing.assert_allclose(out, W @ half, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.1])
@@ -106,8 +124,8 @@ def test_add_outer(k, d, bias):
     wanted = W.copy()
     for label, value in zip(labels, c[:3], strict=True):
         wanted[label] += value * full
-    assert add_outer(dense, labels, c, 3, x, bias)
-    assert add_outer(sparse, labels, c, 3, sparsify(x), bias)
+    assert add_outer(dense, labels, c, 3, as_is(x, bias))
+    assert add_outer(sparse, labels, c, 3, as_is(sparsify(x), bias))
     np.testing.assert_allclose(dense[:, : d + 1], wanted, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sparse.T, wanted, rtol=1e-5, atol=1e-5)
     assert not dense[:, d + 1 :].any()
@@ -117,7 +135,7 @@ def test_add_outer(k, d, bias):
 def test_squared_norm(bias):
     *_, x, full = problem(3, 40, bias)
     for row in (x, sparsify(x)):
-        assert squared_norm(row, bias) == pytest.approx(full @ full, rel=1e-5)
+        assert squared_norm(as_is(row, bias)) == pytest.approx(full @ full, rel=1e-5)
 
 
 @kernel
@@ -128,8 +146,8 @@ def centred(W, x):
 def test_centre():
     """The mean over labels goes away; differences between labels stay."""
     W, dense, sparse, x, _ = problem(6, 10, 0.1)
-    centred(dense, x)
-    centred(sparse, sparsify(x))
+    centred(dense, as_is(x))
+    centred(sparse, as_is(sparsify(x)))
     wanted = W - W.mean(axis=0)
     np.testing.assert_allclose(dense[:, :11], wanted, atol=1e-6)
     np.testing.assert_allclose(sparse.T, wanted, atol=1e-6)
@@ -150,16 +168,35 @@ def test_safe_to_add_keeps_weights_finite(c, size):
     """If it says yes, the sum is finite; and everyday numbers get a yes."""
     x = np.array([0.5, -1.0], np.float32) * np.float32(size)
     for row in (x, sparsify(x)):
-        safe = safe_to_add(np.array([0.1, c]), 2, row)
+        safe = safe_to_add(np.array([0.1, c]), 2, as_is(row))
         with np.errstate(all="ignore"):
             finite = np.isfinite(np.float32(c) * x).all()
         assert finite or not safe
         if c <= 1e6 and size <= 1e10:
             assert safe
     W = np.zeros((2, 16), np.float32)
-    if not safe_to_add(np.array([c]), 1, x):
-        assert not add_outer(W, np.array([0]), np.array([c]), 1, x, 0.0)
+    if not safe_to_add(np.array([c]), 1, as_is(x)):
+        assert not add_outer(W, np.array([0]), np.array([c]), 1, as_is(x))
         assert not W.any()
+
+
+@kernel
+def on_length_one(x, bias):
+    return unit(Unit(bias), 0, x)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-12, 1.0, 1e12, 1e30])
+def test_unit_scales_to_length_one(size):
+    """Whatever the scale, also where squares leave float32; a row of zeros stays."""
+    x = np.array([3.0, 0.0, -4.0], np.float32) * np.float32(size)
+    for row in (x, sparsify(x)):
+        made = on_length_one(row, 0.1)
+        values = made.factor * getattr(made.x, "values", made.x)
+        np.testing.assert_allclose(values[values != 0], [0.6, -0.8], rtol=1e-5)
+        assert squared_norm(made) == pytest.approx(1.01)
+    zero = on_length_one(np.zeros(3, np.float32), 0.1)
+    assert (zero.factor, squared_norm(zero)) == (1.0, pytest.approx(0.01))
+    assert np.isnan(on_length_one(np.array([1.0, np.nan], np.float32), 0.1).factor)
 
 
 # ---------------------------------------------------------------- randomness

@@ -10,7 +10,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.sets import log_ordered_probability
+from superarm.explore.dilute import log_ordered_probability
 
 X = np.array([0.6, -0.8], np.float32)
 

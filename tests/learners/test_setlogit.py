@@ -11,13 +11,14 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.learners import runner_up, setlogit
+from superarm.explore import RunnerUp, runner_up
+from superarm.learners import setlogit
 from superarm.streams import Arrays
 
 
 def digits() -> tuple[Any, Any]:
     stream = sa.streams.open_data("digits")
-    return stream.rows, stream.y
+    return stream.rows.values, stream.y
 
 
 def softmax(s: Any) -> Any:
@@ -31,13 +32,13 @@ def prepared_learner(k: int = 4, d: int = 3, **parameters: Any) -> sa.SetLogit:
     random = np.random.default_rng(0)
     X = random.normal(size=(50, d)).astype(np.float32)
     learner.run(X, random.integers(0, k, 50))
-    learner.state.A[...] = learner.state.W
+    learner.state.weights.A[...] = learner.state.weights.W
     return learner
 
 
 def z_of(learner: sa.SetLogit, x: Any) -> Any:
     """x~ by the formula at the top of scaling.py, and the constant."""
-    s = learner.state
+    s = learner.state.scaling
     z = np.clip((x - s.mean) * s.inverse, -5, 5).astype(np.float64)
     z *= np.sqrt((1 - s.bias**2) / np.sqrt((z @ z) * s.seen[1]))
     return np.append(z, s.bias)
@@ -52,7 +53,7 @@ def test_a_hit_is_a_step_along_the_gradient_of_its_likelihood(noise: dict[str, f
     x = np.array([0.5, -1.0, 2.0], np.float32)
     decision = learner.decide(x)
     shown = decision.labels
-    z, W = z_of(learner, x), learner.state.W[:, :4].astype(np.float64)
+    z, W = z_of(learner, x), learner.state.weights.W[:, :4].astype(np.float64)
     e1, e0 = noise.get("false_no", 0.0), noise.get("false_yes", 0.0)
 
     def log_likelihood(weights: Any) -> float:
@@ -66,7 +67,7 @@ def test_a_hit_is_a_step_along_the_gradient_of_its_likelihood(noise: dict[str, f
         down[at] -= 1e-5
         gradient[at] = (log_likelihood(up) - log_likelihood(down)) / 2e-5
     learner.update(decision, hit=True)
-    moved = learner.state.W[:, :4] - W
+    moved = learner.state.weights.W[:, :4] - W
     np.testing.assert_allclose(moved, setlogit.STEP_DENSE * gradient, atol=2e-5)
 
 
@@ -74,20 +75,18 @@ def test_a_named_label_is_a_step_of_softmax_regression() -> None:
     learner = prepared_learner()
     x = np.array([0.5, -1.0, 2.0], np.float32)
     decision = learner.decide(x)
-    z, W = z_of(learner, x), learner.state.W[:, :4].astype(np.float64)
+    z, W = z_of(learner, x), learner.state.weights.W[:, :4].astype(np.float64)
     learner.update(decision, label=3)
     expected = W + setlogit.STEP_DENSE * np.outer(np.eye(4)[3] - softmax(W @ z), z)
-    np.testing.assert_allclose(learner.state.W[:, :4], expected, atol=1e-5)
+    np.testing.assert_allclose(learner.state.weights.W[:, :4], expected, atol=1e-5)
 
 
 def posterior(p: Any, shown: list[int], *, hit: bool, credit: Any = None, **parameters: Any) -> Any:
-    learner = sa.SetLogit(n_labels=len(p), n_features=1, set_size=len(shown), **parameters)
-    learner._begin(False)
-    learner.state.p[:] = p
-    if credit is not None:
-        learner.state.credit[:] = credit
-    setlogit.posterior(learner.state, np.array(shown), hit)
-    return learner.state.p.copy()
+    noise = setlogit.Noise(parameters.get("false_yes", 0.0), parameters.get("false_no", 0.0))
+    credit = np.full(len(p), 1 / len(p)) if credit is None else credit
+    post = np.array(p, np.float64)
+    setlogit.posterior(post, noise, credit, np.array(shown), hit, np.zeros(len(p)))
+    return post
 
 
 @pytest.mark.parametrize("hit", [True, False])
@@ -156,8 +155,8 @@ def test_sparse_average_is_the_average(forget: float) -> None:
     for i in range(300):
         decision = learner.decide(rows[i])
         learner.update(decision, hit=bool(y[i] in decision.labels))
-        average += max(3 / (i + 4), forget) * (learner.state.W - average)
-    got = learner.state.W - learner.state.omega[0] * learner.state.A
+        average += max(3 / (i + 4), forget) * (learner.state.weights.W - average)
+    got = learner.state.weights.W - learner.state.weights.omega[0] * learner.state.weights.A
     np.testing.assert_allclose(got, average, atol=2e-4)
 
 
@@ -167,10 +166,10 @@ def test_dense_average_is_the_average() -> None:
     average = np.zeros(learner.n_labels * 65).reshape(10, 65)
     for i in range(400):
         learner.run(X, y, np.array([i]))
-        average += 3 / (i + 4) * (learner.state.W[:, :65] - average)
+        average += 3 / (i + 4) * (learner.state.weights.W[:, :65] - average)
     # W is taken in every 8 updates with the weight of all of them: close, not equal
     scale = np.abs(average).max()
-    np.testing.assert_allclose(learner.state.A[:, :65], average, atol=0.1 * scale)
+    np.testing.assert_allclose(learner.state.weights.A[:, :65], average, atol=0.1 * scale)
 
 
 def test_statistics_are_those_of_the_rows() -> None:
@@ -178,22 +177,21 @@ def test_statistics_are_those_of_the_rows() -> None:
     X = X * np.float32(3.0) + np.float32(1.0)
     learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
     learner.run(X, y)
-    np.testing.assert_allclose(learner.state.mean, X.mean(axis=0), rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(learner.state.var, X.var(axis=0), rtol=2e-2, atol=1e-5)
+    np.testing.assert_allclose(learner.state.scaling.mean, X.mean(axis=0), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(learner.state.scaling.var, X.var(axis=0), rtol=2e-2, atol=1e-5)
 
 
 # ------------------------------------------------------------ sets
 
 
-def rule(k: int, m: int, explore: float, demand: float) -> tuple[sa.SetLogit, Any, Any, int]:
-    """A planned draw: the learner, the ranking, the running sums and how many there are."""
-    learner = sa.SetLogit(n_labels=k, n_features=1, set_size=m, explore=explore)
-    learner._begin(False)
-    state = learner.state
-    state.p[:] = np.random.default_rng(k * 10 + m).dirichlet(np.full(k, 0.5))
+def rule(k: int, m: int, explore: float, demand: float) -> tuple[Any, Any, Any, int]:
+    """A prepared draw: the probabilities, the ranking, the running sums and how many there are."""
+    made = RunnerUp(explore=explore)
+    state, scratch = made.start(), made.scratch(k)
+    scratch.p[:] = np.random.default_rng(k * 10 + m).dirichlet(np.full(k, 0.5))
     state.clock[:] = [100.0, demand]
-    order = np.argsort(-state.p)[: min(k, m + 2)]
-    return learner, order, state.sums, runner_up.plan(state, state.p, order, k, m)
+    order = np.argsort(-scratch.p)[: min(k, m + 2)]
+    return scratch.p, order, scratch.sums, runner_up.leave_out(state, scratch, order, k, m)
 
 
 @pytest.mark.parametrize("explore", [0.0, 0.5, 1.0])

@@ -34,7 +34,7 @@ def test_tables_keep_string_labels_and_column_order(tmp_path, suffix):
     assert stream.labels == ("ant", "bee", "cat")
     assert stream.name == "zoo"
     np.testing.assert_array_equal(stream.y, y)
-    np.testing.assert_allclose(stream.rows, unit(X), atol=1e-6)
+    np.testing.assert_array_equal(stream.rows.values, X)
 
 
 @pytest.mark.parametrize("name", ["label", "y", "class", "target"])
@@ -49,7 +49,7 @@ def test_frames_of_polars_and_pandas_are_the_same_stream():
     frame, _, _ = frame_of()
     ours = from_frame(frame, label="animal", scale="none")
     theirs = from_frame(pandas.DataFrame(frame.to_dict(as_series=False)), label="animal", scale="none")
-    np.testing.assert_array_equal(ours.rows, theirs.rows)
+    np.testing.assert_array_equal(ours.rows.values, theirs.rows.values)
     np.testing.assert_array_equal(ours.y, theirs.y)
     assert ours.labels == theirs.labels == ("ant", "bee", "cat")
 
@@ -65,7 +65,7 @@ def test_svmlight(tmp_path):
     path.write_text("7 1:0.5 3:2.0\n9 2:1.0\n7 1:1.0 # a comment\n")
     stream = open_data(str(path), scale="none")
     assert (stream.n_features, stream.labels) == (3, (7, 9))
-    values, indices, starts = stream.rows
+    values, indices, starts, _ = stream.rows
     np.testing.assert_array_equal(values, [0.5, 2.0, 1.0, 1.0])
     np.testing.assert_array_equal(indices, [0, 2, 1, 0])
     np.testing.assert_array_equal(starts, [0, 2, 3, 4])
@@ -156,3 +156,22 @@ def test_shared_data_end_to_end(file, k, d, n, least):
     common = {"labels": stream.labels} if stream.labels else {"n_labels": k}
     learner = sa.Perceptron(n_features=d, seed=0, **common)
     assert sa.simulate(learner, stream, 5000).error_rate < least
+
+
+def test_rows_come_as_they_are_unless_one_asks(tmp_path):
+    X, y = blobs()
+    X = X * 7.0
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    np.testing.assert_array_equal(open_data(str(tmp_path / "a.npz")).rows.values, X)
+    scaled = open_data(str(tmp_path / "a.npz"), scale="unit")
+    np.testing.assert_allclose(scaled.rows.values, unit(X), rtol=1e-6)
+    assert next(open_data("synsep").chunks(0)).rows.values.max() == 1.0
+    assert open_data("digits").rows.values.max() == 16.0
+
+
+def test_misspelt_names_and_columns_are_guessed(tmp_path):
+    (tmp_path / "a.csv").write_text("age,income,animal\n1,2,x\n3,4,y\n")
+    with pytest.raises(InvalidInput, match=r"got 'fashion-minst'; did you mean 'fashion-mnist'\?"):
+        open_data("fashion-minst")
+    with pytest.raises(InvalidInput, match=r"got 'anmal'; did you mean 'animal'\?"):
+        open_data(str(tmp_path / "a.csv"), label="anmal")

@@ -28,7 +28,7 @@ import numpy as np
 
 from superarm.decision import Decision
 from superarm.errors import InvalidInput
-from superarm.estimates import ESTIMATES, Estimates, estimates, rho_index
+from superarm.estimates import ESTIMATES, RHO_GRID, Estimates, estimates, rho_index
 from superarm.explore.base import Rule, rule_from
 from superarm.explore.dilute import Dilute, log_ordered_probability
 from superarm.kernels import (
@@ -86,8 +86,8 @@ class Estimate(NamedTuple):
 
 @kernel
 def believe(state: Any, tables: Any) -> float:
-    """rho, as a number on the grid: from earlier rounds, never this one."""
-    return float(rho_index(state.rho[0] / state.rho[1])) if tables.own.values.shape[0] > 1 else 0.0
+    """rho, on the grid: from earlier rounds, never this one."""
+    return RHO_GRID[rho_index(state.rho[0] / state.rho[1])] if tables.own.values.shape[0] > 1 else 0.0
 
 
 @kernel
@@ -96,7 +96,7 @@ def estimate(state: Any, round: Round, answer: Answer, common: int) -> Estimate:
     if answer.label >= 0:  # the label itself is added later
         return Estimate(0.0, 0.0, 0.0, 0.0)
     table = round.tables.own.values
-    e = table[min(max(int(round.belief), 0), table.shape[0] - 1), common, int(answer.hit)]
+    e = table[rho_index(round.belief) if table.shape[0] > 1 else 0, common, int(answer.hit)]
     weight = 0.0
     if state.ordered and answer.hit:
         weight = np.exp(-round.odds.ordered - round.tables.own.log_tau1)
@@ -284,8 +284,7 @@ class MCDBF(Learner):
         tables, ordered = self._logged[key], decision.log_ordered_propensity
         if self.estimate == "ordered" and m < n:
             ordered = log_ordered_probability(n, m, gamma, np.isin(sets[1], sets[2]).tolist())
-        grid = len(tables.own.values) > 1
-        return tables, ordered, float(rho_index(self.state.rho[0] / self.state.rho[1])) if grid else 0.0
+        return tables, ordered, float(self.state.rho[0] / self.state.rho[1])
 
     def start(self, shape: tuple[int, int]) -> State:
         return State(
