@@ -2,7 +2,7 @@
 
     python benchmarks/soak.py [--kills 1000] [--faults 20] [--every-operation]
 
---kills             SIGKILL at random moments under load; after each a restart, and a look at every acknowledged id
+--kills             SIGKILL at random moments under load; then a restart, and a look at every acknowledged id
 --faults            so many of each kind (full disk, I/O error, short write, kill, power cut), spread over the
                     operations of the workload in tests/service/fault_worker.py
 --every-operation   each kind at every single operation of it, until none fails
