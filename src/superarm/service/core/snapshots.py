@@ -43,7 +43,7 @@ def _memory() -> str | None:
 @lru_cache(maxsize=1)
 def made_by() -> dict[str, str]:
     """What decides the last bits of a model: our version, the compiler's, and the processor."""
-    import numba
+    from importlib.metadata import version
 
     from superarm import __version__
 
@@ -53,7 +53,7 @@ def made_by() -> dict[str, str]:
         cpu = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    return {"superarm": __version__, "numba": numba.__version__, "cpu": cpu}
+    return {"superarm": __version__, "numba": version("numba"), "cpu": cpu}
 
 
 class SnapshotJob:
