@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from superarm.cli import data
+from superarm.cli import change, data
 from superarm.cli.backup import backup
 from superarm.cli.bench import bench
 from superarm.cli.demo import demo
@@ -38,6 +38,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(data.app, name="data")
+app.add_typer(change.app, name="change")
 
 
 @app.callback()

@@ -148,6 +148,9 @@ class Session(Desk):
             return session
         except BaseException:
             journal.close()
+            if founded:  # a start that fails leaves nothing behind
+                for end in ("", "-mark", ".lock"):
+                    place.with_name(place.name + end).unlink(missing_ok=True)
             raise
 
     # ------------------------------------------------------------ the model

@@ -8,6 +8,7 @@ import platform
 import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,6 @@ def _memory() -> str | None:
 @lru_cache(maxsize=1)
 def made_by() -> dict[str, str]:
     """What decides the last bits of a model: our version, the compiler's, and the processor."""
-    from importlib.metadata import version
-
     from superarm import __version__
 
     cpu = platform.processor() or platform.machine()
