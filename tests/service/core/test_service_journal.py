@@ -145,8 +145,9 @@ def test_a_read_only_connection_refuses_with_503_and_recovers(open_session):
     session.decide(Ask(rows(1)[0], id="a"))
     session.commit()
     session.journal.writer.execute("PRAGMA query_only = ON")
+    session.decide(Ask(rows(1)[0], id="b"))
     with pytest.raises(JournalDown, match="readonly") as caught:
-        session.decide(Ask(rows(1)[0], id="b"))
+        session.commit()
     assert not isinstance(caught.value, JournalFull)
     assert session.find("a") is not None
     session.recover()  # opens it anew

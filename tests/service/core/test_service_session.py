@@ -8,7 +8,7 @@ from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.service.core import desk as desk_module
+from superarm.service.core import sqlite as sqlite_module
 from superarm.service.core.faults import Conflict, JournalForeign, Refused, UnknownDecision
 from superarm.service.core.replay import replay
 from superarm.service.core.session import Ask, Reply
@@ -285,7 +285,7 @@ def test_the_curves_of_the_totals_stay_short():
 
 
 def test_the_index_of_ids_keeps_up_in_the_middle_of_a_transaction(open_session, monkeypatch):
-    monkeypatch.setattr(desk_module, "INDEX_EVERY", 7)
+    monkeypatch.setattr(sqlite_module, "INDEX_EVERY", 7)
     session = open_session()
     ids = []
     for i, x in enumerate(rows(60)):

@@ -39,7 +39,6 @@ log = logging.getLogger("superarm.service")
 
 EXPIRED_AT_ONCE = 500
 RETRY_SECONDS = 1.0
-INDEX_EVERY = 2_000  # events
 
 
 class Desk:
@@ -127,7 +126,7 @@ class Desk:
             self._close(entry, at, OUTCOME, LATE if expired else ANSWERED, body)
             self.stats.outcome(at, at - entry.place.time, shown, body)
             if not entry.erased:
-                self.model.judged(entry.decision, body, timeout=False)
+                self.model.judged(entry.decision, entry.body, body, timeout=False)
         except BaseException as error:
             self._take_back(error)
             raise
@@ -164,7 +163,7 @@ class Desk:
             self._close(entry, at, TIMEOUT, EXPIRED, body)
             self.stats.timeout(body)
             if not entry.erased:
-                self.model.judged(entry.decision, body, timeout=True)
+                self.model.judged(entry.decision, entry.body, body, timeout=True)
         except BaseException as error:
             self._take_back(error)
             raise
@@ -254,8 +253,6 @@ class Desk:
         self, at: float, kind: int, x: bytes | None, context: bytes | None, body: Any, place: Place | None
     ) -> None:
         self.journal.append(at, kind, x, context, dumps(body), place)
-        if self.journal.seq % INDEX_EVERY == 0:
-            self.journal.index()
 
     def _teach(self, entry: Entry, hit: bool, label: str | None) -> dict[str, Any]:
         """Learn, if there is anything to learn from; what the event says of it."""

@@ -133,11 +133,14 @@ class Cache:
         return found[0] if found else None
 
     def put(self, entry: Entry) -> Entry:
+        id_, body = entry.place.id, entry.body
         # a row is kept twice: as bytes and as an array
-        labels = 4 * len(entry.body["labels"]) + len(entry.body["eligible"] or ())
-        size = self.OVERHEAD + 2 * len(entry.x or b"") + len(entry.context or b"") + 64 * labels
-        self.drop(entry.place.id)
-        self._entries[entry.place.id] = entry, size
+        size = self.OVERHEAD + 2 * len(entry.x or b"") + len(entry.context or b"") + 256 * len(body["labels"])
+        if body["eligible"] is not None:
+            size += 128 * len(body["eligible"])
+        if id_ in self._entries:
+            self.drop(id_)
+        self._entries[id_] = entry, size
         self.bytes += size
         while self.bytes > self.most_bytes:
             _, (_, freed) = self._entries.popitem(last=False)

@@ -64,8 +64,8 @@ class Erasure:
             archived = listed[-1][0] if listed else 0
             if self.before is None:
                 sql = "SELECT 1 FROM events WHERE seq = ? AND x IS NOT NULL"
-                inside = (seq for seq in wanted if seq > archived)
-                self.seqs = sorted(seq for seq in inside if connection.execute(sql, (seq,)).fetchone())
+                here = (seq for seq in wanted if seq > archived)
+                self.seqs = sorted(seq for seq in here if connection.execute(sql, (seq,)).fetchone())
             else:
                 sql = "SELECT seq FROM events WHERE kind = 1 AND time < ? AND x IS NOT NULL AND seq > ?"
                 self.seqs = [row[0] for row in connection.execute(sql, (self.before, archived))]

@@ -121,7 +121,7 @@ class Model:
                 except WeightsOverflow:
                     self.different[SETS] += 1
             if answered is not None:
-                self.judged(answered, body, timeout=event.kind == TIMEOUT)
+                self.judged(answered, shown, body, timeout=event.kind == TIMEOUT)
             if event.kind == OUTCOME:
                 self.stats.outcome(event.time, event.time - at, shown["labels"], body)
             else:
@@ -131,10 +131,12 @@ class Model:
         self.seq = event.seq
         return True
 
-    def judged(self, decision: Decision, body: dict[str, Any], *, timeout: bool) -> None:
+    def judged(
+        self, decision: Decision, shown: dict[str, Any], body: dict[str, Any], *, timeout: bool
+    ) -> None:
         """Let an answer count for the estimates of the model and its shadows, and teach the shadows."""
         if not timeout:
-            self.judge.add(decision.top, decision, body["hit"])
+            self.judge.add(shown["top"], shown["labels"], shown["log_propensity"], body["hit"])
         if self.shadows and not self.settings.frozen:
             for shadow in self.shadows.values():
                 shadow.outcome(decision, body, timeout=timeout)

@@ -14,6 +14,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import exp, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,11 @@ class Judge:
         self._sums = Sums("set")
         self._waiting: list[tuple[float, float]] = []
 
-    def add(self, top: Sequence[str], decision: Decision, hit: bool) -> None:
-        p = decision.propensity
-        weight = np.nan if not p else float(set(top) == set(decision.labels)) / p
+    def add(self, top: list[str], shown: list[str], log_propensity: float | None, hit: bool) -> None:
+        if log_propensity is None:
+            weight = nan
+        else:
+            weight = exp(-log_propensity) if top == shown or set(top) == set(shown) else 0.0
         self._waiting.append((weight, float(hit)))
         if len(self._waiting) >= AT_ONCE:
             self._count()
@@ -111,7 +114,8 @@ class Shadow:
                 among = decision.eligible
                 ranked = self.learner.rank(decision.x)
                 top = [label for label in ranked if among is None or label in among]
-                self.judge.add(top[: decision.set_size], decision, body["hit"])
+                log = None if isnan(decision.log_propensity) else decision.log_propensity
+                self.judge.add(top[: decision.set_size], decision.labels, log, body["hit"])
                 if body["late"] and body["default"] is not None:
                     return  # the default has been learnt already
             self._learn(decision, body)

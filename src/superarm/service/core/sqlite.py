@@ -33,6 +33,8 @@ from superarm.service.core.sqlite_reading import SqliteReader
 
 __all__ = ["SqliteJournal"]
 
+INDEX_EVERY = 2_000  # events
+
 
 class SqliteJournal(SqliteReader):
     """An open journal; see `Journal` in journal.py.
@@ -54,7 +56,10 @@ class SqliteJournal(SqliteReader):
     ) -> None:
         self.path, self.read_only, self.max_mb = Path(path).resolve(), read_only, max_mb
         self.name = str(self.path)
-        self.dirty = False
+        self.dirty = False  # whether there is anything to commit
+        self._begun = False  # whether SQLite has a transaction under way
+        self._waiting: dict[int, tuple[Any, ...]] = {}  # events on their way to it
+        self._indexed = 0  # the last event that the table of decisions knows
         self.seq, self.time, self._head = 0, 0.0, b""
         self._places = Places()
         self.intact: set[str] = set()  # archives that were compared with their checksums
@@ -104,7 +109,8 @@ class SqliteJournal(SqliteReader):
         self.writer, self.reader = writer, reader
         # somebody may be looking through the old ones at this moment: they close next time
         self._retire(old)
-        self.dirty = False
+        self.dirty = self._begun = False
+        self._waiting = {}
         try:
             self._find_end()
         except sqlite3.DatabaseError as error:
@@ -135,8 +141,9 @@ class SqliteJournal(SqliteReader):
             row = self.reader.execute("SELECT last, 0.0, digest FROM archives ORDER BY last DESC").fetchone()
         self.seq, self.time, self._head = row or (0, 0.0, self._start())
         done = self.reader.execute("SELECT value FROM progress WHERE key = 'indexed'").fetchone()
+        self._indexed = done[0] if done else 0
         fresh: dict[str, Place] = {}
-        for event in self.events(done[0] if done else 0):
+        for event in self.events(self._indexed):
             if event.kind == DECISION:
                 fresh[event.id] = Place(event.id, event.seq, event.time, OPEN, None)
             elif event.kind != CHANGE:
@@ -178,30 +185,39 @@ class SqliteJournal(SqliteReader):
     # ------------------------------------------------------------ writing
 
     def write(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        """One statement in the transaction under way; it begins here if there is none."""
+        """One statement in the transaction under way, after the events so far."""
         try:
-            if not self.dirty:
-                self.writer.execute("BEGIN IMMEDIATE")
-                self.dirty = True
-            elif not self.writer.in_transaction:
-                raise sqlite3.OperationalError("an earlier failure has taken the transaction back")
+            self._begin()
             return self.writer.execute(sql, values)
         except sqlite3.Error as error:
             raise down(self.path, error) from error
 
+    def _begin(self) -> None:
+        """Have a transaction that holds all events so far."""
+        self.dirty = True
+        if not self._begun:
+            self.writer.execute("BEGIN IMMEDIATE")
+            self._begun = True
+        elif not self.writer.in_transaction:
+            raise sqlite3.OperationalError("an earlier failure has taken the transaction back")
+        if self._waiting:
+            rows = self._waiting.values()
+            self.writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            changes = [(row[0],) for row in rows if row[2] == CHANGE]
+            self.writer.executemany("INSERT INTO changes VALUES (?)", changes)
+            self._waiting = {}
+
     def append(
         self, at: float, kind: int, x: bytes | None, context: bytes | None, text: bytes, place: Place | None
     ) -> int:
+        # the row waits in memory: SQLite gets many at once, in the thread that commits
         seq, id_ = self.seq + 1, "" if place is None else place.id
         content = b"" if x is None else content_digest(x, context)
         digest = link(self._head, seq, at, kind, id_, content, text)
-        values = (seq, at, kind, id_, x, context, text, content, digest)
-        self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-        if place is None:
-            self.write("INSERT INTO changes VALUES (?)", (seq,))
-        else:
+        self._waiting[seq] = (seq, at, kind, id_, x, context, text, content, digest)
+        if place is not None:
             self._places.staged[id_] = place
-        self.seq, self.time, self._head = seq, at, digest
+        self.seq, self.time, self._head, self.dirty = seq, at, digest, True
         return seq
 
     def index(self) -> None:
@@ -212,6 +228,7 @@ class SqliteJournal(SqliteReader):
         except sqlite3.Error as error:
             raise down(self.path, error) from error
         self._places.written()
+        self._indexed = self.seq
 
     def put_part(self, seq: int, name: str, number: int, data: bytes) -> None:
         self.write("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", (number, seq, name, data))
@@ -234,18 +251,20 @@ class SqliteJournal(SqliteReader):
     def commit(self) -> None:
         if self.dirty:
             try:
-                if not self.writer.in_transaction:
-                    raise sqlite3.OperationalError("an earlier failure has taken the transaction back")
+                self._begin()
+                if self.seq - self._indexed >= INDEX_EVERY:
+                    self.index()
                 self.writer.execute("COMMIT")
             except sqlite3.Error as error:
                 raise down(self.path, error) from error
             if self._marker is not None:
                 self._marker.put(self.seq, self._head)
             self._places.committed()
-            self.dirty = False
+            self.dirty = self._begun = False
 
     def rollback(self) -> None:
-        self.dirty = False
+        self.dirty = self._begun = False
+        self._waiting = {}
         try:
             if self.writer.in_transaction:
                 self.writer.execute("ROLLBACK")

@@ -31,6 +31,7 @@ class SqliteReader:
     writer: sqlite3.Connection  # sees the transaction under way, too
     intact: set[str]  # archives that were compared with their checksums
     _places: Places
+    _waiting: dict[int, tuple[Any, ...]]  # events of the transaction under way that SQLite has not got yet
 
     def meta(self) -> dict[str, Any]:
         return {key: loads(value) for key, value in self.reader.execute("SELECT key, value FROM meta")}
@@ -42,6 +43,8 @@ class SqliteReader:
         """The digest of an event; of none: where the chain begins."""
         if seq == 0:
             return self._start()
+        if uncommitted and seq in self._waiting:
+            return bytes(self._waiting[seq][-1])
         connection = self.writer if uncommitted else self.reader
         row = connection.execute("SELECT digest FROM events WHERE seq = ?", (seq,)).fetchone()
         row = row or self.reader.execute("SELECT digest FROM archives WHERE last = ?", (seq,)).fetchone()
@@ -82,6 +85,8 @@ class SqliteReader:
             raise self._damaged(expected, "is missing")
 
     def event(self, seq: int, *, uncommitted: bool = False) -> Event:
+        if uncommitted and seq in self._waiting:
+            return Event(*self._waiting[seq])
         connection = self.writer if uncommitted else self.reader
         sql = f"SELECT {COLUMNS} FROM events WHERE seq = ?"
         row = connection.execute(sql, (seq,)).fetchone()
