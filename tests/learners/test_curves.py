@@ -225,3 +225,21 @@ def test_huge_and_broken_rows_change_nothing() -> None:
     with pytest.raises(WeightsOverflow):
         learner.update(decision, hit=True)
     np.testing.assert_array_equal(learner.scores(X), before)
+
+
+def test_several_passes_pay_for_more_curves_and_a_step_that_shrinks() -> None:
+    X, y = rings(100)
+    learner = made(X, 6)
+    learner.pace(1.0, 1)
+    assert learner.curves is None
+    learner.pace(1.0, 5)
+    learner.run(X, y)
+    assert learner.n_curved == setlogit.CURVES_TRAINED == learner.params["curves"]
+    learner.pace(0.25, 5)
+    assert learner.state.step == 0.25 * setlogit.STEP_CURVED
+    learner.run(X, y)
+    learner.pace(1.0, 5)
+    assert learner.state.step == setlogit.STEP_CURVED
+    own = made(X, 6, curves=64)
+    own.pace(1.0, 5)
+    assert own.curves == 64

@@ -50,7 +50,8 @@ from superarm.parameters import number, share, whole
 MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post
 REVIVE = 0.02
 STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 12.0
-CURVES, MOST_CURVED = 1024, 32_768  # features of a row that is lifted; labels, with 256 MiB for them
+CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
+MOST_CURVED = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 Array = np.ndarray[Any, Any]
@@ -200,6 +201,10 @@ class LikelihoodLearner(Learner):
         labels = self.growth[0][1] if self.growth else self.n_labels  # labels added later change nothing
         return CURVES if labels <= MOST_CURVED else 0
 
+    @property
+    def _step(self) -> float:
+        return self.step or (STEP_SPARSE if self.sparse else STEP_CURVED if self.n_curved else STEP_DENSE)
+
     def start(self, shape: tuple[int, int]) -> State:
         sparse, d, curved = bool(self.sparse), self.n_features, self.n_curved
         if not (sparse or curved) and self.curves is None:
@@ -217,7 +222,7 @@ class LikelihoodLearner(Learner):
             weights=Averaged.start(shape, self.forget),
             curves=Curves.start(self.n_labels, d, curved, seed=self.seed, bias=bias, forget=self.forget),
             noise=Noise(self.false_yes, self.false_no),
-            step=self.step or (STEP_SPARSE if sparse else STEP_CURVED if curved else STEP_DENSE),
+            step=self._step,
             share=MIX_SPARSE if sparse else MIX_DENSE,
             credit=np.full(self.n_labels, 1.0 / self.n_labels),
         )
@@ -238,6 +243,13 @@ class LikelihoodLearner(Learner):
 
     def grown(self, before: int) -> None:
         self.state.credit[before:] = 0.0  # new labels are tried first
+
+    def pace(self, left: float, passes: int) -> None:
+        """Several passes pay for more curves, and for a step that shrinks to nothing."""
+        if passes > 1 and self.state is None and self.curves is None and self.n_labels <= MOST_CURVED // 4:
+            self.curves = CURVES_TRAINED
+        elif passes > 1 and self.state is not None:
+            self.state = self.state._replace(step=self._step * left)
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X."""

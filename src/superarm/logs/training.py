@@ -23,6 +23,7 @@ __all__ = ["Progress", "Training", "train"]
 
 KEPT = 20_000  # held-out rows that are looked at for progress
 REPORTS = 5  # a pass
+PACE = 1_000  # rows between two looks at how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,15 @@ def train(
             if report is not None:
                 report(history[-1])
 
+    learner.pace(1.0, passes)
     for turn in range(1, passes + 1):
         answered = hits = aside = useless = unanswered = 0
         marks = [facts.rows * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
         for number, entry in enumerate(log):
             if progress is not None:
                 progress(1)
+            if number % PACE == 0:
+                learner.pace(1.0 - (turn - 1 + number / facts.rows) / passes, passes)
             if entry.hit is None:
                 unanswered += 1
             elif held_out(entry.place, holdout, seed):
@@ -137,6 +141,7 @@ def train(
             wanted = "a learner of given sets (set-logit), or top and gamma in every row"
             raise FeedbackError.must("learner", str(log.path), wanted, learner.name)
         look(turn)
+    learner.pace(1.0, passes)
     learner.notes["training"] = {
         "log": log.path.name,
         "sha256": log.fingerprint(),
