@@ -15,6 +15,7 @@ PAGES = (
     "tutorial-data-scientist",
     "concepts",
     "how-to",
+    "most-click-nothing",
 )
 SERVES = ("tutorial-practitioner", "tutorial-data-scientist")
 

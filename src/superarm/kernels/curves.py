@@ -44,7 +44,7 @@ class Curves(NamedTuple):
         shape = (k, features + LINE) if features else (0, 0)
         return cls(
             Lift.start(d, features // 2, seed=seed, bias=bias, forget=forget),
-            Averaged.start(shape, forget),
+            Averaged.start(shape, forget, sparse=False),
             np.array([1.0, 0.0]),
         )
 

@@ -2,16 +2,17 @@
 
 The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (kernels/scaling.py).
 
-**The update.** W += step (post - p) x~ with a constant step; predictions use the running average A
-(kernels/averaging.py). A constant step escapes local optima, the average removes its noise. With the scores
-s of W and s' of A,
+**The update.** W += step (post - p) x~ with a constant step (sparse rows: at the pace of each label
+and feature, kernels/pace.py); predictions use the running average A (kernels/averaging.py). A constant
+step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'        where the gradient is taken
     post  softmax at  0.4 s + 0.6 s' (sparse: as p), times the likelihood of the bit, renormalised
     f = 1: 1 - e1 inside S, e0 outside;  f = 0: e1 inside S, 1 - e0 outside;  told: post = e_y
 
-On a miss, the labels that were not shown give 2 % of their part of post to each other in proportion
-to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
+On a miss, the labels that were not shown give 2 % (sparse: 20 %) of their part of post to each other
+in proportion to 1 / (credit + 0.01/k), credit being the running average of post: a label without
+credit is revived.
 
 **The sets** leave out a runner-up, within a budget: explore/runner_up.py.
 """
@@ -40,16 +41,18 @@ from superarm.kernels import (
     softmax,
     standardise,
 )
-from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores, step
+from superarm.kernels.averaging import Averaged, average_scores, averaging_rate, last_scores
 from superarm.kernels.curves import Curves, CurvesScratch, add_curves, add_last_curves, expect, mix
-from superarm.labels import Label
+from superarm.kernels.pace import Pace, paced_step
+from superarm.labels import Label, plain
 from superarm.learners.base import LabelLearner, Learner
 from superarm.learners.common import probabilities
 from superarm.parameters import number, share, whole
 
 MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post
-REVIVE = 0.02
-STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 12.0
+REVIVE_DENSE, REVIVE_SPARSE = 0.02, 0.2
+CREDIT = 3.0  # the window of its running average
+STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
 CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
 MOST_CURVED = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
@@ -64,14 +67,23 @@ class Noise(NamedTuple):
     false_no: float
 
 
+class Revival(NamedTuple):
+    """Labels without credit are revived, on a miss."""
+
+    share: float  # of post that the labels give to each other
+    none: int  # the label that is never shown takes no part; -1 if there is none
+
+
 class State(NamedTuple):
     scaling: Standard
     rule: Any
     weights: Averaged
     curves: Curves
     noise: Noise
+    pace: Pace
     step: float
     share: float  # of the average, in post
+    revival: Revival
     credit: Array  # the running average of post
 
 
@@ -93,7 +105,9 @@ def score(state: Any, scratch: Any, features: Features, s: Any) -> None:
 
 
 @kernel
-def posterior(p: Any, noise: Noise, credit: Any, drawn: Any, hit: bool, waiting: Any) -> None:
+def posterior(
+    p: Any, noise: Noise, revival: Revival, credit: Any, drawn: Any, hit: bool, waiting: Any
+) -> None:
     """Turn p, in place, into post: the chance of each label given the bit."""
     k = p.shape[0]
     inside = 1.0 - noise.false_no if hit else noise.false_no
@@ -106,14 +120,14 @@ def posterior(p: Any, noise: Noise, credit: Any, drawn: Any, hit: bool, waiting:
         return
     for i in range(drawn.shape[0]):
         p[drawn[i]] *= -inside / total  # marked by a minus
-    revived = 0.0 if hit else REVIVE
+    revived = 0.0 if hit else revival.share
     given, spread, floor = 0.0, 0.0, 0.01 / k
     for r in range(k):
         if np.signbit(p[r]):
             p[r] = -p[r]
         else:
             p[r] *= outside / total
-            if revived > 0.0:
+            if revived > 0.0 and r != revival.none:
                 given += revived * p[r]
                 p[r] *= 1.0 - revived
                 # until the total is known, what r receives waits
@@ -140,13 +154,13 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     else:
         mix(round.s, scratch.last, state.share, mixed)
         softmax(mixed, scratch.labels, 1.0, post)
-        posterior(post, state.noise, state.credit, round.drawn, answer.hit, c)
+        posterior(post, state.noise, state.revival, state.credit, round.drawn, answer.hit, c)
     expect(round.x, state, scratch, round, answer)
-    rate = averaging_rate(state.weights.omega[1], state.weights.forget)
+    rate = averaging_rate(state.weights.omega[1], state.weights.forget, CREDIT)
     for r in range(k):
         state.credit[r] += rate * (post[r] - state.credit[r])
         c[r] = state.step * (post[r] - c[r])
-    step(state.weights, c, round.x)
+    paced_step(state.pace, state.weights, rate, c, round.x)
     absorb(state.scaling, round.row)
     return True
 
@@ -203,7 +217,8 @@ class LikelihoodLearner(Learner):
 
     @property
     def _step(self) -> float:
-        return self.step or (STEP_SPARSE if self.sparse else STEP_CURVED if self.n_curved else STEP_DENSE)
+        sparse = STEP_SPARSE * self.n_labels**0.5
+        return self.step or (sparse if self.sparse else STEP_CURVED if self.n_curved else STEP_DENSE)
 
     def start(self, shape: tuple[int, int]) -> State:
         sparse, d, curved = bool(self.sparse), self.n_features, self.n_curved
@@ -219,11 +234,15 @@ class LikelihoodLearner(Learner):
         return State(
             scaling=Standard.start(d, sparse=sparse, bias=bias, forget=self.forget),
             rule=self.rule.start(),
-            weights=Averaged.start(shape, self.forget),
+            weights=Averaged.start(shape, self.forget, sparse=sparse),
             curves=Curves.start(self.n_labels, d, curved, seed=self.seed, bias=bias, forget=self.forget),
+            pace=Pace.start(d, self.n_labels, sparse=sparse, step=self._step),
             noise=Noise(self.false_yes, self.false_no),
             step=self._step,
             share=MIX_SPARSE if sparse else MIX_DENSE,
+            revival=Revival(
+                REVIVE_SPARSE if sparse else REVIVE_DENSE, -1 if self.none is None else self.none
+            ),
             credit=np.full(self.n_labels, 1.0 / self.n_labels),
         )
 
@@ -244,15 +263,15 @@ class LikelihoodLearner(Learner):
     def grown(self, before: int) -> None:
         self.state.credit[before:] = 0.0  # new labels are tried first
 
-    def pace(self, left: float, passes: int) -> None:
+    def anneal(self, left: float, passes: int) -> None:
         """Several passes pay for more curves, and for a step that shrinks to nothing."""
         if passes > 1 and self.state is None and self.curves is None and self.n_labels <= MOST_CURVED // 4:
             self.curves = CURVES_TRAINED
-        elif passes > 1 and self.state is not None:
+        elif passes > 1 and self.state is not None and not self.sparse:  # their steps shrink anyway
             self.state = self.state._replace(step=self._step * left)
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of every label for every row of X."""
+        """The probability of every label for every row of X: a column for each, none_label's among them."""
         return probabilities(self.scores(X))
 
 
@@ -273,9 +292,11 @@ class SetLogit(LikelihoodLearner):
             rounds); 0 never forgets.
         false_no: the chance of a "no" although the right label was shown (nobody looked).
         false_yes: the chance of a "yes" although it was not.
+        none_label: a label that is never shown and never predicted, but may be the truth: most people
+            click nothing, or none of the labels fits. One of ``labels``, or its number.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
-        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without, 12 for
-            sparse rows.
+        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without,
+            0.67 sqrt(k) for sparse rows.
         curves: how many curved features stand beside those of a dense row, an even number; 0 is the
             linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
 
@@ -305,6 +326,7 @@ class SetLogit(LikelihoodLearner):
         forget: float = 0.0,
         false_no: float = 0.0,
         false_yes: float = 0.0,
+        none_label: Label | None = None,
         uniform: float = 0.0,
         step: float | None = None,
         curves: int | None = None,
@@ -325,6 +347,12 @@ class SetLogit(LikelihoodLearner):
         self.false_yes = share("false_yes", self.of, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
+        self.none_label = plain(none_label)
+        if none_label is not None:
+            self.none = self.known.number(none_label)
+            if self.none is None:
+                raise self.invalid("none_label", "one of the labels", none_label)
+            self._forget_compiled()
         self.uniform = share("uniform", self.of, uniform)
         if isinstance(self.explore, Rule):
             if uniform:
@@ -351,8 +379,8 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: it draws nothing.
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
-        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without, 12 for
-            sparse rows.
+        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without,
+            0.67 sqrt(k) for sparse rows.
         curves: how many curved features stand beside those of a dense row, an even number; 0 is the
             linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
     """

@@ -107,7 +107,7 @@ def train(
             if report is not None:
                 report(history[-1])
 
-    learner.pace(1.0, passes)
+    learner.anneal(1.0, passes)
     for turn in range(1, passes + 1):
         answered = hits = aside = useless = unanswered = 0
         marks = [facts.rows * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
@@ -115,7 +115,7 @@ def train(
             if progress is not None:
                 progress(1)
             if number % PACE == 0:
-                learner.pace(1.0 - (turn - 1 + number / facts.rows) / passes, passes)
+                learner.anneal(1.0 - (turn - 1 + number / facts.rows) / passes, passes)
             if entry.hit is None:
                 unanswered += 1
             elif held_out(entry.place, holdout, seed):
@@ -141,7 +141,7 @@ def train(
             wanted = "a learner of given sets (set-logit), or top and gamma in every row"
             raise FeedbackError.must("learner", str(log.path), wanted, learner.name)
         look(turn)
-    learner.pace(1.0, passes)
+    learner.anneal(1.0, passes)
     learner.notes["training"] = {
         "log": log.path.name,
         "sha256": log.fingerprint(),
