@@ -115,7 +115,7 @@ def test_a_bit_is_a_step_along_the_gradient_of_its_likelihood(hit: bool) -> None
     post = p * (inside if hit else ~inside)
     post /= post.sum()
     if not hit:
-        post = (1 - setlogit.REVIVE) * post + setlogit.REVIVE * ~inside / (~inside).sum()
+        post = (1 - setlogit.REVIVE_DENSE) * post + setlogit.REVIVE_DENSE * ~inside / (~inside).sum()
     else:  # the gradient of log sum_S p, exactly
 
         def log_likelihood(at: tuple[int, int], by: float) -> float:
@@ -225,3 +225,21 @@ def test_huge_and_broken_rows_change_nothing() -> None:
     with pytest.raises(WeightsOverflow):
         learner.update(decision, hit=True)
     np.testing.assert_array_equal(learner.scores(X), before)
+
+
+def test_several_passes_pay_for_more_curves_and_a_step_that_shrinks() -> None:
+    X, y = rings(100)
+    learner = made(X, 6)
+    learner.anneal(1.0, 1)
+    assert learner.curves is None
+    learner.anneal(1.0, 5)
+    learner.run(X, y)
+    assert learner.n_curved == setlogit.CURVES_TRAINED == learner.params["curves"]
+    learner.anneal(0.25, 5)
+    assert learner.state.step == 0.25 * setlogit.STEP_CURVED
+    learner.run(X, y)
+    learner.anneal(1.0, 5)
+    assert learner.state.step == setlogit.STEP_CURVED
+    own = made(X, 6, curves=64)
+    own.anneal(1.0, 5)
+    assert own.curves == 64

@@ -127,6 +127,10 @@ class Learner(Common):
     def grown(self, before: int) -> None:
         """Labels from number ``before`` on are new: see to the parts of the state that start not at 0."""
 
+    def anneal(self, left: float, passes: int) -> None:
+        """Training goes through a log several times, and this share of it is still to come: for steps
+        that shrink. 1 at the start, and once more at the end: what comes then is life."""
+
     @property
     def unit(self) -> Unit:
         """Rows of length 1, as the theory of the paper's learners has them."""

@@ -53,7 +53,8 @@ MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post
 REVIVE_DENSE, REVIVE_SPARSE = 0.02, 0.2
 CREDIT = 3.0  # the window of its running average
 STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
-CURVES, MOST_CURVED = 1024, 32_768  # features of a row that is lifted; labels, with 256 MiB for them
+CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
+MOST_CURVED = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 Array = np.ndarray[Any, Any]
@@ -214,6 +215,11 @@ class LikelihoodLearner(Learner):
         labels = self.growth[0][1] if self.growth else self.n_labels  # labels added later change nothing
         return CURVES if labels <= MOST_CURVED else 0
 
+    @property
+    def _step(self) -> float:
+        sparse = STEP_SPARSE * self.n_labels**0.5
+        return self.step or (sparse if self.sparse else STEP_CURVED if self.n_curved else STEP_DENSE)
+
     def start(self, shape: tuple[int, int]) -> State:
         sparse, d, curved = bool(self.sparse), self.n_features, self.n_curved
         if not (sparse or curved) and self.curves is None:
@@ -225,16 +231,14 @@ class LikelihoodLearner(Learner):
         bias = float(self.intercept)
         if self.intercept is True:
             bias = BIAS_SPARSE if sparse else BIAS_DENSE
-        chosen = STEP_SPARSE * self.n_labels**0.5 if sparse else STEP_CURVED if curved else STEP_DENSE
-        step = self.step or chosen
         return State(
             scaling=Standard.start(d, sparse=sparse, bias=bias, forget=self.forget),
             rule=self.rule.start(),
             weights=Averaged.start(shape, self.forget, sparse=sparse),
             curves=Curves.start(self.n_labels, d, curved, seed=self.seed, bias=bias, forget=self.forget),
-            pace=Pace.start(d, self.n_labels, sparse=sparse, step=step),
+            pace=Pace.start(d, self.n_labels, sparse=sparse, step=self._step),
             noise=Noise(self.false_yes, self.false_no),
-            step=step,
+            step=self._step,
             share=MIX_SPARSE if sparse else MIX_DENSE,
             revival=Revival(
                 REVIVE_SPARSE if sparse else REVIVE_DENSE, -1 if self.none is None else self.none
@@ -258,6 +262,13 @@ class LikelihoodLearner(Learner):
 
     def grown(self, before: int) -> None:
         self.state.credit[before:] = 0.0  # new labels are tried first
+
+    def anneal(self, left: float, passes: int) -> None:
+        """Several passes pay for more curves, and for a step that shrinks to nothing."""
+        if passes > 1 and self.state is None and self.curves is None and self.n_labels <= MOST_CURVED // 4:
+            self.curves = CURVES_TRAINED
+        elif passes > 1 and self.state is not None and not self.sparse:  # their steps shrink anyway
+            self.state = self.state._replace(step=self._step * left)
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X: a column for each, none_label's among them."""
@@ -284,7 +295,7 @@ class SetLogit(LikelihoodLearner):
         none_label: a label that is never shown and never predicted, but may be the truth: most people
             click nothing, or none of the labels fits. One of ``labels``, or its number.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
-        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without, and
+        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without,
             0.67 sqrt(k) for sparse rows.
         curves: how many curved features stand beside those of a dense row, an even number; 0 is the
             linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
@@ -368,7 +379,7 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: it draws nothing.
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
-        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without, and
+        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without,
             0.67 sqrt(k) for sparse rows.
         curves: how many curved features stand beside those of a dense row, an even number; 0 is the
             linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.

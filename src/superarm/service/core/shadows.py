@@ -32,7 +32,6 @@ from superarm.service.core.snapshots import learner_from, model_bytes
 __all__ = ["Judge", "Shadow", "ShadowReport", "make_shadows", "rebuild"]
 
 AT_ONCE = 256
-SUMS = ("rows", "missing", "used", "largest", "hits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,8 @@ class Judge:
     def _count(self) -> None:
         if self._waiting:
             w, f = np.array(self._waiting).T
-            none = np.zeros(len(w))
-            self._sums.add(Weights(w, np.full(len(w), np.nan)), f, none, none, none + 1.0)
+            none, unknown = np.zeros(len(w)), np.full(len(w), np.nan)
+            self._sums.add(Weights(w, unknown, unknown), f, none, none, none + 1.0, ~np.isnan(w))
             self._waiting.clear()
 
     def report(self, spec: str, learnt: int) -> ShadowReport:
@@ -86,14 +85,12 @@ class Judge:
 
     def to_dict(self) -> dict[str, Any]:
         self._count()
-        return {"sums": self._sums.sums.tolist()} | {name: getattr(self._sums, name) for name in SUMS}
+        return self._sums.to_dict()
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Judge:
         judge = cls()
-        judge._sums.sums = np.array(data["sums"])
-        for name in SUMS:
-            setattr(judge._sums, name, data[name])
+        judge._sums = Sums.from_dict(data)
         return judge
 
 
