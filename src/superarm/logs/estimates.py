@@ -146,7 +146,11 @@ class Sums:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready values; `from_dict` goes on from there."""
-        arrays = {"silent": self.silent.tolist(), "bins": self.bins.tolist(), "uniform": self.uniform.tolist()}
+        arrays = {
+            "silent": self.silent.tolist(),
+            "bins": self.bins.tolist(),
+            "uniform": self.uniform.tolist(),
+        }
         return {"kind": self.kind, "largest": self.largest, "unknown": self.unknown, **arrays}
 
     @classmethod
