@@ -33,8 +33,8 @@ class Constant:
         return None
     def refuse(self, status, request):
         return Answer(status, b"")
-    async def answer(self, request):
-        return Answer(200, BODY)
+    def answer(self, request, send):
+        send(Answer(200, BODY))
 async def main():
     wire = Wire(Constant(), Limits())
     await wire.listen(port=int(sys.argv[1]))

@@ -210,6 +210,13 @@ def test_pipelined_requests_are_answered_in_their_order(live):
     assert json.loads(data.rpartition(b"\r\n\r\n")[2])["outcome"]["hit"] is True
 
 
+def test_a_long_pipeline_does_not_nest(live):
+    web = live()
+    ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    assert statuses(Plain(web, 3000 * ask + last).read()) == [200] * 3000 + [404]
+
+
 def test_what_is_not_http_gets_400(live):
     web = live()
     upgrade = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"

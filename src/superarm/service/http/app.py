@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
+from inspect import isawaitable
 from time import monotonic
 from typing import Any
 from urllib.parse import unquote
@@ -72,6 +74,7 @@ class App:
         self.metrics = Metrics()
         self.service: Service = None  # type: ignore[assignment]  # until it has started
         self._tasks: list[asyncio.Task[None]] = []
+        self._waiting: set[asyncio.Future[Any]] = set()
 
     # ------------------------------------------------------------ from start to end
 
@@ -127,7 +130,7 @@ class App:
         field = {413: "body", 431: "headers", 503: "connections"}.get(status, "request")
         return self._said(request, Error(Fault(status, field, f"{field} refused: {MEANINGS[status]}")))
 
-    async def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request, send: Callable[[Answer], None]) -> None:
         target, id_ = request.target
         try:
             given: list[Any] = [] if id_ is None else [check_id(id_)]
@@ -135,11 +138,32 @@ class App:
                 given.append(read(target.decoder, request.body))
             elif target.takes is not None:
                 given.append(read_query(target.takes, parse_query(request.query)))
-            told = await target.run(self.service, *given)
+            told = target.run(self.service, *given)
+        except Exception as error:
+            send(self.failed(request, error))
+            return
+        if isawaitable(told):
+            waiting = asyncio.ensure_future(told)  # the hot routes give a future: no task is made for them
+            self._waiting.add(waiting)
+            waiting.add_done_callback(partial(self._finish, request, send))
+        else:
+            send(self.done(request, told))
+
+    def _finish(self, request: Request, send: Callable[[Answer], None], waited: asyncio.Future[Any]) -> None:
+        self._waiting.discard(waited)
+        error = asyncio.CancelledError() if waited.cancelled() else waited.exception()
+        if error is None:
+            send(self.done(request, waited.result()))
+        else:
+            send(self.failed(request, error if isinstance(error, Exception) else RuntimeError(repr(error))))
+
+    def done(self, request: Request, told: Any) -> Answer:
+        """The answer that a route's function has given, as bytes."""
+        try:
             answer = told if type(told) is Answer else Answer(200, encode(told))
         except Exception as error:
             return self.failed(request, error)
-        self.metrics.saw(target.name, answer.status, monotonic() - request.began)
+        self.metrics.saw(request.target[0].name, answer.status, monotonic() - request.began)
         return answer
 
     def failed(self, request: Request, error: Exception) -> Answer:

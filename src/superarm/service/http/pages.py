@@ -39,25 +39,25 @@ def _page(page: bytes, policy: str) -> Answer:
 
 
 @route("GET", "/", OPEN, listed=False)
-async def dashboard(service: Service) -> Answer:
+def dashboard(service: Service) -> Answer:
     """The dashboard."""
     return _dashboard()
 
 
 @route("GET", "/openapi.json", OPEN, listed=False)
-async def openapi(service: Service) -> dict[str, Any]:
+def openapi(service: Service) -> dict[str, Any]:
     """The OpenAPI document."""
     return _document()
 
 
 @route("GET", "/docs", OPEN, listed=False)
-async def docs(service: Service) -> Answer:
+def docs(service: Service) -> Answer:
     """The document, to be read by people."""
     return _docs()
 
 
 @route("GET", "/favicon.ico", OPEN, listed=False)
-async def favicon(service: Service) -> Answer:
+def favicon(service: Service) -> Answer:
     """None."""
     return Answer(204, b"")
 

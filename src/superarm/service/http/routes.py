@@ -33,7 +33,7 @@ from superarm.service.http.wire import Answer
 
 __all__ = ["ROUTES", "Route", "Service", "route"]
 
-Handler = Callable[..., Awaitable[Any]]
+Handler = Callable[..., Any]  # an answer, or something to wait for
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,9 @@ class Service:
         },
     },
 )
-async def decisions(service: Service, request: m.DecisionRequest) -> m.DecisionAnswer:
+def decisions(service: Service, request: m.DecisionRequest) -> Awaitable[m.DecisionAnswer]:
     """Choose a set of labels to show."""
-    shown: m.DecisionAnswer = await service.group.submit(service.decide_now, to_ask(request, service.session))
-    return shown
+    return service.group.submit(service.decide_now, to_ask(request, service.session))
 
 
 @route(
@@ -149,12 +148,9 @@ async def decisions(service: Service, request: m.DecisionRequest) -> m.DecisionA
     told={404: "No such decision.", 409: "It has been answered otherwise."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
-async def outcomes(service: Service, id_: str, request: m.OutcomeRequest) -> m.OutcomeAnswer:
+def outcomes(service: Service, id_: str, request: m.OutcomeRequest) -> Awaitable[m.OutcomeAnswer]:
     """Say whether the right label was among the shown ones: now, or days later."""
-    taken: m.OutcomeAnswer = await service.group.submit(
-        service.outcome_now, to_reply(request, id_, service.session)
-    )
-    return taken
+    return service.group.submit(service.outcome_now, to_reply(request, id_, service.session))
 
 
 ASK, ANSWER = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
@@ -227,7 +223,7 @@ async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) 
 
 
 @route("GET", "/v1/decisions/{id}", LOOK, gives=m.DecisionRecord, told={404: "No such decision."})
-async def decision(service: Service, id_: str) -> Any:
+def decision(service: Service, id_: str) -> Any:
     """All that is known of a decision; `outcome` is null while nobody has answered."""
     entry = service.session.find(id_)
     if entry is None:
@@ -236,7 +232,7 @@ async def decision(service: Service, id_: str) -> Any:
 
 
 @route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
-async def pending(service: Service, query: m.PendingQuery) -> m.Pending:
+def pending(service: Service, query: m.PendingQuery) -> m.Pending:
     """Decisions without an answer, oldest first."""
     session = service.session
     places = session.journal.open_places(limit=query.limit + 1, after=query.after)
@@ -247,7 +243,7 @@ async def pending(service: Service, query: m.PendingQuery) -> m.Pending:
 
 
 @route("GET", "/v1/info", LOOK, gives=m.Info)
-async def info(service: Service) -> m.Info:
+def info(service: Service) -> m.Info:
     """What the service was made for."""
     from superarm import __version__
 
@@ -283,7 +279,7 @@ async def model(service: Service) -> Answer:
 
 
 @route("GET", "/v1/stats", READ)
-async def stats(service: Service) -> Any:
+def stats(service: Service) -> Any:
     """All that the dashboard shows."""
     session, totals = service.session, service.session.stats
     oldest = session.journal.open_places(limit=1)
@@ -337,13 +333,13 @@ def _shadow(report: ShadowReport) -> m.Shadow:
 
 
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)
-async def shadows(service: Service) -> m.Shadows:
+def shadows(service: Service) -> m.Shadows:
     """Estimated hit rates: of the model itself, then of each shadow."""
     return m.Shadows([_shadow(one) for one in service.session.shadows])
 
 
 @route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
-async def snapshots(service: Service) -> m.Snapshots:
+def snapshots(service: Service) -> m.Snapshots:
     """The kept snapshots, oldest first."""
     return m.Snapshots([m.Snapshot(**one) for one in service.session.snapshots()])
 
@@ -352,7 +348,7 @@ async def snapshots(service: Service) -> m.Snapshots:
 
 
 @route("GET", "/v1/changes", READ, gives=m.Changes)
-async def changes(service: Service) -> m.Changes:
+def changes(service: Service) -> m.Changes:
     """What operators have changed, oldest first."""
     return m.Changes(service.session.changes())
 
@@ -394,13 +390,13 @@ CHANGES: dict[type[Any], Callable[[Any], None]] = {
 
 
 @route("GET", "/health", OPEN, gives=m.Status)
-async def health(service: Service) -> m.Status:
+def health(service: Service) -> m.Status:
     """Whether the process is alive."""
     return m.Status("ok")
 
 
 @route("GET", "/ready", OPEN, gives=m.Status)
-async def ready(service: Service) -> m.Status:
+def ready(service: Service) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
     found = service.session.health()
     if not found.ready:
@@ -409,7 +405,7 @@ async def ready(service: Service) -> m.Status:
 
 
 @route("GET", "/metrics", READ, gives="text/plain")
-async def metrics(service: Service) -> Answer:
+def metrics(service: Service) -> Answer:
     """Numbers for Prometheus."""
     text = service.metrics.text(service.group)
     return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")

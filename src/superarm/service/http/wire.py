@@ -11,8 +11,9 @@ import asyncio
 import logging
 from base64 import b32encode
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from os import urandom
@@ -91,8 +92,8 @@ class Application(Protocol):
     def refuse(self, status: int, request: Request) -> Answer:
         """The words for a refusal that the wire makes."""
 
-    def answer(self, request: Request) -> Awaitable[Answer]:
-        """Answer a whole request. Must not raise."""
+    def answer(self, request: Request, send: Callable[[Answer], None]) -> None:
+        """Answer a whole request, now or later, by one call of ``send``. Must not raise."""
 
 
 class Connection(asyncio.Protocol):
@@ -243,12 +244,12 @@ class Connection(asyncio.Protocol):
         if request.refused is not None:
             self.send(request, request.refused)
         else:
-            task = self.wire.loop.create_task(self.handle(request))
-            self.wire.tasks.add(task)
-            task.add_done_callback(self.wire.tasks.discard)
+            self.wire.open_requests += 1
+            self.wire.app.answer(request, partial(self.answered, request))
 
-    async def handle(self, request: Request) -> None:
-        self.send(request, await self.wire.app.answer(request))
+    def answered(self, request: Request, answer: Answer) -> None:
+        self.wire.open_requests -= 1
+        self.send(request, answer)
 
     def send(self, request: Request, answer: Answer) -> None:
         self.busy = False
@@ -266,13 +267,19 @@ class Connection(asyncio.Protocol):
         if close:
             self.hang_up(linger=request.refused is not None)
         elif self.waiting:
-            self.begin(self.waiting.popleft())
+            self.busy = True
+            self.wire.loop.call_soon(self.go_on)  # not at once: a long pipeline would nest as deep
         else:
             if not self.midway:
                 self.deadline = monotonic() + self.limits.idle_seconds
             self.transport.resume_reading()
             if self.closing:
                 self.hang_up(linger=False)
+
+    def go_on(self) -> None:
+        self.busy = False
+        if self.waiting and not self.transport.is_closing():
+            self.begin(self.waiting.popleft())
 
     def turn_down(self, status: int) -> None:
         """A refusal by the wire itself, after which nothing more is read."""
@@ -347,7 +354,7 @@ class Wire:
     ) -> None:
         self.app, self.limits, self.on_answer = app, limits, on_answer
         self.connections: set[Connection] = set()
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.open_requests = 0  # that wait for their answer
         self.turned_away = 0
         self.stopping = False
         self.loop = asyncio.get_running_loop()
@@ -413,16 +420,14 @@ class Wire:
                 connection.transport.close()
         until = monotonic() + grace
         while monotonic() < until and (
-            self.tasks or any(c.transport.get_write_buffer_size() for c in self.connections)
+            self.open_requests or any(c.transport.get_write_buffer_size() for c in self.connections)
         ):
             await asyncio.sleep(0.01)
-        for task in tuple(self.tasks):
-            task.cancel()
         for connection in tuple(self.connections):
             connection.transport.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await asyncio.gather(*self.tasks, *filter(None, [self._sweeper]), return_exceptions=True)
+            await asyncio.gather(self._sweeper, return_exceptions=True)
         while self.connections:  # aborting takes the loop a turn
             await asyncio.sleep(0.001)
 
