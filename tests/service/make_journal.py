@@ -1,4 +1,4 @@
-"""Makes the small journal of today's format that the tests read for ever: python tests/service/make_journal.py FOLDER.
+"""Makes the small journal of today's format that the tests read for ever: make_journal.py FOLDER.
 
 Run once for each format that is released; the file is never made anew.
 """

@@ -158,7 +158,9 @@ def test_the_command_itself(tmp_path):
     finally:
         process.kill()
         process.wait()
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    # before the log begins, the command says in words that it has made a new journal
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert "journal" in log.read_text().splitlines()[0]
     assert lines[-2]["message"] != "upkeep"
     assert any(line["message"] == "closed" for line in lines[-5:])
     looking = open_journal(journal, read_only=True)
