@@ -134,6 +134,8 @@ def test_the_commands_of_a_page_exist(page):
                     )
                 assert name in group.commands, f"{page.name}: superarm has no command {name}"
                 group = group.commands[name]
+                if hasattr(group, "commands"):  # such as the URL of superarm change
+                    del words[: sum(p.param_type_name == "argument" for p in group.params)]
             options = {
                 flag for parameter in group.params for flag in (*parameter.opts, *parameter.secondary_opts)
             }

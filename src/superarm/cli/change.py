@@ -49,25 +49,37 @@ def _say(context: typer.Context, told: dict[str, Any]) -> None:
 
 @app.command("add-label")
 def add_label(context: typer.Context, names: Names) -> None:
-    """New labels, to be shown from now on; retired ones come back."""
+    """New labels, to be shown from now on; retired ones come back.
+
+    Example: **superarm change http://127.0.0.1:8800 add-label weather**
+    """
     _say(context, context.obj[0].add_labels(names))
 
 
 @app.command("retire-label")
 def retire_label(context: typer.Context, names: Names) -> None:
-    """Never show these labels again; answers about them are still taken."""
+    """Never show these labels again; answers about them are still taken.
+
+    Example: **superarm change http://127.0.0.1:8800 retire-label weather**
+    """
     _say(context, context.obj[0].retire_labels(names))
 
 
 @app.command()
 def freeze(context: typer.Context) -> None:
-    """Keep answers, and learn nothing from them."""
+    """Keep answers, and learn nothing from them.
+
+    Example: **superarm change http://127.0.0.1:8800 freeze**
+    """
     _say(context, context.obj[0].freeze())
 
 
 @app.command()
 def resume(context: typer.Context) -> None:
-    """Learn again, from the answers that come from now on."""
+    """Learn again, from the answers that come from now on.
+
+    Example: **superarm change http://127.0.0.1:8800 resume**
+    """
     _say(context, context.obj[0].resume())
 
 
@@ -79,7 +91,10 @@ def explore(
     ] = None,
     uniform: Annotated[float | None, typer.Option(help="The uniform share.", min=0, max=1)] = None,
 ) -> None:
-    """Explore more or less."""
+    """Explore more or less.
+
+    Example: **superarm change http://127.0.0.1:8800 explore 0.5**
+    """
     _say(context, context.obj[0].set_explore(explore=_number_or_word(explore), uniform=uniform))
 
 
@@ -87,7 +102,10 @@ def explore(
 def go_back(
     context: typer.Context, event: Annotated[int, typer.Argument(help="The event of a kept snapshot.", min=0)]
 ) -> None:
-    """The weights as they were in a kept snapshot; nothing else is undone."""
+    """The weights as they were in a kept snapshot; nothing else is undone.
+
+    Example: **superarm change http://127.0.0.1:8800 go-back 50000**
+    """
     _say(context, context.obj[0].go_back(event))
 
 
@@ -97,7 +115,10 @@ def erase(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of decisions.")] = None,
     older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
 ) -> None:
-    """Forget features and context of decisions: by id, or all that are older than a time."""
+    """Forget features and context of decisions: by id, or all that are older than a time.
+
+    Example: **superarm change http://127.0.0.1:8800 erase order-4711**
+    """
     if bool(ids) == (older is not None):
         raise InvalidInput.must("ids", "superarm change", "given, or --older in their place", ids)
     before = None if older is None else time.time() - seconds_of(older, "--older", "superarm change")
@@ -106,7 +127,10 @@ def erase(
 
 @app.command("list")
 def list_(context: typer.Context) -> None:
-    """The changes so far, and the snapshots that one can go back to."""
+    """The changes so far, and the snapshots that one can go back to.
+
+    Example: **superarm change http://127.0.0.1:8800 list**
+    """
     client, as_json = context.obj
     changes, snapshots = client.changes(), client.snapshots()
     if as_json:
