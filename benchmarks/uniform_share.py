@@ -29,7 +29,7 @@ from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.streams import Arrays
 
 ROWS, FRESH, M = 8000, 20_000, 3
-SHARES = (0.0, 0.01, 0.02, 0.05)
+SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)
 
 
 def clusters(random: np.random.Generator) -> tuple[int, Callable[[int], tuple[np.ndarray, np.ndarray]]]:

@@ -274,7 +274,7 @@ def test_what_evaluate_refuses(logged):
         (lambda: Policy("d", fixed=[1], draws=True), "draws of d must be for a learner"),
         (lambda: Policy("o", learner=other), "labels of o must be those of the log"),
         (lambda: Policy("s", learner=own, set_size=9), "set_size of s must be in 1..6"),
-        (lambda: Policy("f", fixed=["no"]), "fixed of f must be labels"),
+        (lambda: Policy("f", fixed=["no"]), "fixed of f must be known labels"),
     ):
         with pytest.raises(InvalidInput, match=message):
             evaluate(log, [policy()], facts)

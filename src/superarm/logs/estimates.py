@@ -8,7 +8,9 @@
 All are sums over rows, so a log of any length is read once and nothing is kept. The intervals are
 Student's, with as many degrees of freedom as the weights leave effective rows: n E[w]^2 / E[w^2],
 where E[w^2] is exact if the log says how its sets were drawn (a sample of heavy weights looks
-harmless just when the heavy ones are missing), and else the sample's.
+harmless just when the heavy ones are missing), and else the sample's. If a few rows are much heavier than
+the others, the spread is known from those alone: it is as steady as (sum E[w^2])^2 / sum E[w^4] rows, with
+E[w^4] = E[w^2]^3 of a weight that is either 0 or heavy.
 
 Some rows cannot answer: their sets could not show what the policy would. A few others would need weights so
 heavy that they drown the rest. Which ones is decided by E[w^2] alone, never by what was drawn, so that the
@@ -30,6 +32,7 @@ __all__ = ["ESTIMATORS", "Estimate", "Sums", "Wanted", "interval"]
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
 LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
 LEAST_HITS = 20  # and effective hits
+LEAST_STEADY = 40  # and rows that the spread is known from
 RARE = 10  # hits or misses, too few for the spread to be known
 SURE = 4.0  # standard errors that are no accident
 SILENT = 1 / 3  # the share of rows that may be unable to answer
@@ -104,8 +107,15 @@ class _Sum(NamedTuple):
     ones: Any
     expected: Any  # E[w]
     square: Any  # E[w^2]
+    fourth: Any  # E[w^4]
     left: Any  # (f - q_S)^2
     q: Any  # q_B
+
+
+def _effective(s: _Sum) -> tuple[Any, Any]:
+    """How many equal rows would know as much, and how many the spread is known from."""
+    some = np.maximum(s.square, 1e-300)
+    return s.expected**2 / some, some**2 / np.maximum(s.fourth, 1e-300)
 
 
 class Sums:
@@ -137,10 +147,26 @@ class Sums:
         exact = ~np.isnan(square)
         heavy = np.ceil(np.log2(np.maximum(np.where(exact, square, 1.0), 1.0))).clip(0, BINS - 1)
         mean, square = np.where(exact, 1.0 / control, w), np.where(exact, square, w**2)
+        fourth = np.where(exact, square**3 * control**2, w**4)
         rows = np.ones(len(w))
         left = (f - q_logged) ** 2
         terms = _Sum(
-            rows, w != 0, f, w, w**2, w * f, w**2 * f, t, t**2, one, one**2, mean, square, left, q_policy
+            rows,
+            w != 0,
+            f,
+            w,
+            w**2,
+            w * f,
+            w**2 * f,
+            t,
+            t**2,
+            one,
+            one**2,
+            mean,
+            square,
+            fourth,
+            left,
+            q_policy,
         )
         np.add.at(self.bins, heavy.astype(np.int64), np.stack(terms, axis=1).astype(np.float64))
 
@@ -171,10 +197,11 @@ class Sums:
         share = 1.0 - up_to.rows / n
         left = up_to.left[-1] / max(up_to.rows[-1], 1.0)
         width = 4.0 * np.sqrt(np.maximum(left * up_to.square, 0.0)) / n + share
-        effective = np.divide(up_to.expected**2, up_to.square, out=np.zeros(BINS), where=up_to.square > 0)
-        enough = effective >= min(LEAST_ROWS, effective.max())
+        effective, steady = _effective(up_to)
+        enough = (effective >= LEAST_ROWS) & (steady >= LEAST_STEADY)
+        width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
         width[(share > SILENT) & (up_to.rows < up_to.rows[-1])] = np.inf
-        cut = int(np.argmin(np.where(enough & np.isfinite(width), width, width + 1e9)))
+        cut = int(np.argmin(width))
         kept = _Sum(*(float(column[cut]) for column in up_to))
         return kept, float(share[cut]), float(self.silent[1] + up_to.q[-1] - up_to.q[cut])
 
@@ -188,10 +215,10 @@ class Sums:
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
         s, silent, q_silent = self._kept()
         n = s.rows
-        effective = min(n, s.expected**2 / s.square) if s.square > 0 else 0.0
+        effective, steady = (min(n, float(number)) for number in _effective(s))
         mean = s.one / n
         mean_error = sqrt(max(s.ones / n - mean**2, 0.0) / (n - 1)) if n > 1 else nan
-        problem = self._problem(s, effective, silent, mean, mean_error)
+        problem = self._problem(s, effective, steady, silent, mean, mean_error)
 
         def made(name: str, value: float, variance: float, guess: float) -> Estimate:
             error = sqrt(max(variance, 0.0) / max(n - 1, 1))
@@ -200,7 +227,7 @@ class Sums:
                 # a hit and a miss
                 near = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
                 error = max(error, sqrt(near * (1 - near) / effective))
-            low, high = interval(value, error, effective - 1)
+            low, high = interval(value, error, min(effective, steady) - 1)
             whole = (1.0 - silent) * value + guess
             low, high = (1.0 - silent) * low, (1.0 - silent) * high + silent
             facts = (self.largest, s.used / n, mean, silent, problem)
@@ -215,7 +242,9 @@ class Sums:
         spread = s.wwf - 2 * ratio * s.wwf + ratio**2 * s.ww if s.w else nan
         return [simple, made("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
 
-    def _problem(self, s: _Sum, effective: float, silent: float, mean: float, error: float) -> str:
+    def _problem(
+        self, s: _Sum, effective: float, steady: float, silent: float, mean: float, error: float
+    ) -> str:
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
         hits, n = effective * s.hits / s.rows, f"{self.rows:,}"
         if s.used == 0:
@@ -225,6 +254,10 @@ class Sums:
             return f"{silent:.0%} of {n} rows {why}"
         if effective < LEAST_ROWS:
             return f"{s.used:,.0f} of {n} rows speak of it, as much as {effective:.0f} equal ones"
+        if steady < LEAST_STEADY:
+            return (
+                f"a few of {n} rows weigh so much that they decide: the spread is that of {steady:.0f} rows"
+            )
         if hits < LEAST_HITS:
             return f"{n} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
         if mean < 1.0 - SURE * error - 1e-6:
@@ -241,9 +274,9 @@ class Sums:
         rows = uniform = None
         if self.bins[:, 0].sum() >= 2:
             s, silent, _ = self._kept()
-            effective = s.expected**2 / s.square if s.square > 0 else 0.0
+            effective, steady = (float(number) for number in _effective(s))
             if silent <= SILENT and effective > 0:
-                rows = ceil(self.rows * max(need / effective, 1.0))
+                rows = ceil(self.rows * max(need / effective, LEAST_STEADY / steady, 1.0))
         mean, square = self.uniform
         if mean > 0:  # mixing in a share u of uniform sets makes E[w^2] at most 1/u of theirs
             share = need * square / mean**2

@@ -27,7 +27,8 @@ def choose_features(
     names = dict.fromkeys(name for row in sample for name in row if name not in taken)
     left_out, columns = {}, {}
     for name in names:
-        values = [row[name] for row in sample if row.get(name) is not None]
+        given = (row.get(name) for row in sample)
+        values = [value for value in given if value is not None and value == value]  # NaN is a gap
         if not values:
             left_out[name] = "empty"
         elif any(isinstance(value, list | dict) for value in values):

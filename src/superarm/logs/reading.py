@@ -144,13 +144,13 @@ class Log:
                 raise InvalidInput.must("format", of, f"{FORMAT}, as this superarm reads", number)
         for name in c.labels:
             if name not in names:
-                raise InvalidInput.must("labels column", of, f"one of {known}", name)
+                raise InvalidInput.must("labels column", of, f"one of {known}", name, among=names)
         if c.hit not in names and c.label not in names:
-            raise InvalidInput.must("hit column", of, f"one of {known}", c.hit)
+            raise InvalidInput.must("hit column", of, f"one of {known}", c.hit, among=names)
         if c.features is not None:
             for name in c.features:
                 if name not in names:
-                    raise InvalidInput.must("features columns", of, f"among {known}", name)
+                    raise InvalidInput.must("features columns", of, f"among {known}", name, among=names)
             return c.features
         if self._matrix is not None:
             return ()

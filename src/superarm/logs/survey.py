@@ -125,7 +125,7 @@ def numbers_of(labels: Labels, given: Iterable[Label], field: str, of: str) -> l
     for label in given:
         number = labels.by_text(label)
         if number is None:
-            raise BadRow.must(field, of, "labels of the learner", label)
+            raise BadRow.must(field, of, "known labels", label)
         found.append(number)
     return found
 
