@@ -32,7 +32,13 @@ from superarm.simulation import Trace
 
 MODES = ("rank", "balanced", "show")
 TOLD, OURS, LINEAR = "softmax-averaged", "set-logit:explore={}", "set-logit:explore={},curves=0"
-HEADS = ("m", "ceiling: error · miss", "rank: error", "balanced: error", "balanced: shown", "show: shown") + (
+HEADS = (
+    "m",
+    "ceiling: error · miss",
+    "rank: error",
+    "balanced: error",
+    "balanced: shown",
+    "show: shown",
     "without curves: the same four",
     "first 10 %",
     "bit for bit",
@@ -102,7 +108,7 @@ def report(data: str, rounds: int, seeds: int, jobs: int) -> None:
         ratios = [
             cumulative_error(rank, T) / cumulative_error(told, content(m, k) * T)
             for T in (5_000, 20_000, rounds)
-            if T <= rounds
+            if rounds >= T
         ]
         worst = 0.0
         for mode in MODES:
