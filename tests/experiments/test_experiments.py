@@ -118,7 +118,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     os.killpg(process.pid, how)  # the group that this test has started, as a terminal's Ctrl-C does
     _, told = process.communicate(timeout=60)
     if how is signal.SIGINT:
-        assert process.returncode == 130
+        assert process.returncode in (130, -signal.SIGINT)  # 130 for a shell, both
         assert "the same command goes on" in told
     kept = len(list(cells.glob("*.json")))
     assert 1 <= kept < 4
