@@ -10,7 +10,7 @@ import numpy as np
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
-__all__ = ["Label", "Labels"]
+__all__ = ["Label", "Labels", "plain"]
 
 Label = Any  # an int, or a name if there are names
 

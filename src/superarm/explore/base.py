@@ -18,6 +18,7 @@ import numpy as np
 from superarm.decision import Decision
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
+from superarm.kernels.compiling import kernel
 from superarm.labels import Label, Labels
 from superarm.parameters import whole
 
@@ -25,6 +26,11 @@ __all__ = ["Rule", "draw_of", "own_order", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
 NO_NUMBERS = np.zeros(0)
+
+
+@kernel
+def hear_nothing(rule: Any) -> None:
+    """Most rules do not care."""
 
 
 class Rule:
@@ -40,6 +46,7 @@ class Rule:
 
     name: ClassVar[str]  # in records and spec files
     choose: ClassVar[Callable[..., Any]]
+    hear: ClassVar[Callable[..., Any]] = hear_nothing  # a kernel that is told when an answer has come
     single_label: ClassVar[bool] = False  # it knows only m = 1
     names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
@@ -71,6 +78,10 @@ class Rule:
     def n_numbers(self, n: int, m: int) -> int:
         """How many numbers ``choose`` writes down, to be asked again."""
         return 0
+
+    def kept(self, numbers: Array) -> Array:
+        """Those of the numbers that ``choose`` has written; the rest need not wait for an answer."""
+        return numbers
 
     def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
         """What a Decision keeps of the rule: its name, and all that `draw` needs."""
@@ -120,7 +131,7 @@ class Rule:
         >>> rule = Dilute(gamma=0.2, set_size=2, labels=["ant", "bee", "cat", "dog"])
         >>> decision = rule.decide(scores=[0.1, 2.0, 0.3, 1.2])
         >>> decision.top, round(decision.propensity, 3)
-        (['bee', 'dog'], 0.738)
+        (['bee', 'dog'], 0.065)
         """
         s = self._scores(scores, probabilities)
         known = Labels(len(s) if self.labels is None else list(self.labels))

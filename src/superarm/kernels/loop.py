@@ -14,6 +14,8 @@ choosing sets, which is one more:
     choose(rule, scratch, table, s, eligible, moment, drawn, top, numbers) -> Odds     (explore/)
         fill the shown set and the top set with labels, and ``numbers`` with what the rule must know
         to be asked again: state.rule, scratch.rule
+    hear(rule)                                                                         (explore/)
+        an answer has come, and has been learnt from
 
 `compile_loop` makes the entry points from them. They are one body, so a million fused rounds and a
 million single calls compute the same bits.
@@ -106,14 +108,15 @@ def no_belief(state: Any, tables: Any) -> float:
     return 0.0
 
 
-def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds]) -> Loop:
-    """The entry points of a learner that chooses its sets by ``choose``."""
+def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds], hear: Callable[..., None]) -> Loop:
+    """The entry points of a learner that chooses its sets by a rule, which is two kernels."""
     names = {
         "scale": kernels.scale or unit,
         "score": kernels.score or linear_score,
         "believe": kernels.believe or no_belief,
         "learn": kernels.learn,
         "choose": choose,
+        "hear": hear,
         "sees_label": kernels.sees_label,
     }
     sources = [value for value in names.values() if callable(value)]
@@ -127,6 +130,7 @@ scale: Any = unit
 score: Any = linear_score
 believe: Any = no_belief
 choose: Any = None
+hear: Any = None
 learn: Any = None
 sees_label: bool = False
 
@@ -179,6 +183,7 @@ def _update(  # compiled
     this = Round(x, features, s, eligible, sets[2], sets[1], odds, belief, given, tables)
     if not learn(state, scratch, this, Answer(hit, label)):
         return UPDATE_REFUSED
+    hear(state.rule)
     return DONE
 
 
@@ -217,6 +222,7 @@ def _run(  # compiled
         this = Round(x, features, s, eligible, top, drawn, odds, belief, False, tables)
         if not learn(state, scratch, this, Answer(hit, label if sees_label else -1)):
             return i, UPDATE_REFUSED
+        hear(state.rule)
         counts[0] += top[0] != label
         counts[1] += not contains(top, label)
         counts[2] += not hit

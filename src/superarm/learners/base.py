@@ -27,6 +27,7 @@ from superarm.parameters import whole
 __all__ = ["LabelLearner", "Learner", "Nothing", "load"]
 
 Array = np.ndarray[Any, Any]
+FEW_NUMBERS = 64  # of a rule: more are worth a copy of those that it used
 
 
 class Nothing(NamedTuple):
@@ -126,6 +127,10 @@ class Learner(Common):
     def grown(self, before: int) -> None:
         """Labels from number ``before`` on are new: see to the parts of the state that start not at 0."""
 
+    def anneal(self, left: float, passes: int) -> None:
+        """Training goes through a log several times, and this share of it is still to come: for steps
+        that shrink. 1 at the start, and once more at the end: what comes then is life."""
+
     @property
     def unit(self) -> Unit:
         """Rows of length 1, as the theory of the paper's learners has them."""
@@ -144,7 +149,7 @@ class Learner(Common):
             set_size: how many to show this time.
         """
         row = self._row(x)
-        among = self._all if eligible is None else self._eligible(eligible)
+        among = self._can_show if eligible is None else self._eligible(eligible)
         m = self.set_size if set_size is None else self._size(set_size)
         tables, m, n_numbers = self._plan(len(among), m)
         sets = np.empty((3, m), np.int64)
@@ -166,8 +171,8 @@ class Learner(Common):
         fine, ordered, of_set, belief = self._decide(*arguments)
         if not fine:
             raise self._not_finite(row)
-        kept = None if eligible is None else among
-        rule = (self._rule, numbers)
+        kept = None if among is self._all else among
+        rule = (self._rule, self._rule.kept(numbers) if n_numbers > FEW_NUMBERS else numbers)
         decision = Decision(row, sets, kept, (ordered, of_set), belief, rule, self.round, self.id, self.known)
         self.round += 1
         return decision
@@ -195,7 +200,8 @@ class Learner(Common):
             found = self.known.number(label)
             if found is None:
                 raise self.invalid("label", "a known label", label)
-            if (decision._eligible is not None or self.growth) and found not in among:
+            limited = decision._eligible is not None or self.growth
+            if limited and found not in among and found != self.none:
                 raise FeedbackError.must("label", self.of, "one of the eligible labels", label)
             number, hit = found, found in sets[1].tolist()
         given = decision.round is None
@@ -240,7 +246,7 @@ class Learner(Common):
         """
         rows = self._rows(X)
         y, visit = self._checked_run(len(rows), y, visit)
-        tables, m, n_numbers = self._plan(self.n_labels, self.set_size)
+        tables, m, n_numbers = self._plan(len(self._can_show), self.set_size)
         drawn, top = np.empty((2, m), np.int64)
         counts, numbers = np.zeros(3, np.int64), np.zeros(n_numbers)
         done, status = self._loop.run(
@@ -251,7 +257,7 @@ class Learner(Common):
             y,
             visit,
             self._s,
-            self._all,
+            self._can_show,
             self.seed,
             self.round,
             drawn,
@@ -324,7 +330,7 @@ class Learner(Common):
 @lru_cache(maxsize=256)
 def loop_of(learner: type[Learner], rule: type[Rule]) -> Loop:
     """The compiled loop of a learner that chooses its sets by a rule."""
-    return compile_loop(f"{learner.name}-{rule.name}", learner.kernels, rule.choose)
+    return compile_loop(f"{learner.name}-{rule.name}", learner.kernels, rule.choose, rule.hear)
 
 
 class LabelLearner(Learner):

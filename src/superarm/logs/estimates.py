@@ -170,6 +170,22 @@ class Sums:
         )
         np.add.at(self.bins, heavy.astype(np.int64), np.stack(terms, axis=1).astype(np.float64))
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values; `from_dict` goes on from there."""
+        arrays = {
+            "silent": self.silent.tolist(),
+            "bins": self.bins.tolist(),
+            "uniform": self.uniform.tolist(),
+        }
+        return {"kind": self.kind, "largest": self.largest, "unknown": self.unknown, **arrays}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Sums:
+        sums = cls(data["kind"])
+        sums.largest, sums.unknown = data["largest"], data["unknown"]
+        sums.silent, sums.bins, sums.uniform = (np.array(data[n]) for n in ("silent", "bins", "uniform"))
+        return sums
+
     @property
     def rows(self) -> int:
         return round(float(self.bins[:, 0].sum() + self.silent[0]))

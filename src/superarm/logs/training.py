@@ -26,6 +26,7 @@ __all__ = ["Progress", "Training", "train"]
 
 KEPT = 20_000  # held-out rows that are looked at for progress
 REPORTS = 5  # a pass
+PACE = 1_000  # rows between two looks at how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +108,15 @@ def train(
             if report is not None:
                 report(history[-1])
 
+    learner.anneal(1.0, passes)
     for turn in range(1, passes + 1):
         answered = hits = aside = useless = unanswered = 0
         marks = [facts.rows * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
         for number, record in enumerate(log):
             if progress is not None:
                 progress(1)
+            if number % PACE == 0:
+                learner.anneal(1.0 - (turn - 1 + number / facts.rows) / passes, passes)
             if record.hit is None:
                 unanswered += 1
             elif held_out(record.number, holdout, seed):
@@ -139,6 +143,7 @@ def train(
             wanted = "a learner of given sets (set-logit), or top and gamma in every row"
             raise FeedbackError.must("learner", log.name, wanted, learner.name)
         look(turn)
+    learner.anneal(1.0, passes)
     learner.notes["training"] = {
         "log": Path(log.name).name,
         "sha256": log.fingerprint(),
