@@ -130,7 +130,7 @@ class Rule:
         >>> rule = Dilute(gamma=0.2, set_size=2, labels=["ant", "bee", "cat", "dog"])
         >>> decision = rule.decide(scores=[0.1, 2.0, 0.3, 1.2])
         >>> decision.top, round(decision.propensity, 3)
-        (['bee', 'dog'], 0.738)
+        (['bee', 'dog'], 0.065)
         """
         s = self._scores(scores, probabilities)
         known = Labels(len(s) if self.labels is None else list(self.labels))

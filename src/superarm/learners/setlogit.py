@@ -304,7 +304,7 @@ class SetLogit(LikelihoodLearner):
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
     >>> decision = learner.decide([1.0, 0.0])
     >>> decision.labels, round(decision.propensity, 2)
-    (['ant', 'cat'], 0.67)
+    (['dog', 'ant'], 0.17)
     >>> learner.update(decision, hit=False)
     """
 
