@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
 from superarm.labels import Label, Labels
+from superarm.named import is_named_row, plain_row
 from superarm.rows import Row, SparseRow, as_row, row_from_json, row_to_json
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Decision:
     """One round: a set of labels that was shown for a row x.
 
     Attributes:
-        x: the row, as the learner read it.
+        x: the row that is learnt from: of a row with names, the dense one that it became.
         labels: the shown set, best first.
         drawn: the same set in the order of the draw.
         top: the top set Y^, best first; empty if nobody knows it.
@@ -94,7 +95,7 @@ class Decision:
         """A set that somebody else chose, with the probability of that set if it is known.
 
         Args:
-            x: the row.
+            x: the row; one with names is kept as it is, for whoever learns from it.
             labels: the shown labels; in the order of the draw, where there was one.
             propensity: the probability of the set.
             top, gamma: how it was drawn, if as in the paper's eq. 5: the top set it was drawn
@@ -123,7 +124,7 @@ class Decision:
         among = None if eligible is None else tuple(eligible)
         if among is not None and not {*shown, *best} <= set(among):
             raise InvalidInput.must("eligible", of, "a list that holds labels and top", among)
-        row = None if x is None else as_row(x, None, of)
+        row = plain_row(x) if is_named_row(x) else None if x is None else as_row(x, None, of)
         odds = (nan, nan if propensity is None else log(propensity))
         return cls(row, (shown, shown, best), among, odds, 0.0, rule, None, None, None)
 
@@ -204,7 +205,7 @@ class Decision:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], *, x: Row | None = None) -> Decision:
+    def from_dict(cls, data: dict[str, Any], *, x: Row | dict[str, Any] | None = None) -> Decision:
         """The Decision that `to_dict` described; ``x`` is its row, if that was left out."""
         try:
             if data["format"] != FORMAT:
@@ -296,7 +297,7 @@ class Record:
         values = {
             "id": self.id,
             "time": self.time,
-            "x": None if sparse or x is None else x.tolist(),
+            "x": None if sparse or x is None else x if isinstance(x, dict) else x.tolist(),
             "x_indices": x.indices.tolist() if sparse else None,
             "x_values": x.values.tolist() if sparse else None,
             "labels": made.labels,

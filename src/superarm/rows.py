@@ -201,15 +201,19 @@ def sparsify(row: Row) -> SparseRow:
     return SparseRow(index, row[index], len(row))
 
 
-def row_to_json(row: Row) -> Any:
+def row_to_json(row: Row | dict[str, Any]) -> Any:
     """A row as JSON-ready values."""
+    if isinstance(row, dict):  # with names (superarm/named.py)
+        return {"named": row}
     if isinstance(row, SparseRow):
         return {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
     return row.tolist()
 
 
-def row_from_json(data: Any) -> Row:
+def row_from_json(data: Any) -> Row | dict[str, Any]:
     """The row that `row_to_json` described."""
+    if isinstance(data, dict) and "named" in data:
+        return dict(data["named"])
     if isinstance(data, dict):
         return SparseRow(
             np.array(data["indices"], np.int32), np.array(data["values"], np.float32), int(data["width"])

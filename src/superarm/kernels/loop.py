@@ -11,6 +11,8 @@ choosing sets, which is one more:
         a number of the learner's at the time of the draw, which a late update gets back
     learn(state, scratch, round, answer) -> bool
         update the state; False, and nothing done, if a weight might overflow
+    absorb(scaling, x)
+        count the row in, after it was learnt from (unless ``learn`` does so itself)
     choose(rule, scratch, table, s, eligible, moment, drawn, top, numbers) -> Odds     (explore/)
         fill the shown set and the top set with labels, and ``numbers`` with what the rule must know
         to be asked again: state.rule, scratch.rule
@@ -84,6 +86,7 @@ class Kernels(NamedTuple):
     score: Callable[..., None] | None = None
     scale: Callable[..., Features] | None = None
     believe: Callable[..., float] | None = None
+    absorb: Callable[..., None] | None = None
     sees_label: bool = False
 
 
@@ -106,6 +109,11 @@ def no_belief(state: Any, tables: Any) -> float:
     return 0.0
 
 
+@kernel
+def absorb_nothing(scaling: Any, x: Any) -> None:
+    pass
+
+
 def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds]) -> Loop:
     """The entry points of a learner that chooses its sets by ``choose``."""
     names = {
@@ -113,6 +121,7 @@ def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds]) -> Lo
         "score": kernels.score or linear_score,
         "believe": kernels.believe or no_belief,
         "learn": kernels.learn,
+        "absorb": kernels.absorb or absorb_nothing,
         "choose": choose,
         "sees_label": kernels.sees_label,
     }
@@ -128,6 +137,7 @@ score: Any = linear_score
 believe: Any = no_belief
 choose: Any = None
 learn: Any = None
+absorb: Any = absorb_nothing
 sees_label: bool = False
 
 
@@ -179,6 +189,7 @@ def _update(  # compiled
     this = Round(x, features, s, eligible, sets[2], sets[1], odds, belief, given, tables)
     if not learn(state, scratch, this, Answer(hit, label)):
         return UPDATE_REFUSED
+    absorb(state.scaling, x)
     return DONE
 
 
@@ -217,6 +228,7 @@ def _run(  # compiled
         this = Round(x, features, s, eligible, top, drawn, odds, belief, False, tables)
         if not learn(state, scratch, this, Answer(hit, label if sees_label else -1)):
             return i, UPDATE_REFUSED
+        absorb(state.scaling, x)
         counts[0] += top[0] != label
         counts[1] += not contains(top, label)
         counts[2] += not hit

@@ -17,7 +17,7 @@ from superarm.explore.greedy import Greedy
 from superarm.kernels.compiling import resolve
 from superarm.kernels.linear import LINE
 from superarm.kernels.loop import Kernels, Loop, Tables, compile_loop
-from superarm.kernels.scaling import Unit
+from superarm.kernels.scaling import Standard, StandardScratch, Unit, absorb, standardise
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.common import Common
@@ -41,7 +41,7 @@ class Learner(Common):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels (strings or whole numbers), kept with the model.
-        n_features: the length d of a row.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
@@ -68,14 +68,15 @@ class Learner(Common):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
     ) -> None:
         self.of = type(self).__name__  # as error messages name it
         self.known = Labels.of(n_labels, labels, self.of)
-        self.n_features = whole("n_features", self.of, n_features, 1)
+        self.n_features = None if n_features is None else whole("n_features", self.of, n_features, 1)
+        self.names = None
         self.set_size = self._size(set_size)
         self.seed = whole("seed", self.of, seed, 0)
         self.intercept = intercept
@@ -139,7 +140,8 @@ class Learner(Common):
         """Choose a set of labels to show for x.
 
         Args:
-            x: a dense row, or a sparse one: a SciPy row or a pair (indices, values).
+            x: a dense row; a sparse one, as a SciPy row or a pair (indices, values); or one with names,
+                as a dict or a data frame's row (superarm/named.py).
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time.
         """
@@ -305,7 +307,14 @@ class Learner(Common):
         d, k = self.n_features + 1, self.n_labels
         self.state = self.start((d, k) if sparse else (k, -(-d // LINE) * LINE))
         self._scratch = self.scratch()
-        self._loop = loop_of(type(self), type(self._rule))  # type: ignore[arg-type]
+        standard = self.names is not None and isinstance(self.state.scaling, Unit)
+        if standard:  # numbers with names have all kinds of units: length 1 alone would not do
+            scaling = Standard.start(self.n_features, sparse=False, bias=self.bias, forget=0.0)
+            self.state = self.state._replace(scaling=scaling)
+            self._scratch = self._scratch._replace(scaling=StandardScratch.of(self.n_features))
+        if self.names is not None and isinstance(self.state.scaling, Standard):
+            self.state = self.state._replace(scaling=self.state.scaling.named(self.names.places))
+        self._loop = loop_of(type(self), type(self._rule), standard)  # type: ignore[arg-type]
 
     def _tables_for(self, n: int, m: int) -> Tables:
         try:
@@ -321,9 +330,12 @@ class Learner(Common):
 
 
 @lru_cache(maxsize=256)
-def loop_of(learner: type[Learner], rule: type[Rule]) -> Loop:
-    """The compiled loop of a learner that chooses its sets by a rule."""
-    return compile_loop(f"{learner.name}-{rule.name}", learner.kernels, rule.choose)
+def loop_of(learner: type[Learner], rule: type[Rule], standard: bool) -> Loop:
+    """The compiled loop of a learner that chooses its sets by a rule; ``standard`` replaces its scaling."""
+    kernels, name = learner.kernels, f"{learner.name}-{rule.name}"
+    if standard:
+        kernels, name = kernels._replace(scale=standardise, absorb=absorb), f"{name}-named"
+    return compile_loop(name, kernels, rule.choose)
 
 
 class LabelLearner(Learner):

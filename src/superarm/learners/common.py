@@ -16,8 +16,9 @@ from superarm.kernels.loop import Loop, Tables
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.files import copied
-from superarm.parameters import whole
-from superarm.rows import Row, Rows, Sparse, SparseRow, as_row, as_rows, densify, one_row, sparsify
+from superarm.named import Names, is_named_row, is_named_rows
+from superarm.parameters import as_bit, whole
+from superarm.rows import Dense, Row, Rows, Sparse, SparseRow, as_row, as_rows, densify, one_row, sparsify
 
 __all__ = ["Common", "probabilities"]
 
@@ -32,7 +33,8 @@ class Common:
     own_only: ClassVar[str]
     of: str  # as error messages name it
     known: Labels
-    n_features: int
+    n_features: Any  # an int; None before the first row of a learner that was not told
+    names: Names | None  # what stands where, if rows have names
     set_size: int
     round: int
     id: str
@@ -105,7 +107,7 @@ class Common:
 
     def scores(self, X: Any) -> Array:
         """The scores of all labels for every row of X, by which labels are ranked."""
-        rows = self._rows(X)
+        rows = self._rows(X, grow=False)
         out = np.zeros((len(rows), self.n_labels), np.float32)
         self._loop.score_rows(self.state, self._scratch, rows, len(out), self._s, out)
         if not np.isfinite(out).all():
@@ -115,7 +117,9 @@ class Common:
 
     def rank(self, x: Any) -> list[Label]:
         """All labels for one row, best first."""
-        return self.known.public(np.argsort(-self.scores(one_row(self._row(x)))[0], kind="stable"))
+        return self.known.public(
+            np.argsort(-self.scores(one_row(self._row(x, grow=False)))[0], kind="stable")
+        )
 
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
@@ -145,25 +149,47 @@ class Common:
 
     # ------------------------------------------------------------ rows, answers and failures
 
-    def _row(self, x: Any) -> Row:
-        """A checked copy of one row, in the layout of the weights."""
+    def _row(self, x: Any, *, grow: bool = True) -> Row:
+        """A checked copy of one row, in the layout of the weights; ``grow`` makes room for new names."""
         plain = self.sparse is False and type(x) is np.ndarray and x.dtype == np.float32
         if plain and x.shape == self._shape:
             return x.copy()  # type: ignore[no-any-return]  # the usual case, without detours
+        if is_named_row(x):
+            return self._names_for([x]).row(x, self.of, grow=grow)
         row = as_row(x, self.n_features, self.of)
         if self.state is None:
+            self._fix_width(row.width if isinstance(row, SparseRow) else len(row))
             self._begin(isinstance(row, SparseRow))
         return sparsify(row) if self.sparse else densify(row, self.n_features)
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any, *, grow: bool = True) -> Rows:
+        if is_named_rows(X) and (self.names is not None or self.state is None):
+            return Dense(self._names_for(X).rows(X, self.of, grow=grow))
         rows = as_rows(X, self.n_features, self.of)
         sparse = isinstance(rows, Sparse)
         if self.state is None:
+            self._fix_width(rows.width)
             self._begin(sparse)
         if self.sparse is not sparse:
             kinds = ("dense", "sparse")
             raise self.invalid("X", f"{kinds[bool(self.sparse)]}, as its first row was", kinds[sparse])
         return rows
+
+    def _fix_width(self, width: int) -> None:
+        self.n_features = whole("n_features", self.of, width, 1)
+        self._shape = (width,)
+
+    def _names_for(self, X: Any) -> Names:
+        """What stands where in rows with names; the first of them fix it."""
+        if self.names is None:
+            if self.state is not None:
+                wanted = f"{self.n_features} numbers, as its first row was"
+                raise self.invalid("x", wanted, "names")
+            names = Names.first(X, self.n_features, self.of)
+            self._fix_width(names.width)
+            self.names = names
+            self._begin(False)
+        return self.names
 
     def _checked_run(self, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
         """Label and row numbers that compiled code can trust."""
@@ -182,7 +208,7 @@ class Common:
         if (hit is None) == (label is None) or kind not in self.feedback:
             wanted = " or ".join(f"{name}=..." for name in self.feedback)
             raise FeedbackError.must("feedback", self.of, wanted, f"hit={hit!r}, label={label!r}")
-        if label is None and hit is not True and hit is not False and not isinstance(hit, np.bool_):
+        if label is None and hit is not True and hit is not False and as_bit(hit) is None:
             raise FeedbackError.must("hit", self.of, "True or False", hit)
         if decision.round is None:
             if not self.learns_from(decision):

@@ -13,6 +13,7 @@ import numpy as np
 from superarm import storage
 from superarm.errors import ModelFileError
 from superarm.learners.answered import Answered
+from superarm.named import Names
 
 if TYPE_CHECKING:
     from superarm.learners.base import Learner
@@ -50,6 +51,7 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
         "id": learner.id,
         "answered": [learner.answered.low, learner.answered.later.hex()],
         "notes": learner.notes,
+        "names": None if learner.names is None else learner.names.to_dict(),
     }
     storage.write(path, header, {} if learner.state is None else dict(arrays_of(learner.state)))
 
@@ -71,6 +73,8 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         learner.round, learner.id = int(header["round"]), str(header["id"])
         learner.growth = [(int(start), int(k)) for start, k in header["growth"]]
         learner.notes = dict(header.get("notes", {}))
+        if header.get("names") is not None:
+            learner.names = Names.from_dict(header["names"])
         low, later = header["answered"]
         learner.answered = Answered(low, bytes.fromhex(later))
         if header["sparse"] is not None:
