@@ -20,6 +20,7 @@ __all__ = [
     "SparseRow",
     "as_row",
     "as_rows",
+    "copy_of",
     "densify",
     "is_sparse",
     "one_row",
@@ -55,6 +56,9 @@ class Dense(NamedTuple):
     def row(self, i: int) -> Array:
         return self.values[i]  # type: ignore[no-any-return]
 
+    def take(self, which: Any) -> Dense:
+        return Dense(np.ascontiguousarray(self.values[which]))
+
 
 class Sparse(NamedTuple):
     """A matrix in compressed rows: the entries of row i are at starts[i] to starts[i + 1]."""
@@ -74,6 +78,12 @@ class Sparse(NamedTuple):
     def row(self, i: int) -> SparseRow:
         part = slice(self.starts[i], self.starts[i + 1])
         return SparseRow(self.indices[part], self.values[part], self.columns)
+
+    def take(self, which: Any) -> Sparse:
+        rows = np.arange(len(self))[which]
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[rows])])
+        entries = np.repeat(self.starts[rows] - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
+        return Sparse(self.values[entries], self.indices[entries], starts, self.columns)
 
 
 Row = Array | SparseRow
@@ -165,6 +175,13 @@ def _checked_rows(X: Any, of: str) -> Rows:
     if not dense.flags.writeable:  # compiled code is made for arrays that can be written
         dense = dense.copy()
     return Dense(dense)
+
+
+def copy_of(row: Row) -> Row:
+    """A row of its own."""
+    if isinstance(row, SparseRow):
+        return SparseRow(row.indices.copy(), row.values.copy(), row.width)
+    return row.copy()
 
 
 def one_row(row: Row) -> Rows:

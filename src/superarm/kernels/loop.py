@@ -97,6 +97,8 @@ class Loop(NamedTuple):
     update: Callable[..., int]
     run: Callable[..., tuple[int, int]]
     score_rows: Callable[..., None]
+    decide_many: Callable[..., int]
+    update_many: Callable[..., tuple[int, int]]
 
 
 @kernel
@@ -126,7 +128,7 @@ def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds]) -> Lo
         "sees_label": kernels.sees_label,
     }
     sources = [value for value in names.values() if callable(value)]
-    templates = (_decide, _update, _run, _score_rows)
+    templates = (_decide, _update, _run, _score_rows, _decide_many, _update_many)
     return Loop(*(specialise(template, name, sources, **names) for template in templates))
 
 
@@ -241,3 +243,65 @@ def _score_rows(state: Any, scratch: Any, rows: Any, n: int, s: Any, out: Any) -
         score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
         for r in range(s.shape[0]):
             out[i, r] = s[r]
+
+
+def _decide_many(  # compiled
+    state: Any,
+    scratch: Any,
+    tables: Any,
+    rows: Any,
+    s: Any,
+    eligible: Any,
+    seed: int,
+    round_: int,
+    sets: Any,
+    numbers: Any,
+    odds: Any,
+) -> int:
+    """`_decide` for every row; odds: ordered, of the set, belief. How many rows were fine."""
+    state, scratch, tables, rows, s = borrowed((state, scratch, tables, rows, s))
+    eligible, sets, numbers, odds = borrowed((eligible, sets, numbers, odds))
+    for i in range(sets.shape[0]):
+        score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
+        if not all_finite(s):
+            return i
+        moment = Moment(seed, round_ + i)
+        odds[i, 2] = believe(state, tables)
+        drawn, top = sets[i, 1], sets[i, 2]
+        o = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, drawn, top, numbers[i])
+        odds[i, 0], odds[i, 1] = o.ordered, o.set
+        best_first(s, drawn, sets[i, 0])
+    return int(sets.shape[0])
+
+
+def _update_many(  # compiled
+    state: Any,
+    scratch: Any,
+    tables: Any,
+    rows: Any,
+    which: Any,
+    s: Any,
+    eligible: Any,
+    sets: Any,
+    odds: Any,
+    hits: Any,
+    labels: Any,
+) -> tuple[int, int]:
+    """`_update` for the rows in ``which``; (how many were done, why it stopped)"""
+    state, scratch, tables, rows, which, s = borrowed((state, scratch, tables, rows, which, s))
+    eligible, sets, odds, hits, labels = borrowed((eligible, sets, odds, hits, labels))
+    for at in range(which.shape[0]):
+        i = which[at]
+        if at + 1 < which.shape[0]:
+            fetch(rows, which[at + 1])
+        x = row(rows, i)
+        features = scale(state.scaling, scratch.scaling, x)
+        score(state, scratch, features, s)
+        if not all_finite(s):
+            return at, SCORE_FAILED
+        both = Odds(odds[i, 0], odds[i, 1])
+        this = Round(x, features, s, eligible, sets[i, 2], sets[i, 1], both, odds[i, 2], False, tables)
+        if not learn(state, scratch, this, Answer(hits[at], labels[at])):
+            return at, UPDATE_REFUSED
+        absorb(state.scaling, x)
+    return which.shape[0], DONE

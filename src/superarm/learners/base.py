@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.base import NO_NUMBERS, Rule
 from superarm.explore.greedy import Greedy
@@ -23,6 +23,7 @@ from superarm.learners.answered import Answered
 from superarm.learners.common import Common
 from superarm.learners.files import copied, read, write
 from superarm.parameters import whole
+from superarm.rows import Row
 
 __all__ = ["LabelLearner", "Learner", "Nothing", "load"]
 
@@ -146,8 +147,11 @@ class Learner(Common):
             set_size: how many to show this time.
         """
         row = self._row(x)
-        among = self._all if eligible is None else self._eligible(eligible)
-        m = self.set_size if set_size is None else self._size(set_size)
+        kept = None if eligible is None else self._eligible(eligible)
+        return self._decide_row(row, kept, self.set_size if set_size is None else self._size(set_size))
+
+    def _decide_row(self, row: Row, kept: Array | None, m: int) -> Decision:
+        among = self._all if kept is None else kept
         tables = self._tables_for(len(among), m)
         m = min(m, len(among))
         sets, n_numbers = np.empty((3, m), np.int64), self._rule.n_numbers(len(among), m)
@@ -169,7 +173,6 @@ class Learner(Common):
         fine, ordered, of_set, belief = self._decide(*arguments)
         if not fine:
             raise self._not_finite(row)
-        kept = None if eligible is None else among
         rule = (self._rule, numbers)
         decision = Decision(row, sets, kept, (ordered, of_set), belief, rule, self.round, self.id, self.known)
         self.round += 1
@@ -231,6 +234,88 @@ class Learner(Common):
             decision.taught |= {self.id}
         else:
             self.answered.add(decision.round)
+
+    def decide_many(
+        self,
+        X: Any,
+        *,
+        eligible: Iterable[Label] | Sequence[Iterable[Label]] | None = None,
+        set_size: int | None = None,
+    ) -> Decisions:
+        """Choose a set for every row of X: the same bits as `decide` row by row, in one compiled loop.
+
+        Args:
+            X: a matrix, or a data frame.
+            eligible: the only labels that may be shown: one list, or a list for each row (slower).
+            set_size: how many to show.
+        """
+        rows = self._own_rows(X)
+        m = self.set_size if set_size is None else self._size(set_size)
+        each = None if eligible is None else self._eligible_each(eligible, len(rows), m)
+        if isinstance(each, list):
+            made = [self._decide_row(rows.row(i), among, m) for i, among in enumerate(each)]
+            return Decisions.of(made, rows, self.known)
+        among = self._all if each is None else each
+        tables, n_numbers = self._tables_for(len(among), m), self._rule.n_numbers(len(among), m)
+        sets, odds = np.empty((len(rows), 3, m), np.int64), np.empty((len(rows), 3))
+        numbers = np.zeros((len(rows), n_numbers))
+        done = self._loop.decide_many(
+            self.state,
+            self._scratch,
+            tables,
+            rows,
+            self._s,
+            among,
+            self.seed,
+            self.round,
+            sets,
+            numbers,
+            odds,
+        )
+        rounds = np.arange(self.round, self.round + len(rows))
+        self.round += done
+        if done < len(rows):
+            raise self._not_finite(rows.row(done))
+        return Decisions(rows, sets, each, odds, self._rule, numbers, rounds, self.id, self.known)
+
+    def update_many(self, decisions: Decisions, hits: Any = None, *, labels: Any = None) -> int:
+        """Learn from the answers to many decisions, in their order: the same bits as one by one.
+
+        Args:
+            decisions: what `decide_many` gave, or a part of it.
+            hits: for each, whether the right label was among the shown ones; ``None`` where no answer came.
+            labels: for each, the right label, where the world names it; or ``None``.
+
+        Returns:
+            How many answers were learnt from.
+        """
+        which, bits, told = self._answers(decisions, hits, labels)
+        among = decisions._eligible
+        if isinstance(among, list) or self.growth or decisions._known is not self.known:
+            for i, hit, label in zip(which, bits, told, strict=True):
+                named = None if labels is None else self.known.public([label])[0]
+                self.update(decisions[i], hit=None if named is not None else bool(hit), label=named)
+            return len(which)
+        assert decisions.rows is not None
+        among = self._all if among is None else among
+        done, status = self._loop.update_many(
+            self.state,
+            self._scratch,
+            self._tables_for(len(among), decisions.set_size),
+            decisions.rows,
+            which,
+            self._s,
+            among,
+            decisions._sets,
+            decisions._odds,
+            bits,
+            told,
+        )
+        self.answered.add_many(decisions.round[which[:done]])
+        if status:
+            at = which[done]
+            raise self._failed(status, decisions.rows.row(at), int(decisions.round[at]))
+        return done
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
         """Rounds over rows of X, answered from y, in one compiled loop.

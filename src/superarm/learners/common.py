@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.explore.base import Rule
 from superarm.kernels.loop import Loop, Tables
@@ -190,6 +190,72 @@ class Common:
             self.names = names
             self._begin(False)
         return self.names
+
+    def _own_rows(self, X: Any) -> Rows:
+        """A matrix that nobody else can change."""
+        rows = self._rows(X)
+        if not isinstance(X, np.ndarray | Dense | Sparse) and not hasattr(X, "tocsr"):
+            return rows  # made from a list or a data frame
+        return rows.take(slice(None)) if isinstance(rows, Sparse) else Dense(rows.values.copy())
+
+    def _eligible_each(self, eligible: Any, n: int, m: int) -> Array | list[Array]:
+        """One array of label numbers for all rows of a batch, or one for each."""
+        given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
+        several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
+        each = [self._eligible(labels) for labels in given] if several else [self._eligible(eligible)]
+        if several and len(each) != n:
+            raise self.invalid("eligible", f"one list, or one for each of {n} rows", f"{len(each)} lists")
+        if any(len(among) < m for among in each):
+            raise self.invalid(
+                "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
+            )
+        return each if several else each[0]
+
+    def _answers(self, decisions: Decisions, hits: Any, labels: Any) -> tuple[Array, Array, Array]:
+        """The rows that were answered, their bits, and their labels' numbers (-1 where only a bit came)."""
+        of = self.of
+        if not isinstance(decisions, Decisions):
+            raise FeedbackError.must("decisions", of, "Decisions, as decide_many gives them", decisions)
+        kind = "hit" if labels is None else "label"
+        if (hits is None) == (labels is None) or kind not in self.feedback:
+            wanted = " or ".join("hits" if name == "hit" else "labels" for name in self.feedback)
+            raise FeedbackError.must("answers", of, wanted, "both" if labels is not None else "the other")
+        given = hits if labels is None else labels
+        column = np.asarray(given) if labels is None else np.empty(0)
+        numbers: Any
+        if column.dtype == bool:  # the usual case, without detours
+            which, n, numbers = np.arange(len(column)), len(column), column
+        else:
+            answers = list(given.tolist() if isinstance(given, np.ndarray) else given)
+            missing = [a is None or type(a).__name__ == "NAType" or a != a for a in answers]
+            which, n = np.flatnonzero(~np.array(missing, bool)), len(answers)
+            numbers = [as_bit(answers[i]) if labels is None else self.known.number(answers[i]) for i in which]
+            if None in numbers:
+                wrong = answers[which[numbers.index(None)]]
+                wanted = "True, False or None" if labels is None else "known labels or None"
+                raise FeedbackError.must(f"{kind}s", of, wanted, wrong)
+        if n != len(decisions):
+            got = f"{n} answers to {len(decisions)} decisions"
+            raise FeedbackError.must("answers", of, "one for each decision, None where none came", got)
+        told = np.full(len(which), -1) if labels is None else np.array(numbers, np.int64)
+        shown = decisions._sets[which, 1]
+        bits = np.array(numbers, bool) if labels is None else (shown == told[:, None]).any(axis=1)
+        rounds = decisions.round[which]
+        if len(which) and (decisions.learner != self.id or rounds.max() >= self.round):
+            owner = f"those of learner {decisions.learner}"
+            raise FeedbackError.must("decisions", of, f"its own (learner {self.id})", owner)
+        again = self.answered.first_of(rounds)
+        if again is None and not (np.diff(rounds) > 0).all() and len(np.unique(rounds)) != len(rounds):
+            again = int(rounds[0])
+        if again is not None:
+            raise FeedbackError.must("decisions", of, "not answered before", f"round {again}")
+        among = decisions._eligible
+        if labels is not None and among is not None and not isinstance(among, list):
+            strange = told[~np.isin(told, among)]
+            if len(strange):
+                wrong = self.known.public(strange[:1])[0]
+                raise FeedbackError.must("labels", of, "eligible labels", wrong)
+        return which, bits, told
 
     def _checked_run(self, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
         """Label and row numbers that compiled code can trust."""
