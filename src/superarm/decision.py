@@ -279,22 +279,23 @@ class Decisions:
         self._known = known
 
     @classmethod
-    def of(cls, decisions: Sequence[Decision], rows: Rows | None, known: Labels) -> Decisions:
-        """Decisions of one learner and one set size as columns."""
+    def of(cls, decisions: Sequence[Decision], rows: Rows | None, known: Labels, m: int) -> Decisions:
+        """Decisions of one learner, all of m labels, as columns."""
         rules = [d._rule if isinstance(d._rule, tuple) else (None, ()) for d in decisions]
         numbers = np.zeros((len(rules), max((len(part) for _, part in rules), default=0)))
         for i, (_, part) in enumerate(rules):
             numbers[i, : len(part)] = part
         eligible = [d._eligible for d in decisions]
+        odds = [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions]
         return cls(
             rows,
-            np.array([d._sets for d in decisions]),
+            np.array([d._sets for d in decisions], np.int64).reshape(-1, 3, m),
             None if all(among is None for among in eligible) else eligible,
-            np.array([(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions]),
-            rules[0][0],
+            np.array(odds, np.float64).reshape(-1, 3),
+            rules[0][0] if rules else None,
             numbers,
-            np.array([d.round for d in decisions]),
-            decisions[0].learner,
+            np.array([d.round for d in decisions], np.int64),
+            decisions[0].learner if decisions else None,
             known,
         )
 

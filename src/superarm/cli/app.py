@@ -6,9 +6,11 @@ import typer
 
 from superarm.cli import data
 from superarm.cli.bench import bench
+from superarm.cli.decide import decide
 from superarm.cli.demo import demo
 from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
+from superarm.cli.learn import learn
 from superarm.cli.replay import replay
 from superarm.cli.report import report
 from superarm.cli.reproduce import reproduce
@@ -29,7 +31,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, simulate, run, reproduce, report),
-    *(train, evaluate),
+    *(train, evaluate, decide, learn),
     *(serve, replay, export, traffic),
     *(theory, bench),
 ):

@@ -22,7 +22,7 @@ from superarm.labels import Label, Labels
 from superarm.parameters import whole
 from superarm.rows import as_rows
 
-__all__ = ["Rule", "draw_of", "rule_from", "rules"]
+__all__ = ["Rule", "choosers", "draw_of", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
 NO_NUMBERS = np.zeros(0)
@@ -147,7 +147,7 @@ class Rule:
         key, kept = (n, m), None if eligible is None else among
         if key not in self._tables:
             self._tables[key] = self.table(n, m)
-        one, many = _choosers(type(self))  # type: ignore[arg-type]
+        one, many = choosers(type(self))  # type: ignore[arg-type]
         if s.ndim == 2:
             return self._decide_many(many, s, x, among, kept, m, known)
         sets, numbers = np.empty((3, m), np.int64), np.zeros(self.n_numbers(n, m))
@@ -212,7 +212,7 @@ class Rule:
 
 
 @lru_cache(maxsize=64)
-def _choosers(cls: type[Rule]) -> tuple[Callable[..., tuple[float, float]], Callable[..., None]]:
+def choosers(cls: type[Rule]) -> tuple[Callable[..., tuple[float, float]], Callable[..., None]]:
     """For one row of scores, and for many."""
     from superarm.explore import alone
 

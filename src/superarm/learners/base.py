@@ -128,6 +128,13 @@ class Learner(Common):
     def grown(self, before: int) -> None:
         """Labels from number ``before`` on are new: see to the parts of the state that start not at 0."""
 
+    def memory_to_json(self) -> dict[str, Any] | None:
+        """What a model file must keep beside the arrays of the state; ``None`` for nothing."""
+        return None
+
+    def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Put back what `memory_to_json` gave."""
+
     @property
     def unit(self) -> Unit:
         """Rows of length 1, as the theory of the paper's learners has them."""
@@ -186,24 +193,7 @@ class Learner(Common):
             hit: whether the right label was among the shown ones.
             label: the right label, where the world names it.
         """
-        self._check_answer(decision, hit, label)
-        row, sets, among = decision.x, decision._sets, decision._eligible
-        if decision._known is None:  # it was stored, or is somebody else's: labels, not numbers
-            row = self._row(row)
-            drawn = self.known.numbers(sets[1], "decision", self.of)
-            top = self.known.numbers(sets[2], "decision", self.of) if sets[2] else np.full_like(drawn, -1)
-            sets = np.stack([drawn, drawn, top])
-            among = None if among is None else np.sort(self.known.numbers(among, "decision", self.of))
-        if among is None:
-            among = self._all if not self.growth else self._labels_at(decision.round)
-        number = -1
-        if label is not None:
-            found = self.known.number(label)
-            if found is None:
-                raise self.invalid("label", "a known label", label)
-            if (decision._eligible is not None or self.growth) and found not in among:
-                raise FeedbackError.must("label", self.of, "one of the eligible labels", label)
-            number, hit = found, found in sets[1].tolist()
+        row, sets, among, hit, number = self._read(decision, hit, label)
         given = decision.round is None
         if given:
             tables, ordered, belief = self.given_odds(decision, sets, among)
@@ -222,7 +212,7 @@ class Learner(Common):
             decision.log_propensity,
             belief,
             given,
-            bool(hit),
+            hit,
             number,
         )
         if self._update is None:
@@ -230,10 +220,7 @@ class Learner(Common):
         status = self._update(*arguments)
         if status:
             raise self._failed(status, row, decision.round)
-        if decision.round is None:
-            decision.taught |= {self.id}
-        else:
-            self.answered.add(decision.round)
+        self._book(decision)
 
     def decide_many(
         self,
@@ -254,7 +241,7 @@ class Learner(Common):
         each = None if eligible is None else self._eligible_each(eligible, len(rows), m)
         if isinstance(each, list):
             made = [self._decide_row(rows.row(i), among, m) for i, among in enumerate(each)]
-            return Decisions.of(made, rows, self.known)
+            return Decisions.of(made, rows, self.known, m)
         among = self._all if each is None else each
         tables, n_numbers = self._tables_for(len(among), m), self._rule.n_numbers(len(among), m)
         sets, odds = np.empty((len(rows), 3, m), np.int64), np.empty((len(rows), 3))
@@ -384,6 +371,35 @@ class Learner(Common):
         return learner
 
     # ------------------------------------------------------------ inside
+
+    def _read(self, decision: Decision, hit: Any, label: Any) -> tuple[Row, Array, Array, bool, int]:
+        """A checked answer: the row, sets and eligible labels as numbers, the bit, the label's number or -1."""
+        self._check_answer(decision, hit, label)
+        row, sets, among = decision.x, decision._sets, decision._eligible
+        if decision._known is None:  # it was stored, or is somebody else's: labels, not numbers
+            row = self._row(row)
+            drawn = self.known.numbers(sets[1], "decision", self.of)
+            top = self.known.numbers(sets[2], "decision", self.of) if sets[2] else np.full_like(drawn, -1)
+            sets = np.stack([drawn, drawn, top])
+            among = None if among is None else np.sort(self.known.numbers(among, "decision", self.of))
+        if among is None:
+            among = self._all if not self.growth else self._labels_at(decision.round)
+        number = -1
+        if label is not None:
+            found = self.known.number(label)
+            if found is None:
+                raise self.invalid("label", "a known label", label)
+            if (decision._eligible is not None or self.growth) and found not in among:
+                raise FeedbackError.must("label", self.of, "one of the eligible labels", label)
+            number, hit = found, found in sets[1].tolist()
+        return row, sets, among, bool(hit), number
+
+    def _book(self, decision: Decision) -> None:
+        """This one has been answered."""
+        if decision.round is None:
+            decision.taught |= {self.id}
+        else:
+            self.answered.add(decision.round)
 
     def _begin(self, sparse: bool) -> None:
         """Make the state, in the layout for this kind of rows."""

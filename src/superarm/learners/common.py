@@ -163,6 +163,8 @@ class Common:
         return sparsify(row) if self.sparse else densify(row, self.n_features)
 
     def _rows(self, X: Any, *, grow: bool = True) -> Rows:
+        if self.names is not None and isinstance(X, list) and not X:
+            return Dense(np.zeros((0, self.n_features), np.float32))
         if is_named_rows(X) and (self.names is not None or self.state is None):
             return Dense(self._names_for(X).rows(X, self.of, grow=grow))
         rows = as_rows(X, self.n_features, self.of)
