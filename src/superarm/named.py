@@ -27,7 +27,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["Names", "is_frame", "is_named_row", "is_named_rows", "plain_row"]
+__all__ = ["Names", "has_words_or_gaps", "is_frame", "is_named_row", "is_named_rows", "plain_row"]
 
 Array = np.ndarray[Any, Any]
 
@@ -124,7 +124,7 @@ class Names:
         """The dense rows of a data frame, or of a list of named rows: the same bits as row by row."""
         if not is_frame(X):
             return np.stack([self.row(x, of, grow=grow) for x in X])
-        columns = sorted((str(name), _column(X, name)) for name in X.columns)
+        columns = sorted(((str(name), X[name]) for name in X.columns), key=lambda pair: pair[0])
         cells = [(name, *_cells(name, column, of)) for name, column in columns]
         if grow:
             first = [(int(np.argmin(np.isnan(n))), name) for name, n, _ in cells if not np.isnan(n).all()]
@@ -273,10 +273,6 @@ def is_named_rows(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and all(map(is_named_row, X))
 
 
-def _column(X: Any, name: Any) -> Any:
-    return X[name]
-
-
 def _cells(name: str, column: Any, of: str) -> tuple[Array, dict[tuple[str, str], list[int]]]:
     """The numbers of a column, NaN where there is none, and the rows of each of its words."""
     numbers = _numbers(column)
@@ -317,3 +313,9 @@ def _numbers(column: Any) -> Array | None:
 
         return np.array(column.cast(pl.Float64).to_numpy(), np.float64)
     return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def has_words_or_gaps(X: Any) -> bool:
+    """Whether a data frame is more than a matrix of numbers."""
+    numbers = [_numbers(X[name]) for name in X.columns]
+    return any(column is None or bool(np.isnan(column).any()) for column in numbers)

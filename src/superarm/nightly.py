@@ -129,8 +129,9 @@ def learn_file(
     if every.learner != learner.id:
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", every.learner)
     said = whole["answer"].to_list()
-    before = [a is not None and int(r) in learner.answered for a, r in zip(said, every.round, strict=True)]
-    fresh = np.array([a is not None and not b for a, b in zip(said, before, strict=True)], bool)
+    known = np.array([int(r) in learner.answered for r in every.round], bool)
+    came = np.array([answer is not None for answer in said], bool)
+    fresh = came & ~known
     learnt = 0
     for start in range(0, len(every), CHUNK):
         which = start + np.flatnonzero(fresh[start : start + CHUNK])
@@ -143,7 +144,7 @@ def learn_file(
             progress(min(CHUNK, len(every) - start))
     if learnt:
         _replace(model, stamp, learner)
-    return Learnt(learnt, sum(before), sum(a is None for a in said), unknown)
+    return Learnt(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown)
 
 
 def _label(learner: Learner, text: Any) -> Any:

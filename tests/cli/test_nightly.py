@@ -195,13 +195,13 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     }
     done = command("learn", model, made, tmp_path / "none.csv")
     assert done.returncode == 2
-    assert done.stderr.startswith("superarm: file of ")
+    assert done.stderr.strip().startswith("superarm: file of ")
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
 def test_killed_at_any_time(model: Path, tmp_path: Path) -> None:
-    """kill -9 in the middle of learning: the model is the old one or the new one, and a second run ends well."""
+    """kill -9 while it learns: the model is the old one or the new one, and a second run ends well."""
     rows, made, said = tmp_path / "rows.csv", tmp_path / "d.parquet", tmp_path / "a.csv"
     people(20_000).write_csv(rows)
     decide_file(model, rows, made)

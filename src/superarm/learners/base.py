@@ -373,7 +373,7 @@ class Learner(Common):
     # ------------------------------------------------------------ inside
 
     def _read(self, decision: Decision, hit: Any, label: Any) -> tuple[Row, Array, Array, bool, int]:
-        """A checked answer: the row, sets and eligible labels as numbers, the bit, the label's number or -1."""
+        """A checked answer: row, sets and eligible labels as numbers, the bit, the label's number."""
         self._check_answer(decision, hit, label)
         row, sets, among = decision.x, decision._sets, decision._eligible
         if decision._known is None:  # it was stored, or is somebody else's: labels, not numbers
