@@ -1,6 +1,8 @@
 # Two commands: `make demo` and `make test`. Both set up .venv by themselves.
 PYTHON ?= python3
 BIN := .venv/bin
+# tests on all cores; each core takes the tests of neighbouring files, and helps the other at the end
+PARALLEL ?= -n auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 
 .PHONY: demo test lint bench clean
@@ -12,7 +14,7 @@ test: .venv/test
 	$(BIN)/python -m ruff check src tests benchmarks examples
 	$(BIN)/python -m ruff format --check src tests benchmarks examples
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
 bench: .venv/test
 	$(BIN)/python benchmarks/speed.py

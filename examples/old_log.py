@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 import superarm as sa
-from superarm.logs import Columns, Log, Policy, evaluate, survey, train
 from superarm.explore.dilute import table
+from superarm.logs import Columns, Log, Policy, evaluate, survey, train
 
 OFFERS = ["bike", "boat", "bus", "car", "plane", "train"]
 COLUMNS = Columns(labels=("slot1", "slot2", "slot3"), hit="taken", propensity="odds")

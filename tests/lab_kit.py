@@ -61,3 +61,10 @@ def blobs(n: int = 60, k: int = 3, d: int = 4) -> tuple[np.ndarray[Any, Any], np
     X = random.normal(0.0, 0.1, (n, d))
     X[np.arange(n), y] += 1.0
     return X.astype(np.float32), y
+
+
+def small_data(folder: Path) -> Path:
+    """Blobs as mine.npz: no learner's process has to import scikit-learn for them."""
+    X, y = blobs()
+    np.savez(folder / "mine.npz", X=X, y=y)
+    return folder / "mine.npz"

@@ -14,12 +14,13 @@ class Fine(sa.Banditron):
 
 
 class Slow(sa.Banditron):
-    """About two seconds a run, whatever the machine."""
+    """About two seconds a run, whatever the machine; unless $LAB_HURRY is set."""
 
     name = "slow"
 
     def run(self, X, y, visit=None):
-        time.sleep(0.01)
+        if "LAB_HURRY" not in os.environ:
+            time.sleep(0.01)
         return super().run(X, y, visit)
 
 

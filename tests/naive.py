@@ -1,4 +1,4 @@
-"""Every learner once more: plain NumPy in float64, slow and obviously right (MATH.md 2-4 and 6).
+"""Every learner once more: plain NumPy in float64, slow and obviously right (docs/mathematics.md 2-4 and 6).
 
 They draw from the same uniforms as the fast ones, so they must make the same decisions.
 """

@@ -10,7 +10,7 @@ import superarm as sa
 from superarm import errors
 from superarm.errors import FeedbackError, InvalidInput, ModelFileError, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
-from superarm.rows import as_rows, as_row, densify, sparsify
+from superarm.rows import as_row, as_rows, densify, sparsify
 
 SIZES = {"n_labels": 4, "n_features": 3}
 HERE = Path(__file__).parent
@@ -106,7 +106,7 @@ def test_parameters(params, message):
         ("mc-slp:margin=-2", "margin of MCSLP must be a number above 0"),
         ("perceptron:gamma=0.1", "gamma of Perceptron is not one of its parameters"),
         ("perceptron:gamma", "learner of superarm must be name:key=value,key=value"),
-        ("bandit", "learner of superarm must be one of perceptron, "),
+        ("bandit", "learner of superarm must be one of mc-slp, "),
         ("missing.py:Mine", "learner of superarm must be an existing file.py:Class"),
         (f"{HERE / 'own_learner.py'}:Missing", "must be the name of a Learner class in it, got 'Missing'"),
         (f"{HERE / 'own_learner.py'}:NoLearner", "must be the name of a Learner class in it"),
@@ -169,7 +169,7 @@ def test_rows(x, message):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([1.0, 2.0, 3.0], r"X of PA must be a matrix with 3 columns, got 'shape \(3,\)'"),
+        ([1.0, 2.0, 3.0], r"X of PA must be a matrix with two dimensions, got 'shape \(3,\)'"),
         (np.ones((2, 4)), r"X of PA must be a matrix with 3 columns, got 'shape \(2, 4\)'"),
         ([["a", "b", "c"]], "X of PA must be a matrix of numbers"),
         (([1.0], [0], [0, 1]), "X of PA must be a matrix of numbers, dense or SciPy sparse"),
@@ -196,13 +196,23 @@ def test_broken_csr():
 def test_good_rows():
     assert as_row([[1, 2, 3]], 3, "PA").tolist() == [1, 2, 3]
     assert as_row((1, 2, 3), 3, "PA").tolist() == [1, 2, 3]
-    index, value = as_row(([], []), 3, "PA")
-    assert len(index) == len(value) == 0
+    assert [len(part) for part in as_row(([], []), 3, "PA")[:2]] == [0, 0]
     unsorted = csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), (1, 3))
-    index, value = as_row(unsorted, 3, "PA")
-    assert (index.tolist(), value.tolist()) == ([0, 2], [2.0, 4.0])
-    assert densify((index, value), 3).tolist() == [2.0, 0.0, 4.0]
-    assert [part.tolist() for part in sparsify(densify((index, value), 3))] == [[0, 2], [2.0, 4.0]]
+    row = as_row(unsorted, 3, "PA")
+    assert (row.indices.tolist(), row.values.tolist(), row.width) == ([0, 2], [2.0, 4.0], 3)
+    assert densify(row, 3).tolist() == [2.0, 0.0, 4.0]
+    back = sparsify(densify(row, 3))
+    assert (back.indices.tolist(), back.values.tolist(), back.width) == ([0, 2], [2.0, 4.0], 3)
+
+
+def test_rows_know_their_width():
+    """A wider matrix is refused, checked before or not: compiled code would write outside of W."""
+    rows = as_rows(csr_matrix(np.ones((2, 9))), None, "this")
+    for wide in (rows, as_rows(np.ones((2, 9)), None, "this")):
+        learner = sa.Perceptron(**SIZES)
+        with pytest.raises(InvalidInput, match=r"X of Perceptron must be a matrix with 3 columns, got"):
+            learner.run(wide, [0, 1])
+    assert as_rows(rows, 9, "this") is rows
 
 
 def test_a_matrix_of_the_other_kind():
@@ -250,14 +260,14 @@ def test_answers():
     x = [1.0, 0.0, 0.0]
     decision = learner.decide(x, eligible=[0, 1, 2])
     with pytest.raises(
-        FeedbackError, match=r"feedback of MCDBF must be hit=... or label=..., got hit=None, label=None"
+        FeedbackError, match=r"feedback of MCDBF must be hit=... or label=..., got 'hit=None, label=None'"
     ):
         learner.update(decision)
     with pytest.raises(FeedbackError, match="hit of MCDBF must be True or False, got 1"):
         learner.update(decision, hit=1)
     with pytest.raises(FeedbackError, match="label of MCDBF must be one of the eligible labels, got 3"):
         learner.update(decision, label=3)
-    with pytest.raises(InvalidInput, match="label of MCDBF must be known labels, got 7"):
+    with pytest.raises(InvalidInput, match="label of MCDBF must be a known label, got 7"):
         learner.update(decision, label=7)
     with pytest.raises(FeedbackError, match="decision of MCDBF must be a Decision, got 5"):
         learner.update(5, hit=True)
@@ -272,7 +282,7 @@ def test_answers():
     learner.update(decision, hit=np.bool_(True))
     with pytest.raises(FeedbackError, match="decision of MCDBF must be not answered before"):
         learner.update(decision, hit=True)
-    with pytest.raises(FeedbackError, match=r"feedback of Perceptron must be label=..., got hit=True"):
+    with pytest.raises(FeedbackError, match=r"feedback of Perceptron must be label=..., got 'hit=True"):
         sa.Perceptron(**SIZES).update(decision, hit=True)
 
 
@@ -299,8 +309,8 @@ def test_overflow_names_the_round_and_leaves_the_last_good_state():
 
 
 def test_overflow_of_a_single_update():
-    learner = sa.Softmax(step=10.0, **SIZES)
-    decision = learner.decide([2e38, 0.0, 0.0])
+    learner = sa.Softmax(step=1e20, **SIZES)
+    decision = learner.decide([2.0, 0.0, 0.0])
     before = learner.state.W.tobytes()
     with pytest.raises(WeightsOverflow, match="weights of Softmax must stay finite; the update of round 0"):
         learner.update(decision, label=1)
@@ -311,12 +321,13 @@ def test_overflow_of_a_single_update():
 def test_overflow_of_the_scores():
     learner = sa.Perceptron(**SIZES)
     learner.update(learner.decide([1e14, 0.0, 0.0]), label=1)
+    learner.state.W[1, :2] = 3e38
     with pytest.raises(
         WeightsOverflow, match="scores of Perceptron must be finite, got an overflow at round 1"
     ):
-        learner.decide([1e30, 0.0, 0.0])
+        learner.decide([1.0, 1.0, 0.0])
     with pytest.raises(WeightsOverflow, match="scores of Perceptron"):
-        learner.predict([[1e30, 0.0, 0.0]])
+        learner.predict([[1.0, 1.0, 0.0]])
     assert learner.rank([1.0, 0.0, 0.0])[0] == 1
 
 

@@ -71,7 +71,7 @@ def test_minimum_variance_is_unbiased_for_every_belief(rho):
 
 
 def test_the_set_probability_in_the_papers_formula_is_off():
-    """MATH.md 5.1: Lemma 4 needs the probability of the ordered draw."""
+    """docs/mathematics.md 5.1: Lemma 4 needs the probability of the ordered draw."""
     k, m, gamma = 5, 3, 0.2
     sets = set_probabilities(k, m, gamma)
 
@@ -149,7 +149,7 @@ def steps(learner, k, m, gamma):
             decision = learner.decide(x)
             assert sorted(decision.top) == list(range(m))
             data = decision.to_dict() | {"labels": list(order), "drawn": list(order)}
-            data["odds"] = [float(np.log(z)), *data["odds"][1:]]
+            data["log_ordered_propensity"] = float(np.log(z))
             learner.update(sa.Decision.from_dict(data), hit=bool(f))
             yield order, z, f, W[:, 0].astype(float) - SCORES[:k]
 
@@ -230,7 +230,7 @@ def test_unbiased_among_eligible_labels(gate):
             W[:, 0] = start
             data = learner.decide(x, eligible=among).to_dict()
             data |= {"labels": [among[r] for r in order], "drawn": [among[r] for r in order]}
-            data["odds"] = [float(np.log(z)), *data["odds"][1:]]
+            data["log_ordered_propensity"] = float(np.log(z))
             learner.update(sa.Decision.from_dict(data), hit=bool(f))
             for y in range(n):
                 if int(y in order) == f:

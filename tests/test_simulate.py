@@ -42,17 +42,32 @@ def test_every_pass_has_an_order_of_its_own():
 
 
 def test_scales():
-    unit = Arrays(X, Y).rows.values
+    assert Arrays(X, Y).rows.values.tolist() == X.tolist()  # as they are, unless one asks
+    unit = Arrays(X, Y, scale="unit").rows.values
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1.0, rtol=1e-6)
-    assert Arrays(X, Y, scale="none").rows.values.tolist() == X.tolist()
-    assert Arrays(X * 0, Y).rows.values.tolist() == (X * 0).tolist()
-    sparse = Arrays(csr_matrix(X), Y)
+    assert Arrays(X * 0, Y, scale="unit").rows.values.tolist() == (X * 0).tolist()
+    sparse = Arrays(csr_matrix(X), Y, scale="unit")
     dense = csr_matrix((sparse.rows.values, sparse.rows.indices, sparse.rows.starts), X.shape).toarray()
     np.testing.assert_allclose(dense, unit, rtol=1e-6)
     stored_zeros = csr_matrix((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 1, 2])), (2, 2))
-    assert Arrays(stored_zeros, [0, 1]).rows.values.tolist() == [0.0, 1.0]
+    assert Arrays(stored_zeros, [0, 1], scale="unit").rows.values.tolist() == [0.0, 1.0]
     empty = csr_matrix((2, 3))
-    assert len(Arrays(empty, [0, 1]).rows.values) == 0
+    assert len(Arrays(empty, [0, 1], scale="unit").rows.values) == 0
+
+
+def test_a_stream_can_be_named():
+    """By a name or a file, as on the command line; and 100,000 rounds if nobody says how many."""
+    learners = [sa.MCDBF(n_labels=10, n_features=64, set_size=3, seed=1) for _ in range(2)]
+    named, opened = (
+        sa.simulate(learner, stream, 500)
+        for learner, stream in zip(learners, ("digits", open_data("digits")), strict=True)
+    )
+    np.testing.assert_array_equal(named.counts, opened.counts)
+    assert named.data == "digits"
+    tiny = sa.Perceptron(n_labels=10, n_features=64)
+    assert sa.simulate(tiny, "digits").rounds[-1] == 100_000
+    with pytest.raises(InvalidInput, match=r"did you mean 'digits'\?"):
+        sa.simulate(tiny, "digit")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +188,9 @@ def test_synsep_is_a_function_of_the_seed():
         assert (a.y == b.y).all()
     assert (first[0].rows.values != other[0].rows.values).any()
     assert (first[0].rows.values != first[1].rows.values).any()
-    np.testing.assert_allclose(np.linalg.norm(first[0].rows.values, axis=1), 1.0, rtol=1e-5)
+    scaled = next(synsep("unit").chunks(1)).rows.values
+    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1.0, rtol=1e-5)
+    assert ((scaled > 0.0) == (first[0].rows.values == 1.0)).all()
 
 
 def test_synnonsep_replaces_labels():
@@ -303,7 +320,7 @@ def test_memory_does_not_grow():
     after, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert trace.rounds[-1] == 1_000_000
-    assert after - before < 50_000
+    assert after - before < 400_000  # less than half a byte a round: what calls leave in caches is bounded
     assert peak - before < 1_000_000  # an order of 10,000 rows, twice
     assert learner.answered.low == 1_020_000
     assert not learner.answered.later
@@ -313,6 +330,6 @@ def test_sparse_rows_of_a_stream():
     stream = Arrays(csr_matrix(X), Y)
     chunk = next(stream.chunks(0))
     index, value, _ = chunk.rows.row(2)
-    assert [index.tolist(), value.round(4).tolist()] == [
-        part.round(4).tolist() for part in sparsify((X[2] / np.linalg.norm(X[2])).astype(np.float32))
-    ]
+    wanted = sparsify(X[2].astype(np.float32))
+    assert index.tolist() == wanted.indices.tolist()
+    assert value.round(4).tolist() == wanted.values.round(4).tolist()

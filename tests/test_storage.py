@@ -129,7 +129,6 @@ def test_a_newer_version(model):
 @pytest.mark.parametrize(
     "change",
     [
-        {"class": "NoSuchLearner"},
         {"class": None},
         {"params": {"n_labels": 1}},
         {"params": {"n_labels": 3, "n_features": 4, "no_such": 1}},
@@ -144,6 +143,22 @@ def test_a_newer_version(model):
 def test_broken_headers(model, change):
     with pytest.raises(ModelFileError, match=r"content of .* must be a superarm model, got .a broken"):
         sa.load(rewritten(model, **change))
+
+
+def test_a_class_that_was_not_imported(model):
+    wanted = r"imported first: from own_learner import Mine \(in own_learner.py\)"
+    with pytest.raises(ModelFileError, match=wanted):
+        sa.load(rewritten(model, **{"class": "Mine", "file": "own_learner.py"}))
+
+
+def test_another_recipe(model):
+    with pytest.raises(ModelFileError, match=r"recipe of \w+ of .* must be \d+, as this superarm has"):
+        sa.load(rewritten(model, recipe=99))
+
+
+def test_a_file_of_0_1(model):
+    with pytest.raises(ModelFileError, match=r"version of .* was made by a superarm that was never released"):
+        sa.load(rewritten(model, version=1))
 
 
 def test_a_missing_array(model):

@@ -11,8 +11,8 @@ from exact import GAMMAS, SIZES, group, ordered_draws, set_probabilities
 
 import superarm as sa
 from superarm import estimates, theory
-from superarm.explore import dilute
 from superarm.errors import InvalidInput
+from superarm.explore import dilute
 
 SMALL = [(k, m) for k, m in SIZES if k < 7]
 

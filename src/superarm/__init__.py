@@ -43,6 +43,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_HOME_OF[name]), name)
     elif name in _MODULES:
         value = importlib.import_module(f"superarm.{name}")
+    elif name == "__all__":
+        return __dir__()
     elif name.startswith("_"):
         raise AttributeError(f"module 'superarm' has no attribute {name!r}")
     else:  # all others are learners

@@ -11,6 +11,7 @@ SuperarmError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 __all__ = [
@@ -35,14 +36,16 @@ class SuperarmError(Exception):
     field: str | None = None
 
     @classmethod
-    def must(cls, parameter: str, of: str, be: str, got: object, **details: Any) -> Self:
+    def must(
+        cls, parameter: str, of: str, be: str, got: object, *, among: Iterable[str] = (), **details: Any
+    ) -> Self:
         """The error with the message of `must`, which knows its field.
 
         >>> error = InvalidInput.must("gamma", "MCDBF", "in (0, 1]", 1.5)
         >>> error.field, str(error)
         ('gamma', 'gamma of MCDBF must be in (0, 1], got 1.5')
         """
-        error = cls(must(parameter, of, be, got), **details)
+        error = cls(must(parameter, of, be, got, among=among), **details)
         error.field = parameter
         return error
 
@@ -71,13 +74,25 @@ class MissingExtra(SuperarmError, ImportError):
     """An optional part is not installed; the message has the command that installs it."""
 
 
-def must(parameter: str, of: str, be: str, got: object) -> str:
+def must(parameter: str, of: str, be: str, got: object, *, among: Iterable[str] = ()) -> str:
     """The message template: which parameter, of what, must be what, got what.
+
+    Args:
+        among: words that may have been meant.
 
     >>> must("gamma", "MCDBF", "in (0, 1]", 1.5)
     'gamma of MCDBF must be in (0, 1], got 1.5'
+    >>> must("learner", "superarm", "known", "mc-bdf", among=["mc-slp", "mc-dbf"])
+    "learner of superarm must be known, got 'mc-bdf'; did you mean 'mc-dbf'?"
     """
     shown = repr(got)
     if len(shown) > 80:
         shown = shown[:77] + "..."
-    return f"{parameter} of {of} must be {be}, got {shown}"
+    return f"{parameter} of {of} must be {be}, got {shown}{_nearest(str(got), among)}"
+
+
+def _nearest(word: str, among: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, among, 1)
+    return f"; did you mean {found[0]!r}?" if found else ""

@@ -121,7 +121,7 @@ def _falling(count: np.ndarray[Any, Any], power: int) -> np.ndarray[Any, Any]:
 
 
 def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
-    """G(j) = the sum of 1/Z over all orders of a set with |S n Y^| = j (MATH: erratum 5).
+    """G(j) = the sum of 1/Z over all orders of a set with |S n Y^| = j (docs/errata.md 5).
 
     G(u,v) = u G(u-1,v) rem(u-1,v) / a + v G(u,v-1) rem(u,v-1) / b; infinite where it overflows.
     """
@@ -144,6 +144,6 @@ def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
 @kernel
 def rho_index(rho: float) -> int:
     """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``."""
-    rho = min(max(rho, 1e-9), 1.0 - 1e-9)
+    rho = min(rho, 1.0 - 1e-9) if rho > 1e-9 else 1e-9  # NaN too
     logit = np.log(rho / (1.0 - rho))
     return int(min(max(np.round((logit + 3.0) * 4.0), 0.0), 32.0))

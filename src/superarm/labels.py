@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.parameters import whole
 
 __all__ = ["Label", "Labels"]
 
@@ -57,9 +58,8 @@ class Labels:
             if n_labels not in (None, made.count):
                 raise InvalidInput.must("n_labels", of, f"left out or {made.count}, as labels has", n_labels)
             n_labels = made.count
-        if isinstance(n_labels, bool) or not isinstance(n_labels, int | np.integer) or n_labels < 2:
-            raise InvalidInput.must("n_labels", of, "a whole number of at least 2", n_labels)
-        return cls(int(n_labels), of) if labels is None else made
+        count = whole("n_labels", of, n_labels, 2)
+        return cls(count, of) if labels is None else made
 
     def __len__(self) -> int:
         return self.count
@@ -105,9 +105,7 @@ class Labels:
     def grown(self, labels: Any, of: str) -> Labels:
         """With more labels: their names, or how many if these have no names."""
         if self.names is None:
-            if isinstance(labels, bool) or not isinstance(labels, int | np.integer) or labels < 1:
-                raise InvalidInput.must("labels", of, "a whole number of at least 1", labels)
-            return Labels(self.count + int(labels), of)
+            return Labels(self.count + whole("labels", of, labels, 1), of)
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise InvalidInput.must("labels", of, "a list of names", labels)
         return Labels([*self.names, *labels], of)

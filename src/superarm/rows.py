@@ -169,7 +169,7 @@ def _checked_rows(X: Any, of: str) -> Rows:
         with np.errstate(over="ignore"):
             dense = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must("X", of, "a matrix of numbers", X) from error
+        raise InvalidInput.must("X", of, "a matrix of numbers, dense or SciPy sparse", X) from error
     if np.ndim(X) != 2:
         raise InvalidInput.must("X", of, "a matrix with two dimensions", f"shape {np.shape(X)}")
     if not dense.flags.writeable:  # compiled code is made for arrays that can be written

@@ -15,8 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
+from types import CodeType, ModuleType
 
 __all__ = ["digest", "modules_behind"]
 
@@ -37,14 +36,35 @@ def modules_behind(*objects: object) -> list[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            for name in _read(path).uses:
-                waiting += _resolve(name, path.parent)
+            waiting += _imported(path, path.stat().st_mtime_ns)
     return sorted(found)
 
 
 def digest(paths: Iterable[Path]) -> str:
     """One hash of these files, blind to comments, docstrings, layout, and where the files lie."""
-    return hashlib.sha256("".join(sorted(_read(path).digest for path in paths)).encode()).hexdigest()[:16]
+    each = sorted(_digest(path, path.stat().st_mtime_ns) for path in paths)
+    return hashlib.sha256("".join(each).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=512)
+def _digest(path: Path, modified: int) -> str:
+    """Of the byte code: it knows no comments, and lines are kept apart from it."""
+    code = compile(path.read_bytes(), "", "exec", dont_inherit=True, optimize=2)  # 2: without docstrings
+    return hashlib.sha256(repr(_meaning(code)).encode()).hexdigest()
+
+
+def _meaning(code: CodeType) -> tuple[object, ...]:
+    """All of a code object but its lines."""
+    constants = [
+        _meaning(one)
+        if isinstance(one, CodeType)
+        else sorted(map(repr, one))
+        if isinstance(one, frozenset)
+        else one
+        for one in code.co_consts
+    ]
+    names = code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, constants, names, code.co_flags, code.co_argcount, code.co_kwonlyargcount
 
 
 def _homes(one: object) -> Iterator[Path]:
@@ -68,6 +88,24 @@ def _is_users(file: Path) -> bool:
     return file.suffix == ".py" and not installed
 
 
+# ---------------------------------------------------------------- imports
+
+
+@lru_cache(maxsize=512)
+def _imported(path: Path, modified: int) -> tuple[Path, ...]:
+    """The files that a file imports, as far as they are ours or lie beside it."""
+    tree, package = _tree(path), _package(path)
+    bound = dict(_bound(_at_import(tree) if package else ast.walk(tree), package))
+    names = [name for names in bound.values() for name in names]
+    packages = {name: full[0] for name, full in bound.items() if _is_package(full[0], path.parent)}
+    for node in ast.walk(tree) if packages else ():
+        if isinstance(node, ast.Attribute):  # what is taken out of a package
+            root, *parts = _spelled(node)
+            if root in packages:
+                names.append(".".join([packages[root], *parts]))
+    return tuple(dict.fromkeys(found for name in names for found in _resolve(name, path.parent)))
+
+
 def _resolve(name: str, folder: Path) -> list[Path]:
     """The files behind a dotted name, if they are ours or lie in ``folder``."""
     first, *rest = name.split(".")
@@ -75,7 +113,7 @@ def _resolve(name: str, folder: Path) -> list[Path]:
     if here.with_suffix(".py").is_file():
         return [here.with_suffix(".py")]
     while rest and (here / "__init__.py").is_file():
-        offers = _read(here / "__init__.py").offers
+        offers = _offers(here / "__init__.py", (here / "__init__.py").stat().st_mtime_ns)
         name, *rest = rest
         if name == "*":
             return [path for one in offers.values() for path in _resolve(one, here)]
@@ -91,43 +129,36 @@ def _resolve(name: str, folder: Path) -> list[Path]:
     return []
 
 
-class _Source(NamedTuple):
-    """What a file says."""
-
-    digest: str
-    uses: tuple[str, ...]  # dotted names that it imports, or takes out of what it imports
-    offers: dict[str, str]  # names that it imports, and where from
-
-
-def _read(path: Path) -> _Source:
-    return _parsed(path, path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=512)
-def _parsed(path: Path, modified: int) -> _Source:
-    tree = ast.parse(path.read_bytes())
-    package = list(path.relative_to(HERE.parent).parts[:-1]) if HERE in path.parents else []
-    statements = _at_import(tree) if package else ast.walk(tree)
-    bound = dict(_bound(statements, package))
-    names = [name for names in bound.values() for name in names]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            root, *parts = _spelled(node)
-            if root in bound:
-                names += [".".join([one, *parts]) for one in bound[root][:1]]
+@lru_cache(maxsize=64)
+def _offers(path: Path, modified: int) -> dict[str, str]:
+    """The names that a package's ``__init__`` passes on, also lazily, and where they come from."""
+    package = _package(path)
     own = ".".join(package)
-    offers = {n: full[0] for n, full in _bound(ast.walk(tree), package) if full[0] != f"{own}.{n}"}
-    _strip_docstrings(tree)
-    return _Source(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(names), offers)
+    return {n: full[0] for n, full in _bound(ast.walk(_tree(path)), package) if full[0] != f"{own}.{n}"}
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+def _package(path: Path) -> list[str]:
+    """The package that a file of ours is in; nothing for a user's."""
+    return list(path.relative_to(HERE.parent).parts[:-1]) if HERE in path.parents else []
+
+
+def _is_package(name: str, folder: Path) -> bool:
+    parts = name.split(".")
+    return (HERE.parent if parts[0] == OURS else folder).joinpath(*parts, "__init__.py").is_file()
 
 
 def _at_import(node: ast.AST) -> Iterator[ast.AST]:
     """The statements that run when a file is imported."""
     for inner in ast.iter_child_nodes(node):
         typing_only = isinstance(inner, ast.If) and "TYPE_CHECKING" in ast.dump(inner.test)
-        if not typing_only and not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(inner, ast.stmt) and not typing_only:
             yield inner
-            yield from _at_import(inner)
+            if isinstance(inner, ast.If | ast.Try | ast.With):
+                yield from _at_import(inner)
 
 
 def _bound(nodes: Iterable[ast.AST], package: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -155,11 +186,3 @@ def _spelled(node: ast.expr) -> list[str]:
         parts.append(node.attr)
         node = node.value
     return [node.id if isinstance(node, ast.Name) else "", *reversed(parts)]
-
-
-def _strip_docstrings(tree: ast.AST) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body = node.body[1:]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,38 @@ def test_simulate_prints_a_table() -> None:
     assert "±" in printed
 
 
+COMPARED = (
+    *("simulate", "--data", "digits", "--rounds", "200", "--gamma", "0.2", "--set-size", "3"),
+    *("--learner", "set-logit", "--learner", "mc-dbf", "--learner", "banditron", "--learner", "mc-slp"),
+)
+
+
+def test_each_of_several_learners_gets_what_it_can_use() -> None:
+    result = CliRunner().invoke(app, [*COMPARED, "--json"], catch_exceptions=False)
+    found = json.loads(result.stdout)
+    assert set(found) == {"results"}
+    by_name = {one["learner"]: one for one in found["results"]}
+    assert list(by_name) == ["set-logit", "mc-dbf", "banditron", "mc-slp"]
+    assert {name: one["set_size"] for name, one in by_name.items()} == {
+        "set-logit": 3,
+        "mc-dbf": 3,
+        "banditron": 1,
+        "mc-slp": 3,
+    }
+    alone = superarm(*COMPARED[:9], "--learner", "mc-dbf", "--json")
+    assert by_name["mc-dbf"]["mean"] == json.loads(alone)["mean"]  # gamma reached it
+    told = result.stderr.splitlines()
+    assert "banditron: m = 1, its theory knows no larger sets" in told
+    assert "mc-slp: runs without gamma, it has none" in told
+    assert len(told) == 3
+
+
+def test_the_table_says_m_for_each_learner() -> None:
+    lines = superarm(*COMPARED).splitlines()
+    sizes = {line.split()[0]: line.split()[1] for line in lines if line.split()[0] in COMPARED}
+    assert sizes == {"set-logit": "3", "mc-dbf": "3", "banditron": "1", "mc-slp": "3"}
+
+
 def test_the_default_learner_is_set_logit() -> None:
     assert "set-logit" in superarm("simulate", "--data", "digits", "--rounds", "200", "--set-size", "2")
 
@@ -63,12 +98,13 @@ def test_the_default_learner_is_set_logit() -> None:
     ("arguments", "message"),
     [
         (["--learner", "perceptron", "--gamma", "0.1"], "--gamma of perceptron must be left out"),
-        (["--learner", "nobody"], "learner of superarm must be one of perceptron"),
-        (["--learner", "mc-dbf:colour=red"], "colour of MCDBF is not one of its parameters"),
+        (["--learner", "nobody"], "learner of superarm must be one of "),
+        (["--learner", "mc-bdf"], "got 'mc-bdf'; did you mean 'mc-dbf'"),
+        (["--learner", "mc-dbf:colour=red"], "colour of MCDBF must be one of its parameters"),
+        (["--learner", "mc-dbf:gama=0.1"], "got 'gama'; did you mean 'gamma'"),
         (["--learner", "mc-dbf:gamma"], "learner of superarm must be name:key=value"),
         (["--learner", "banditron", "--set-size", "2"], "set_size of Banditron must be 1"),
         (["--learner", "mc-dbf", "--set-size", "10"], "set_size of MCDBF must be below n_labels = 10"),
-        (["--learner", "pa", "--learner", "pa", "--json"], "--learner of simulate --json must be given once"),
         (["--learner", "nowhere.py:Mine"], "learner of superarm must be an existing file.py:Class"),
     ],
 )
@@ -127,6 +163,18 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
         assert found.stdout.strip() == "[]", statement
 
 
+def test_every_help_has_an_example() -> None:
+    import typer.main
+
+    root = typer.main.get_command(app)
+    groups = {name: one for name, one in root.commands.items() if hasattr(one, "commands")}
+    lines = [[], *([name] for name in root.commands)]
+    lines += [[name, inner] for name, group in groups.items() for inner in group.commands]
+    for line in lines:
+        printed = " ".join(superarm(*line, "--help").split())
+        assert "Example: superarm " in printed, line
+
+
 def test_every_command_has_an_example_and_the_reference_is_current() -> None:
     from superarm.cli.reference import markdown
 
@@ -136,3 +184,121 @@ def test_every_command_has_an_example_and_the_reference_is_current() -> None:
     assert [s.splitlines()[0] for s in sections if "Example: **superarm " not in s] == []
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert written == text, "run: python -m superarm.cli.reference"
+
+
+# ---------------------------------------------------------------- ends that are not errors of ours
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", "superarm", *arguments]
+    return subprocess.run(whole, capture_output=True, text=True, check=False, timeout=120)
+
+
+LATIN = b"\xe9t\xe9\n\xe0 la plage\n"  # not UTF-8
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "--data", "none.csv"),
+        ("simulate", "--data", "folder"),
+        ("simulate", "--data", "latin.csv"),
+        ("simulate", "--data", "latin.npz"),
+        ("simulate", "--data", "latin.parquet"),
+        ("simulate", "--data", "latin.svm"),
+        ("simulate", "--data", "digits", "--rounds", "10", "--log", "none/log.parquet"),
+        ("simulate", "--data", "digits", "--rounds", "10", "--log", "none/log.jsonl"),
+        ("simulate", "--data", "digits", "--rounds", "10", "--learner", "latin.py:Mine"),
+        ("run", "none.toml"),
+        ("run", "folder"),
+        ("run", "latin.toml"),
+        ("run", "good.toml", "--output", "latin.csv"),
+        ("report", "none"),
+        ("report", "latin.csv"),
+        ("train", "none.parquet"),
+        ("train", "latin.csv"),
+        ("train", "latin.jsonl"),
+        ("train", "log.csv", "--output", "none/model.npz"),
+        ("train", "log.csv", "--labels", "latin.csv"),
+        ("train", "log.csv", "--labels", "folder"),
+        ("train", "log.csv", "--features", "none.npy"),
+        ("train", "log.csv", "--features", "latin.npz"),
+        ("evaluate", "log.csv", "--model", "none.npz"),
+        ("evaluate", "log.csv", "--model", "latin.csv"),
+        ("evaluate", "log.csv", "--fixed", "a", "--uniform", "--figure", "none/figure.svg"),
+        ("data", "features", "none.npz"),
+        ("data", "get", "mnist", "--from", "none"),
+        ("demo", "--output", "latin.csv", "--rounds", "100", "--seeds", "1"),
+    ],
+    ids=" ".join,
+)
+def test_files_that_cannot_be_read_or_written_are_told_in_one_sentence(
+    arguments: tuple[str, ...],
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from superarm.cli import main
+
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(sys, "argv", ["superarm", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2, told
+    assert "Traceback" not in told
+    last = told.strip().splitlines()
+    assert any(line.startswith("superarm: ") for line in last), told
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Files that are something else than their names say, and a folder."""
+    (tmp_path / "folder").mkdir()
+    for suffix in ("csv", "npz", "parquet", "svm", "toml", "jsonl", "py"):
+        (tmp_path / f"latin.{suffix}").write_bytes(LATIN)
+    (tmp_path / "good.toml").write_text('rounds = 10\ndata = ["digits"]\nlearners = ["perceptron"]')
+    rows = "".join(f"{i % 2},{'ab'[i % 2]};c,{i % 2}\n" for i in range(60))
+    (tmp_path / "log.csv").write_text("x0,labels,hit\n" + rows)
+    return tmp_path
+
+
+def test_a_missing_file_is_told_by_the_command_itself(tmp_path: Path) -> None:
+    run = command("train", str(tmp_path / "none.parquet"))
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("superarm: ")
+    assert len(run.stderr.splitlines()) == 1
+
+
+LONG = {
+    "bench": ("bench",),
+    "simulate": ("simulate", "--data", "synsep", "--rounds", "2000000000"),
+    "run": ("run", "long.toml", "--jobs", "2"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_ctrl_c_ends_quietly(name: str, tmp_path: Path) -> None:
+    """A terminal's Ctrl-C reaches the whole group: no process of it may print a traceback."""
+    (tmp_path / "long.toml").write_text(
+        'rounds = 200_000_000\nseeds = 8\ndata = ["synsep"]\nlearners = ["perceptron"]'
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "superarm", *LONG[name]],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    memory = Path(f"/proc/{process.pid}/maps")
+    while memory.exists() and process.poll() is None and "llvmlite" not in memory.read_text():
+        time.sleep(0.05)  # the interpreter itself must be up
+    time.sleep(1.0)  # somewhere in the middle: importing, compiling or running, as the machine likes
+    assert process.poll() is None, process.communicate()
+    os.killpg(process.pid, signal.SIGINT)
+    out, told = process.communicate(timeout=60)
+    # where the signal fell into an eval or exec, Python passes it on at its end: a shell sees 130 both ways
+    assert process.returncode in (130, -signal.SIGINT), told
+    assert "Traceback" not in out + told
+    assert "Error" not in out + told

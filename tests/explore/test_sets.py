@@ -181,7 +181,7 @@ def test_the_draw_is_a_function_of_seed_and_round():
 
 
 def test_top_set_is_dropped_more_often_than_gamma_says():
-    """MATH.md 5.6d."""
+    """docs/mathematics.md 5.6d."""
     assert round(1 - inclusion(10, 2, 0.1).inside, 3) == 0.111
     assert round((1 - inclusion(1000, 7, 0.01).inside) / 0.01, 1) == 2.4
     assert round(1 - overlap_probabilities(10, 4, 0.1)[4], 2) == 0.39

@@ -1,6 +1,7 @@
 """check_learner crossed with every learner; and what single learners promise beyond it."""
 
 import copy
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
 from superarm.errors import InvalidInput
+from superarm.learners.files import arrays_of
 from superarm.learners.registry import make, names, parse
 from superarm.rows import sparsify
 
@@ -25,6 +27,11 @@ SPECS = [
     "mc-dbf:estimate=minimum-variance,gate=true,margin=10",
     "mc-dbf:estimate=minimum-variance,rho=0.5",
 ]
+
+
+def bits(learner):
+    """Every bit of the state."""
+    return {name: array.tobytes() for name, array in arrays_of(learner.state)}
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -257,9 +264,10 @@ def test_labels_can_be_added(name, sparse, tmp_path):
         answer(it, late, "b")
         for i, x in enumerate(rows[30:]):
             answer(it, it.decide(x), "abcde"[i % 5])
-    assert learner.state.W.tobytes() == loaded.state.W.tobytes()
+    assert bits(learner) == bits(loaded)
     if name != "soba-diag":  # which rarely updates
-        assert (learner.state.W.T if sparse else learner.state.W)[3:].any()
+        W = getattr(learner.state, "weights", learner.state).W
+        assert (W.T if sparse else W)[3:].any()
 
 
 def test_labels_without_names_are_added_by_number():
@@ -281,12 +289,12 @@ def test_copies_go_on_by_themselves(spec, digits):
     if spec == "soba":
         X, learner = X[:, :8].copy(), make(spec, n_labels=10, n_features=8, seed=5)
     learner.run(X[:100], y[:100])
-    before = learner.state.W.tobytes()
+    before = bits(learner)
     twin = copy.deepcopy(learner)
     twin.run(X[100:200], y[100:200])
-    assert learner.state.W.tobytes() == before
+    assert bits(learner) == before
     learner.run(X[100:200], y[100:200])
-    assert learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert bits(learner) == bits(twin)
     assert learner.rank(X[0]) == twin.rank(X[0])
 
 
@@ -299,5 +307,24 @@ def test_params_make_the_same_learner():
 
 
 def test_base_class_says_what_is_missing():
-    with pytest.raises(TypeError, match="Learner must define start"):
+    with pytest.raises(TypeError, match="Learner must define rule"):
         sa.Learner(n_labels=3, n_features=2).decide([1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", names())
+def test_signatures_name_every_parameter(name):
+    """What an IDE and help() show is what there is: no **common in built-in learners."""
+    cls, _ = names()[name]
+    parameters = inspect.signature(cls).parameters
+    assert {"n_labels", "labels", "n_features", "set_size", "seed", "intercept"} <= set(parameters)
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+    made = make(name, n_labels=3, n_features=2)
+    assert set(made.params) == set(parameters)
+
+
+@pytest.mark.parametrize("cls", [sa.SetLogit, sa.AveragedSoftmax])
+@pytest.mark.parametrize("intercept", [1, 1.0, 2, 1e6])
+def test_an_intercept_that_leaves_nothing_for_the_features(cls, intercept):
+    with pytest.raises(InvalidInput, match=r"intercept of \w+ must be True, False or a number in \[0, 1\)"):
+        cls(n_labels=3, n_features=2, intercept=intercept)
+    cls(n_labels=3, n_features=2, intercept=0.99)

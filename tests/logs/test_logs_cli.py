@@ -159,7 +159,7 @@ def test_labels_from_a_file(slates, tmp_path):
         (("--fixed", "red", "--gamma", "a"), "--gamma of evaluate must be numbers with commas between"),
         (("--learner", "set-logit", "--set-size", "1,2"), r"--set-size of evaluate must be one number"),
         (("--fixed", "red", "--holdout", "1"), r"--holdout of evaluate must be in \(0, 1\)"),
-        (("--fixed", "red", "--labels", "none.txt"), "--labels of superarm must be a file"),
+        (("--fixed", "red", "--labels", "none.txt"), "--labels of superarm must be a UTF-8 text file"),
     ],
 )
 def test_what_evaluate_refuses(slates, extra, message):

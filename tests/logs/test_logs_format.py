@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Columns, Entry, Log, Writer, record, survey
+from superarm.logs import BadRow, Columns, Entry, Log, Writer, survey
 from superarm.logs.survey import Vocabulary
 from superarm.streams import Arrays
 
@@ -265,7 +265,7 @@ def test_recording_is_simulating(tmp_path):
         a, b = (sa.make(name, n_labels=10, n_features=64, set_size=3, seed=2) for _ in range(2))
         ticks = []
         with Writer(tmp_path / "log.parquet") as writer:
-            trace = record(a, stream, 2500, writer, progress=ticks.append)
+            trace = sa.simulate(a, stream, 2500, log=writer, progress=ticks.append)
         fused = sa.simulate(b, stream, 2500)
         np.testing.assert_array_equal(trace.counts, fused.counts)
         assert sum(ticks) == 2500
@@ -278,7 +278,7 @@ def test_recording_is_simulating(tmp_path):
         pytest.raises(InvalidInput, match="n_labels of MCDBF must be 10"),
         Writer(tmp_path / "l.csv") as writer,
     ):
-        record(wrong, stream, 5, writer)
+        sa.simulate(wrong, stream, 5, log=writer)
 
 
 def test_survey_finds_labels_features_and_what_is_known(tmp_path):
@@ -312,7 +312,7 @@ def test_recording_sparse_rows(tmp_path):
     stream = Arrays(X, [0, 1, 2, 0, 1, 2], shuffle=False, scale="none")
     learner = sa.MCDBF(n_labels=3, n_features=40, set_size=1)
     with Writer(tmp_path / "log.jsonl") as writer:
-        record(learner, stream, 6, writer)
+        sa.simulate(learner, stream, 6, log=writer)
     assert [entry.x[0].tolist() for entry in Log(tmp_path / "log.jsonl")] == [[i, i + 9] for i in range(6)]
 
 

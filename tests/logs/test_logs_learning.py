@@ -10,7 +10,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.logs import Entry, Log, Policy, Writer, evaluate, held_out, record, survey, train
+from superarm.logs import Entry, Log, Policy, Writer, evaluate, held_out, survey, train
 from superarm.logs.figure import chart, save
 from superarm.streams import Arrays, open_data
 
@@ -32,7 +32,7 @@ def logged(stream, tmp_path_factory):
     path = tmp_path_factory.mktemp("logs") / "log.parquet"
     learner = sa.MCDBF(n_labels=K, n_features=8, set_size=2, gamma=0.5, seed=0, estimate="minimum-variance")
     with Writer(path) as writer:
-        record(learner, stream, 15_000, writer)
+        sa.simulate(learner, stream, 15_000, log=writer)
     return path
 
 
@@ -313,6 +313,6 @@ def test_the_figure(logged, tmp_path):
 def test_digits_by_name_can_be_logged(tmp_path):
     learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
     with Writer(tmp_path / "log.jsonl") as writer:
-        record(learner, open_data("digits"), 300, writer)
+        sa.simulate(learner, open_data("digits"), 300, log=writer)
     facts = survey(Log(tmp_path / "log.jsonl"))
     assert (facts.rows, facts.with_propensity) == (300, 300)

@@ -15,8 +15,12 @@ from typer.testing import CliRunner
 
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
-from superarm.experiments import DEMO, Store, read_spec, run
+from superarm.experiments import DEMO, Experiment, Store, read_spec, run
+from superarm.experiments.figure import Figure
+from superarm.experiments.results import Failed
 from superarm.report import write_report
+from superarm.report.chart import log_ticks
+from superarm.report.figures import charts
 from superarm.report.stats import differences, half_width, summary, with_interval, with_series
 from superarm.report.theme import DASHES, INK, PALETTE, style
 
@@ -127,16 +131,17 @@ def test_every_figure_and_table_is_a_file(page):
         assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
         assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     tables = {p.name for p in (folder / "tables").iterdir()}
-    kinds = ("table1", "grid-differences", "grid-rates")
+    kinds = ("grid-best-gammas", "grid-differences", "grid-rates")
     assert tables == {f"{name}.{suffix}" for name in kinds for suffix in ("csv", "md")}
-    assert "| data | SOBA | MC-DBF, m = 2 |" in (folder / "tables" / "table1.md").read_text()
+    best = (folder / "tables" / "grid-best-gammas.md").read_text()
+    assert "| data | SOBA | paper: SOBA | MC-DBF, m = 2 | paper: low m |" in best
     rates = polars.read_csv(folder / "tables" / "grid-rates.csv")
     assert {"error_rate", "error_rate_half_interval", "shown_miss_rate"} <= set(rates.columns)
 
 
-def test_table1_names_the_best_gammas(store, page):
+def test_the_table_names_the_best_gammas(store, page):
     runs, _ = store.frames("grid")
-    table = polars.read_csv(page.parent / "tables" / "table1.csv")
+    table = polars.read_csv(page.parent / "tables" / "grid-best-gammas.csv")
     means = runs.filter(
         (polars.col("data") == "digits") & (polars.col("learner") == "MC-DBF") & (polars.col("set_size") == 4)
     )
@@ -158,10 +163,10 @@ def test_failures_and_gaps_are_told(tmp_path):
     spec = read_spec(small_spec(tmp_path))
     run(spec, store)
     keys = sorted(p for p in (store.folder / "cells").iterdir())
-    outcome = {"cell": {"key": keys[0].stem}, "error": "RuntimeError: no"}
+    cell = next(one for one in store.experiment("grid").cells if one.key == keys[0].stem)
     for path in keys[:2]:
         path.unlink()
-    store.put(outcome)
+    store.put(Failed(cell, "RuntimeError: no"))
     text = write_report(store.folder, tmp_path / "out", files=False).read_text()
     assert "1 failed: RuntimeError: no" in text
     assert "1 have not run yet" in text
@@ -187,7 +192,7 @@ def test_an_experiment_without_results_has_a_page(tmp_path):
 def test_the_demo_spec_is_whole():
     spec = read_spec(DEMO)
     names = {one.name for one in spec.learners}
-    assert all(set(figure["learners"]) <= names for figure in spec.figures)
+    assert all(set(figure.learners) <= names for figure in spec.figures)
     assert len(spec.cells()) == 12 * 2 * 5
 
 
@@ -222,9 +227,9 @@ kind = "price"
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
-        ("final", "error after 3,000 rounds, least first"),
+        ("final", "digits: error after 3,000 rounds, least first"),
         ("ratio", "SOBA has error"),
-        ("gap", "MC-DBF minus SOBA after 3,000 rounds"),
+        ("gap", "digits: error minus that of SOBA after 3,000 rounds. MC-DBF, m = 2: "),
         ("monotone", "m = 7"),
     ],
 )
@@ -233,26 +238,158 @@ def test_findings_in_words(store, finding, words):
 
     runs, _ = store.frames("grid")
     runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
-    figure = {"kind": "rounds", "learners": None, "set_sizes": None, "finding": finding}
-    said = findings(store.experiment("grid"), figure, runs)
+    said = findings(store.experiment("grid"), Figure("rounds", finding=finding), runs)
     assert len(said) == 2
     assert said[0].startswith("digits: ")
     assert words in said[0]
 
 
-def test_a_rise_and_a_fall_with_m_are_told_apart():
+@pytest.mark.parametrize("finding", ["final", "gap", "monotone", "ratio", "best-gamma"])
+def test_findings_are_about_what_the_figure_shows(store, finding):
+    """The numbers of a figure of shown misses are shown misses, whatever the sentence."""
+    from superarm.report.findings import findings
+
+    def said(y, frame):
+        return findings(store.experiment("grid"), Figure("rounds", y=y, finding=finding), frame)
+
+    runs, _ = store.frames("grid")
+    if finding != "best-gamma":
+        runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
+    swapped = runs.rename({"error_rate": "a", "shown_miss_rate": "error_rate"}).rename(
+        {"a": "shown_miss_rate"}
+    )
+    shown, errors = said("shown_miss_rate", runs), said("error_rate", swapped)
+    assert shown != said("error_rate", runs)
+    assert [one.replace("miss rate of the shown set", "error") for one in shown] == errors
+    assert all("miss rate of the shown set" in one for one in shown)
+
+
+def test_a_rise_and_a_fall_with_m_are_told_apart(store):
     from superarm.report.findings import findings
 
     def said(errors):
         runs = polars.DataFrame({"data": ["d"] * 3, "set_size": [1, 2, 3], "error_rate": errors})
-        figure = {"kind": "set-size", "learners": None, "set_sizes": None, "finding": "monotone"}
-        return findings({}, figure, runs)[0]
+        return findings(store.experiment("grid"), Figure("set-size", finding="monotone"), runs)[0]
 
     assert (
         said([0.1, 0.2, 0.3])
         == "d: yes, the error grows with every step of m, from 0.100 with m = 1 to 0.300 with m = 3."
     )
     assert "it does not grow at m = 3" in said([0.1, 0.4, 0.3])
+
+
+# ---------------------------------------------------------------- tables and charts
+
+
+def points(chart):
+    (values,) = chart.spec["datasets"].values()
+    return values
+
+
+def test_two_experiments_keep_their_own_tables(store, tmp_path):
+    """The best gammas of one were written over those of the other."""
+    both = Store(tmp_path / "s")
+    for name, gammas in (("one", "[0.05, 0.2]"), ("two", "[0.3, 0.8]")):
+        text = GRID.replace("[0.05, 0.2, 0.8]", gammas).replace('"digits", "synsep"', '"digits"')
+        run(read_spec(write_spec(tmp_path, text.replace("3000", "200"), name)), both)
+    folder = write_report(both.folder).parent / "tables"
+    for name, gammas in (("one", {0.05, 0.2}), ("two", {0.3, 0.8})):
+        assert polars.read_csv(folder / f"{name}-best-gammas.csv")["SOBA"].item(0) in gammas
+    names = [p.name for p in folder.iterdir()]
+    assert all(name.startswith(("one-", "two-")) for name in names)
+
+
+def test_the_papers_table_stands_beside_ours():
+    from superarm.report.tables import PAPER_GAMMAS, _best_gammas
+
+    rows = [("SOBA", 1, 0.02), ("SOBA", 1, 0.3)]
+    rows += [("MC-DBF", m, g) for m in (2, 4, 7) for g in (0.1, 0.5)] + [("SetLogit", 2, None)]
+    runs = polars.DataFrame(
+        [
+            {"data": data, "learner": learner, "set_size": m, "gamma": gamma, "rounds": 10, "seconds": 1.0}
+            | {"error_rate": gamma or 0.0, "miss_rate": 0.1, "shown_miss_rate": 0.1, "seed": 0}
+            for data in ("cifar10-vgg16", "synsep")
+            for learner, m, gamma in rows
+        ],
+        infer_schema_length=None,
+    )
+    table = _best_gammas(runs)
+    assert table["data"].to_list() == ["cifar10-vgg16", "synsep", "mnist", "fashion-mnist", "svhn"]
+    assert table.row(0)[1:] == (0.02, 0.3, 0.1, 0.28, 0.1, 0.25, 0.1, 0.3)  # ours, the paper's, ours, …
+    assert table.row(1)[1:] == (0.02, None, 0.1, None, 0.1, None, 0.1, None)
+    assert table.row(2)[2::2] == PAPER_GAMMAS["mnist"]
+
+
+def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
+    runs, curves = store.frames("grid")
+    chart = charts(store.experiment("grid"), runs, curves)[0][0]
+    level = [p for p in points(chart) if p["series"] == "Perceptron"]
+    own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
+    assert [p["x"] for p in level] == [0.05, 0.8]
+    assert [p["mean"] for p in level] == pytest.approx([own["error_rate"].mean()] * 2, rel=1e-4)
+
+
+def test_no_chart_has_more_than_eight_curves():
+    """Whatever a spec crosses: every curve is drawn once or more, and never more than eight together."""
+    from superarm.report.figures import MOST
+
+    def drawn(kind, learners, sizes, gammas):
+        rows = [
+            {"data": "d", "learner": l, "set_size": m, "gamma": g, "round": t, "rounds": 100}
+            | {"error_rate": 0.3, "miss_rate": 0.2, "shown_miss_rate": 0.2, "seed": s}
+            for l in learners
+            for m in sizes
+            for g in gammas
+            for t in ((10, 100) if kind == "rounds" else (100,))
+            for s in (0, 1)
+        ]
+        rows += [
+            r | {"learner": "alone", "set_size": 1, "gamma": None} for r in rows if r["set_size"] == sizes[0]
+        ]
+        frame = polars.DataFrame(rows, infer_schema_length=None)
+        names = (*learners, "alone")
+        experiment = Experiment("e", "E", 0, "", (Figure(kind),), None, names, ("d",), ())
+        found = charts(experiment, frame, frame)[0]
+        series = [{p["series"] for p in points(chart)} for chart in found]
+        assert max(map(len, series)) <= MOST == 8
+        assert len({chart.name for chart in found}) == len(found)
+        return found, set().union(*series)
+
+    for kind in ("rounds", "gamma", "set-size"):
+        for learners in ("ab", "abcdefghi"):
+            found, series = drawn(kind, learners, (2, 4), (0.1, 0.2, 0.3))
+            wanted = len(learners) * (1 if kind == "set-size" else 2) * (1 if kind == "gamma" else 3) + 1
+            assert len(series) == wanted, kind
+    found, _ = drawn("rounds", "ab", (2, 4, 7), (0.1, 0.2, 0.3))
+    assert [chart.title for chart in found] == ["d, m = 2", "d, m = 4", "d, m = 7"]
+    assert all("alone" in chart.spec["description"] for chart in found)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (10, 1_000_000, [10, 100, 1e3, 1e4, 1e5, 1e6]),
+        (0.0009, 0.4, [0.001, 0.01, 0.1]),
+        (0.008, 0.07, [0.01, 0.02, 0.05]),
+        (0.01, 1.0, [0.01, 0.1, 1.0]),
+        (200, 320, [200, 250, 300]),
+        (0.0701, 0.0702, [0.07015, 0.0702]),
+    ],
+)
+def test_logarithmic_ticks_are_decades_first(low, high, ticks):
+    found = log_ticks(low, high)
+    if len(ticks) > 2:
+        assert found == pytest.approx(ticks)
+    assert 2 <= len(found) <= 9
+    assert all(low * (1 - 1e-6) <= tick <= high * (1 + 1e-6) for tick in found)
+
+
+def test_every_logarithmic_axis_has_these_ticks(page):
+    """As drawn: what the SVG says on its axes."""
+    svg = (page.parent / "figures" / "grid-2-digits.svg").read_text()
+    labels = re.findall(r">(0?\.?\d+[kM]?)</text>", svg)
+    assert {"10", "100", "1k", "0.2", "0.5"} <= set(labels)
+    assert not {"0.07", "0.3", "200", "300"} & set(labels)
 
 
 # ---------------------------------------------------------------- looks

@@ -34,7 +34,7 @@ def test_tables_keep_string_labels_and_column_order(tmp_path, suffix):
     assert stream.labels == ("ant", "bee", "cat")
     assert stream.name == "zoo"
     np.testing.assert_array_equal(stream.y, y)
-    np.testing.assert_allclose(stream.rows.values, unit(X), atol=1e-6)
+    np.testing.assert_array_equal(stream.rows.values, X)
 
 
 @pytest.mark.parametrize("name", ["label", "y", "class", "target"])
@@ -156,3 +156,22 @@ def test_shared_data_end_to_end(file, k, d, n, least):
     common = {"labels": stream.labels} if stream.labels else {"n_labels": k}
     learner = sa.Perceptron(n_features=d, seed=0, **common)
     assert sa.simulate(learner, stream, 5000).error_rate < least
+
+
+def test_rows_come_as_they_are_unless_one_asks(tmp_path):
+    X, y = blobs()
+    X = X * 7.0
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    np.testing.assert_array_equal(open_data(str(tmp_path / "a.npz")).rows.values, X)
+    scaled = open_data(str(tmp_path / "a.npz"), scale="unit")
+    np.testing.assert_allclose(scaled.rows.values, unit(X), rtol=1e-6)
+    assert next(open_data("synsep").chunks(0)).rows.values.max() == 1.0
+    assert open_data("digits").rows.values.max() == 16.0
+
+
+def test_misspelt_names_and_columns_are_guessed(tmp_path):
+    (tmp_path / "a.csv").write_text("age,income,animal\n1,2,x\n3,4,y\n")
+    with pytest.raises(InvalidInput, match=r"got 'fashion-minst'; did you mean 'fashion-mnist'\?"):
+        open_data("fashion-minst")
+    with pytest.raises(InvalidInput, match=r"got 'anmal'; did you mean 'animal'\?"):
+        open_data(str(tmp_path / "a.csv"), label="anmal")

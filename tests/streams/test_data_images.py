@@ -34,7 +34,7 @@ def _own_data_home(tmp_path, monkeypatch):
 
 def idx(array):
     head = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape)
-    return gzip.compress(head + array.tobytes())
+    return gzip.compress(head + array.tobytes(), mtime=0)
 
 
 def cifar_archive(per_batch, leave_out=()):
@@ -95,9 +95,9 @@ def test_idx(tmp_path):
     [
         (b"no gzip", "a whole gzip file"),
         (idx(np.zeros(9, np.uint8))[:-9], "a whole gzip file"),
-        (gzip.compress(b"\0\0\x0d\x01\0\0\0\x01\0\0\0\0"), "an IDX file of bytes"),
-        (gzip.compress(b""), "an IDX file of bytes"),
-        (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"), "5 bytes, as its head says, got 3"),
+        (gzip.compress(b"\0\0\x0d\x01\0\0\0\x01\0\0\0\0", mtime=0), "an IDX file of bytes"),
+        (gzip.compress(b"", mtime=0), "an IDX file of bytes"),
+        (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc", mtime=0), "5 bytes, as its head says, got 3"),
     ],
 )
 def test_idx_files_that_are_refused(tmp_path, content, message):

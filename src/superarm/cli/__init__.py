@@ -6,17 +6,33 @@ import sys
 
 __all__ = ["main"]
 
+INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
+
 
 def main() -> None:
-    """The ``superarm`` command."""
-    from superarm.cli.app import app
-    from superarm.errors import SuperarmError
-
+    """The ``superarm`` command: errors in one sentence, and a quiet end after Ctrl-C."""
     try:
-        app(prog_name="superarm")
-    except SuperarmError as error:
-        print(f"superarm: {error}", file=sys.stderr)
-        sys.exit(2)
+        from superarm.cli.app import app
+        from superarm.errors import SuperarmError
+
+        try:
+            app(prog_name="superarm")
+        except SuperarmError as error:
+            sys.exit(_told(str(error)))
+        except (OSError, UnicodeDecodeError) as error:  # a file that is not there, or is not text
+            sys.exit(_told(_plain(error)))
     except KeyboardInterrupt:
-        print("superarm: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+
+
+def _told(message: str) -> int:
+    print(f"superarm: {message}", file=sys.stderr)
+    return 2
+
+
+def _plain(error: OSError | UnicodeDecodeError) -> str:
+    """What the system says about a file, in one sentence."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"text must be UTF-8, got the byte 0x{error.object[error.start]:02x} at {error.start}"
+    reason = (error.strerror or str(error)).lower()
+    return f"{error.filename}: {reason}" if error.filename is not None else reason

@@ -23,7 +23,6 @@ from superarm.cli.train import train
 
 app = typer.Typer(
     name="superarm",
-    help="Learn a classifier from yes/no answers about sets of labels.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -41,4 +40,7 @@ app.add_typer(data.app, name="data")
 
 @app.callback()
 def _root() -> None:
-    """Learn a classifier from yes/no answers about sets of labels."""
+    """Learn a classifier from yes/no answers about sets of labels.
+
+    Example: **superarm demo**, then **superarm simulate --data digits --set-size 3**
+    """

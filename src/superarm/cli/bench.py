@@ -20,10 +20,10 @@ def bench(
     Example: **superarm bench**
     """
     from superarm import bench as measurements
-    from superarm.cli.show import note, table
+    from superarm.cli.show import table, tell
 
     if not as_json:
-        note("measuring, about 10 seconds …")
+        tell("measuring, about 10 seconds …")
     results = measurements.measure()
     grown = measurements.growth() if growth else []
     if as_json:

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: list them, get them, make image features.")
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Data sets: list them, get them, make image features.
+
+    Example: **superarm data list**
+    """
 
 
 @app.command("list")
@@ -60,7 +68,7 @@ def get(
 
     Example: **superarm data get mnist fashion-mnist**
     """
-    from superarm.cli.progress import amount_progress
+    from superarm.cli.show import progress_bar
     from superarm.errors import InvalidInput
     from superarm.streams.download import fetch
     from superarm.streams.features import WEIGHTS
@@ -69,10 +77,11 @@ def get(
     known: dict[str, Any] = {name: one.files for name, one in IMAGE_SETS.items()} | {"vgg16": (WEIGHTS,)}
     for name in names:
         if name not in known:
-            raise InvalidInput.must("NAMES", "superarm data get", f"among {', '.join(known)}", name)
+            wanted = f"among {', '.join(known)}"
+            raise InvalidInput.must("NAMES", "superarm data get", wanted, name, among=known)
     for name in names:
         total = sum(file.size for file in known[name])
-        with amount_progress(total, "bytes") as tick:
+        with progress_bar(total, "bytes") as tick:
             paths = fetch(known[name], offline=offline, mirror=mirror, progress=tick)
         print(f"{name}: {len(paths)} file(s) checked, in {paths[0].parent}")
 
@@ -92,7 +101,7 @@ def features(
 
     Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
     """
-    from superarm.cli.progress import amount_progress
+    from superarm.cli.show import progress_bar
     from superarm.errors import InvalidInput
     from superarm.streams.features import make_features
     from superarm.streams.images import IMAGE_SETS
@@ -100,7 +109,7 @@ def features(
     if model != "vgg16":
         raise InvalidInput.must("--model", "superarm data features", "vgg16", model)
     total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None
-    with amount_progress(total, "images") as tick:
+    with progress_bar(total, "images") as tick:
         path, computed = make_features(
             images, weights=weights, size=size, batch=batch, output=output, progress=tick
         )

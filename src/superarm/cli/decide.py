@@ -26,10 +26,10 @@ def decide(
 
     Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
     """
-    from superarm.cli.progress import amount_progress
+    from superarm.cli.show import progress_bar
     from superarm.nightly import decide_file
 
-    with amount_progress(None, "rows") as tick:
+    with progress_bar(None, "rows", quiet=as_json) as tick:
         n = decide_file(model, rows, output, id_column=id_column, set_size=set_size, progress=tick)
     if as_json:
         print(json.dumps({"model": str(model), "rows": n, "output": str(output)}))

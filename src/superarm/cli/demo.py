@@ -24,6 +24,7 @@ def demo(
     from superarm.cli.run import execute, finish
     from superarm.cli.show import table
     from superarm.experiments import DEMO, Store, read_spec
+    from superarm.simulation import RATES
 
     spec = read_spec(DEMO).with_axes(rounds=rounds, seeds=seeds)
     store = Store(output)
@@ -33,8 +34,7 @@ def demo(
         rows = []
         for (learner,), own in part.group_by("learner", maintain_order=True):
             cells = [
-                f"{mean(own[rate]):.4f} ± {stdev(own[rate]) if own.height > 1 else 0.0:.4f}"
-                for rate in ("error_rate", "miss_rate", "shown_miss_rate")
+                f"{mean(own[rate]):.4f} ± {stdev(own[rate]) if own.height > 1 else 0.0:.4f}" for rate in RATES
             ]
             rows.append([str(learner), str(own["set_size"][0]), *cells])
         title = f"{data}: {part['rounds'][0]:,} rounds, mean ± spread of {own.height} seeds"

@@ -117,7 +117,7 @@ def _labels(given: str | None, model: Learner | None) -> Any:
     """A model knows all labels, also those that the log never shows."""
     if given is None and model is not None:
         return model.n_labels if model.labels is None else model.labels
-    return opt.read_labels(given)
+    return opt.labels_or_count(given)
 
 
 def _split(

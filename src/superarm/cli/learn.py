@@ -26,11 +26,11 @@ def learn(
 
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
-    from superarm.cli.progress import amount_progress
+    from superarm.cli.show import progress_bar
     from superarm.nightly import learn_file
 
     columns = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
-    with amount_progress(None, "decisions") as tick:
+    with progress_bar(None, "decisions", quiet=as_json) as tick:
         result = learn_file(model, decisions, answers, progress=tick, **columns)
     if as_json:
         print(json.dumps({"model": str(model), **asdict(result)}))

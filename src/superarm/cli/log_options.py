@@ -1,4 +1,4 @@
-"""The options that say how to read a log, shared by train and evaluate."""
+"""The options that say how to read a log, for train and evaluate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from superarm.errors import InvalidInput
+from superarm.cli.labels import read_labels
 
 if TYPE_CHECKING:
     from superarm.logs import Columns, Log
@@ -26,8 +26,8 @@ __all__ = [
     "Reading",
     "SkipBad",
     "Uniform",
+    "labels_or_count",
     "names",
-    "read_labels",
 ]
 
 COLUMNS = "Columns of the file"
@@ -41,7 +41,7 @@ Features = Annotated[
 LabelsColumn = Annotated[
     str,
     typer.Option(
-        help="The set (a;b;c or JSON), or one column a place: first,second", rich_help_panel=COLUMNS
+        help="The set (a;b;c or JSON), or one column for each: first,second", rich_help_panel=COLUMNS
     ),
 ]
 HitColumn = Annotated[
@@ -108,13 +108,8 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def read_labels(source: str | None) -> list[str] | int | None:
+def labels_or_count(source: str | None) -> list[str] | int | None:
     """All labels from a file, or their number."""
-    if source is None:
-        return None
-    if source.isdecimal():
-        return int(source)
-    path = Path(source)
-    if not path.is_file():
-        raise InvalidInput.must("--labels", "superarm", "a file with one label a line, or a number", source)
-    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if source is None or source.isdecimal():
+        return None if source is None else int(source)
+    return read_labels(Path(source))

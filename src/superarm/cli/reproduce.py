@@ -45,8 +45,9 @@ def reproduce(
     asked = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
     for name in asked:
         if name not in paths:
-            known = ", ".join([*paths, *TABLES])
-            raise InvalidInput.must("WHAT", "superarm reproduce", f"among {known}", name)
+            known = [*paths, *TABLES]
+            wanted = f"among {', '.join(known)}"
+            raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, among=known)
     specs = {name: read_spec(paths[name], quick=quick) for name in paths}
     for name in list(asked):  # the gammas of the other figures come from fig2
         source = specs[name].best_from

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from superarm.experiments import Spec, Store
+    from superarm.experiments.results import Failed
 
 JOBS = Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)]
 ENGINE = Annotated[str, typer.Option(help="local, or dask for a cluster.")]
@@ -38,18 +42,18 @@ def run(
 
 
 def execute(
-    specs: list[Any], store: Any, *, jobs: int, engine: str = "local", address: str | None = None
-) -> list[dict[str, Any]]:
+    specs: list[Spec], store: Store, *, jobs: int, engine: str = "local", address: str | None = None
+) -> list[Failed]:
     """Run specs one after another, with a progress display each; all failures."""
     import os
 
-    from superarm.cli.progress import cells_progress, tell
+    from superarm.cli.show import run_progress, tell
     from superarm.experiments import run as run_spec
 
-    failures: list[dict[str, Any]] = []
+    failures: list[Failed] = []
     for spec in specs:
         try:
-            with cells_progress(spec.name) as show:
+            with run_progress(spec.name) as show:
                 summary = run_spec(
                     spec,
                     store,
@@ -69,9 +73,9 @@ def execute(
     return failures
 
 
-def finish(store: Any, failures: list[dict[str, Any]], *, report: bool) -> None:
+def finish(store: Store, failures: list[Failed], *, report: bool) -> None:
     """Tables, report, and the exit code."""
-    from superarm.cli.progress import tell
+    from superarm.cli.show import tell
 
     store.write_tables()
     if report:
@@ -82,9 +86,9 @@ def finish(store: Any, failures: list[dict[str, Any]], *, report: bool) -> None:
         print(f"results are in {store.folder}")
     if failures:
         for one in failures[:5]:
-            cell = one["cell"]
-            where = f"{cell['learner']}, m = {cell['set_size']}, seed {cell['seed']} on {cell['data']}"
-            tell(f"failed: {where}: {one['error']}")
+            cell = one.cell
+            where = f"{cell.learner}, m = {cell.set_size}, seed {cell.seed} on {cell.data.name}"
+            tell(f"failed: {where}: {one.error}")
         tell(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
         raise typer.Exit(1)
 

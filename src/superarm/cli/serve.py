@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from superarm.cli.labels import read_labels
 from superarm.errors import InvalidInput
 
 DEFAULTS = {"none": None, "hit": True, "miss": False}
@@ -92,17 +93,3 @@ def serve(
         rate=rate_limit,
         log_requests=log_requests,
     )
-
-
-def read_labels(path: Path) -> list[str]:
-    """One label a line; empty lines do not count."""
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput.must(
-            "--labels", "superarm serve", "a text file with one label a line", str(path)
-        ) from error
-    found = [line for line in lines if line]
-    if len(set(found)) != len(found) or len(found) < 2:
-        raise InvalidInput.must("--labels", "superarm serve", "at least two distinct labels", found)
-    return found

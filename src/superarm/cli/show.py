@@ -1,21 +1,26 @@
-"""Tables and progress bars."""
+"""What commands show: tables on standard output; remarks and progress on standard error.
+
+Progress is a live line in a terminal, and a line now and then in a log.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-__all__ = ["note", "progress_bar", "table"]
+if TYPE_CHECKING:
+    from superarm.experiments import RunProgress
 
+__all__ = ["progress_bar", "run_progress", "table", "tell"]
 
-def note(text: str) -> None:
-    """A remark on standard error, so that standard output holds results only."""
-    Console(stderr=True).print(text, style="dim", highlight=False)
+LOG_EVERY = 10.0  # seconds
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -29,16 +34,24 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     Console(width=None if sys.stdout.isatty() else 120).print(view)
 
 
+def tell(text: str) -> None:
+    """A line on standard error, as it is: standard output holds results only."""
+    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+
+
 @contextmanager
-def progress_bar(total: int, *, quiet: bool = False) -> Iterator[Callable[[int], object]]:
-    """A progress bar on standard error; ``tick(n)`` moves it by n."""
+def progress_bar(
+    total: int | None, unit: str = "rounds", *, quiet: bool = False
+) -> Iterator[Callable[[int], object]]:
+    """A bar of rounds, bytes or images; ``tick(n)`` moves it by n."""
     if quiet:
         yield lambda n: None
         return
+    of = f" of {total:,} {unit}" if total else f" {unit}"
     bar = Progress(
         TextColumn("{task.percentage:>3.0f} %"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rounds"),
+        TextColumn("{task.completed:,.0f}" + of),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
@@ -46,3 +59,39 @@ def progress_bar(total: int, *, quiet: bool = False) -> Iterator[Callable[[int],
     with bar:
         task = bar.add_task("", total=total)
         yield lambda n: bar.advance(task, n)
+
+
+@contextmanager
+def run_progress(name: str) -> Iterator[Callable[[RunProgress], object]]:
+    """How far an experiment's runs have come."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        last = time.monotonic()
+
+        def log(p: RunProgress) -> None:
+            nonlocal last
+            if time.monotonic() - last >= LOG_EVERY:
+                last = time.monotonic()
+                tell(f"{name}: {_words(p)}")
+
+        yield log
+        return
+    bar = Progress(
+        TextColumn(name), BarColumn(), TextColumn("{task.description}"), console=console, transient=True
+    )
+    with bar:
+        task = bar.add_task("", total=1)
+        yield lambda p: bar.update(
+            task, total=max(p.rounds, 1), completed=p.rounds_done if p.rounds else 1, description=_words(p)
+        )
+
+
+def _words(p: RunProgress) -> str:
+    left = "" if p.seconds_left is None else f", {_clock(p.seconds_left)} left"
+    failed = f", {p.failed} failed" if p.failed else ""
+    return f"{p.stored + p.done}/{p.cells} runs{failed}, {p.rounds_per_second:,.0f} rounds/s{left}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from superarm.errors import InvalidInput
 
-RATES = ("error_rate", "miss_rate", "shown_miss_rate")
+if TYPE_CHECKING:
+    from superarm.simulation import Trace
 
 
 def simulate(
@@ -29,7 +30,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
     gamma: Annotated[float | None, typer.Option(help="The share of exploration, in (0, 1].")] = None,
     label: Annotated[str | None, typer.Option(help="The label column, for tables.")] = None,
-    scale: Annotated[str, typer.Option(help="'unit': rows of length 1; 'none': as they are.")] = "unit",
+    scale: Annotated[str, typer.Option(help="'none': rows as they are; 'unit': of length 1.")] = "none",
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
@@ -38,76 +39,82 @@ def simulate(
     """Run learners on a data set and count their mistakes.
 
     error: the top label was wrong. miss: the top set missed the label. shown miss: the set that was
-    shown missed it.
+    shown missed it. Of several learners, those without a gamma do without, and those of single labels
+    show one.
 
-    Example: **superarm simulate --data digits --learner set-logit --set-size 4 --rounds 50000 --seeds 3**
+    Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
-    from superarm.learners.registry import make, parse
+    from superarm.cli.show import progress_bar, table
+    from superarm.learners.registry import make
+    from superarm.simulation import RATES
     from superarm.simulation import simulate as run
-    from superarm.streams import open_data
+    from superarm.streams import open_data, size_of
 
     stream = open_data(data, scale=scale, label=label)
-    specs = learner or ["set-logit"]
-    if as_json and len(specs) > 1:
-        raise InvalidInput.must("--learner", "simulate --json", "given once", specs)
+    specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
         raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))
-
-    def one(spec: str, number: int, tick: Any) -> dict[str, Any]:
-        common: dict[str, Any] = {"n_features": stream.n_features, "seed": number}
-        common |= {"labels": stream.labels} if stream.labels else {"n_labels": stream.n_labels}
-        if set_size is not None:
-            common["set_size"] = set_size
-        if gamma is not None:
-            if not hasattr(parse(spec)[0], "gamma") or "gamma" not in _parameters(parse(spec)[0]):
-                raise InvalidInput.must("--gamma", spec, "left out: it has no gamma", gamma)
-            common["gamma"] = gamma
-        if log is not None:
-            from superarm.logs import Writer, record
-
-            with Writer(log) as writer:
-                trace = record(make(spec, **common), stream, rounds, writer, progress=tick)
-        else:
-            trace = run(make(spec, **common), stream, rounds, progress=tick)
-        return {"seed": number, **trace.rates, "rounds_per_second": trace.rounds_per_second}
-
-    from superarm.cli.show import progress_bar, table
-
-    results = {}
+    common = {
+        spec: size_of(stream) | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs
+    }
+    traces: dict[str, list[Trace]] = {spec: [] for spec in specs}
     with progress_bar(rounds * seeds * len(specs), quiet=as_json) as tick:
         for spec in specs:
-            results[spec] = [one(spec, n, tick) for n in range(seed, seed + seeds)]
+            for number in range(seed, seed + seeds):
+                made = make(spec, **common[spec], seed=number)
+                if log is None:
+                    trace = run(made, stream, rounds, progress=tick)
+                else:
+                    from superarm.logs import Writer
+
+                    with Writer(log) as writer:
+                        trace = run(made, stream, rounds, log=writer, progress=tick)
+                traces[spec].append(trace)
     if as_json:
-        runs = results[specs[0]]
-        means = {name: mean(r[name] for r in runs) for name in RATES}
-        size = make(specs[0], n_labels=stream.n_labels, n_features=stream.n_features, set_size=set_size or 1)
-        print(
-            json.dumps(
-                {
-                    "learner": specs[0],
-                    "data": data,
-                    "set_size": size.set_size,
-                    "rounds": rounds,
-                    "runs": runs,
-                    "mean": means,
-                }
-            )
-        )
+        results = [_told(spec, data, runs) for spec, runs in traces.items()]
+        print(json.dumps(results[0] if len(results) == 1 else {"results": results}))
         return
     rows = []
-    for spec, runs in results.items():
-        cells = [spec]
+    for spec, runs in traces.items():
+        cells = [spec, str(runs[0].set_size)]
         for name in RATES:
-            values = [r[name] for r in runs]
+            values = [run.rates[name] for run in runs]
             spread = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
             cells.append(f"{mean(values):.4f}{spread}")
-        rows.append([*cells, f"{mean(r['rounds_per_second'] for r in runs):,.0f}"])
-    shown = f"m = {set_size}" if set_size else "the learner's own m"
-    title = f"{stream.name}: {rounds:,} rounds, {shown} of {stream.n_labels} labels, {seeds} seed(s)"
-    table(title, ["learner", "error", "miss", "shown miss", "rounds/s"], rows)
+        rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
+    title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
+    table(title, ["learner", "m", "error", "miss", "shown miss", "rounds/s"], rows)
 
 
-def _parameters(cls: Any) -> set[str]:
-    import inspect
+def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bool) -> dict[str, Any]:
+    """What of the options a learner gets; of several learners each gets what it can use, and is told."""
+    from superarm.cli.show import tell
+    from superarm.learners.registry import parameters, parse
 
-    return {n for c in cls.__mro__ if "__init__" in vars(c) for n in inspect.signature(c.__init__).parameters}
+    cls, own = parse(spec)
+    options: dict[str, Any] = {}
+    if set_size is not None and "set_size" not in own:
+        alone = cls.single_label and set_size != 1 and not strict
+        options["set_size"] = 1 if alone else set_size
+        if alone:
+            tell(f"{spec}: m = 1, its theory knows no larger sets")
+    if gamma is not None and "gamma" in parameters(cls):
+        options["gamma"] = gamma
+    elif gamma is not None and strict:
+        raise InvalidInput.must("--gamma", spec, "left out: it has no gamma", gamma)
+    elif gamma is not None:
+        tell(f"{spec}: runs without gamma, it has none")
+    return options
+
+
+def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
+    """What came of a learner, as JSON."""
+    rates = [run.rates for run in runs]
+    return {
+        "learner": spec,
+        "data": data,
+        "set_size": runs[0].set_size,
+        "rounds": int(runs[0].rounds[-1]),
+        "runs": [{"seed": run.seed, **run.rates, "rounds_per_second": run.rounds_per_second} for run in runs],
+        "mean": {name: mean(one[name] for one in rates) for name in rates[0]},
+    }

@@ -59,7 +59,7 @@ def train(
         skip_bad,
     )
     source = reading.log(log)
-    facts = survey(source, labels=opt.read_labels(labels))
+    facts = survey(source, labels=opt.labels_or_count(labels))
     common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
     model = make(learner, **common)
     with progress_bar(facts.rows * passes, quiet=as_json) as tick:

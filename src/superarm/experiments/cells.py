@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
-import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from superarm.errors import InvalidInput
+from superarm.sources import digest, modules_behind
 
-__all__ = ["Cell", "Data", "canonical", "code_digest", "failed", "make_learner", "open_stream", "run_cell"]
+if TYPE_CHECKING:
+    from superarm.learners import Learner
+    from superarm.streams import Stream
 
-FORMAT = 1  # of results; a change makes all cells run again
+__all__ = ["Cell", "Data", "canonical", "code_digest", "make_learner", "open_stream"]
+
+FORMAT = 2  # of results; a change makes all cells run again
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Data:
     source: str
     name: str
     label: str | None = None  # the label column of a table
-    scale: str = "unit"
+    scale: str = "none"
     first_labels: int | None = None  # only the rows of the first so many labels
 
 
@@ -44,16 +44,20 @@ class Cell:
     gamma: float | None
     seed: int
     rounds: int
-    code: str
+    code: str = ""  # the hash of the code behind it
     key: str = ""
 
-    def facts(self) -> dict[str, Any]:
-        """What goes into tables and files."""
-        facts = asdict(self)
-        facts["data"] = self.data.name
-        facts["source"], facts["scale"] = self.data.source, self.data.scale
-        facts["params"] = canonical(dict(self.params))
-        return facts
+    def keyed(self, stream: Stream) -> Cell:
+        """The cell with its code and key; making its learner checks the parameters."""
+        learner = make_learner(self, stream)
+        cell = replace(self, code=code_digest(learner, stream))
+        return replace(cell, key=_key(cell, learner))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """From the store's JSON."""
+        params = tuple((name, value) for name, value in data["params"])
+        return cls(**data | {"data": Data(**data["data"]), "params": params})
 
 
 def canonical(value: Any) -> str:
@@ -62,7 +66,7 @@ def canonical(value: Any) -> str:
 
 
 @lru_cache(maxsize=8)
-def open_stream(data: Data, content: str) -> Any:
+def open_stream(data: Data, content: str) -> Stream:
     """The stream of ``data``; opened once in each process, again when its content has changed."""
     from superarm.rows import Sparse
     from superarm.streams import Arrays
@@ -82,18 +86,18 @@ def open_stream(data: Data, content: str) -> Any:
     return Arrays(stream.rows.values[keep], stream.y[keep], labels=names, scale="none", name=data.name)
 
 
-def make_learner(cell: Cell, stream: Any) -> Any:
+def make_learner(cell: Cell, stream: Stream) -> Learner:
     """The learner of a cell, before its first round."""
     from superarm.learners.registry import make
+    from superarm.streams import size_of
 
-    common: dict[str, Any] = {"n_features": stream.n_features, "set_size": cell.set_size, "seed": cell.seed}
-    common |= {"labels": stream.labels} if stream.labels else {"n_labels": stream.n_labels}
+    common = size_of(stream) | {"set_size": cell.set_size, "seed": cell.seed}
     if cell.gamma is not None:
         common["gamma"] = cell.gamma
     return make(cell.use, **(common | dict(cell.params)))
 
 
-def key_of(cell: Cell, learner: Any) -> str:
+def _key(cell: Cell, learner: Learner) -> str:
     """The hash of all that decides the result."""
     own = {k: v for k, v in learner.params.items() if k not in ("labels", "n_labels", "n_features", "seed")}
     decisive = {
@@ -108,69 +112,9 @@ def key_of(cell: Cell, learner: Any) -> str:
     return hashlib.sha256(canonical(decisive).encode()).hexdigest()[:32]
 
 
-@lru_cache(maxsize=64)
-def code_digest(use: str) -> str:
-    """The hash of the code behind a learner: results of older code are never taken for those of newer."""
-    import superarm
+def code_digest(learner: Learner, stream: Stream) -> str:
+    """The hash of the code behind a run: results of older code are never taken for those of newer."""
+    from superarm.simulation import simulate
+    from superarm.streams import open_data
 
-    root = Path(superarm.__file__).parent
-    files = [file for folder in (root, root / "learners", root / "streams") for file in folder.glob("*.py")]
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(file.read_bytes())
-    own = use.partition(".py:")[0] + ".py" if ".py:" in use else None
-    if own is not None:
-        digest.update(Path(own).read_bytes())
-    return digest.hexdigest()[:16]
-
-
-# ---------------------------------------------------------------- running
-
-
-def run_cell(cell: Cell) -> dict[str, Any]:
-    """Run a cell, in whatever process or machine; an error becomes part of the outcome."""
-    try:
-        if code_digest(cell.use) != cell.code:
-            raise InvalidInput.must(
-                "code", "this worker", "the same as where the run was started", "other code"
-            )
-        import superarm as sa
-
-        stream = open_stream(cell.data, cell.content)
-        trace = sa.simulate(make_learner(cell, stream), stream, cell.rounds)
-        return _outcome(cell) | {
-            "labels": stream.n_labels,
-            "features": stream.n_features,
-            "checkpoints": trace.rounds.tolist(),
-            "counts": trace.counts.tolist(),
-            "seconds": trace.seconds,
-        }
-    except Exception as error:  # a learner may be anybody's: whatever it raises belongs to its cell
-        return failed(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
-
-
-def failed(cell: Cell, message: str, details: str = "") -> dict[str, Any]:
-    """The outcome of a cell that did not finish."""
-    return _outcome(cell) | {"error": message, "traceback": details}
-
-
-def _outcome(cell: Cell) -> dict[str, Any]:
-    return {"cell": cell.facts(), "versions": versions(), "machine": machine()}
-
-
-@lru_cache(maxsize=1)
-def versions() -> dict[str, str]:
-    """The packages that can change a result."""
-    names = ("superarm", "numpy", "numba", "llvmlite", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
-
-
-@lru_cache(maxsize=1)
-def machine() -> dict[str, Any]:
-    """Where a result was computed."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        cpu = models[0].partition(":")[2].strip() if models else cpu
-    return {"cpu": cpu, "cores": os.cpu_count(), "system": platform.platform(terse=True)}
+    return digest(modules_behind(learner, learner.rule, stream, open_data, simulate))

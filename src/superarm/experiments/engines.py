@@ -1,21 +1,27 @@
-"""Where cells run: in processes of this machine, or on a Dask cluster. Both give outcomes as they finish."""
+"""Where cells run: in processes of this machine, or on a Dask cluster. Both give results as they finish."""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from itertools import islice
 
 from superarm.errors import InvalidInput, MissingExtra
-from superarm.experiments.cells import Cell, failed, run_cell
+from superarm.experiments.cells import Cell
+from superarm.experiments.results import Failed, Finished, run_cell
 
-__all__ = ["outcomes"]
+__all__ = ["results"]
+
+PATIENCE = "10s"  # for a Dask scheduler to answer
 
 
-def outcomes(
+def results(
     cells: Sequence[Cell], *, engine: str = "local", jobs: int = 1, address: str | None = None
-) -> Iterator[dict[str, Any]]:
-    """Run cells; yield their outcomes in the order in which they finish."""
+) -> Iterator[Finished | Failed]:
+    """Run cells; yield their results in the order in which they finish."""
     if engine == "dask":
         if address is None:
             raise InvalidInput.must("--address", "--engine dask", "a scheduler's, as tcp://host:8786", None)
@@ -25,7 +31,7 @@ def outcomes(
     return map(run_cell, cells) if jobs == 1 or len(cells) < 2 else _local(cells, jobs)
 
 
-def _local(cells: Sequence[Cell], jobs: int) -> Iterator[dict[str, Any]]:
+def _local(cells: Sequence[Cell], jobs: int) -> Iterator[Finished | Failed]:
     """In ``jobs`` processes. If one is killed from outside, its cell gets a second chance, alone."""
     waiting = {cell.key: cell for cell in cells}
     yield from _in_processes(waiting, jobs)
@@ -35,40 +41,67 @@ def _local(cells: Sequence[Cell], jobs: int) -> Iterator[dict[str, Any]]:
             alone = {cell.key: cell}
             yield from _in_processes(alone, 1)
             if alone:
-                yield failed(cell, "its process died (out of memory, or killed)")
+                yield Failed(cell, "its process died (out of memory, or killed)")
             del waiting[cell.key]
         yield from _in_processes(waiting, jobs)
 
 
-def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[dict[str, Any]]:
-    """Outcomes of ``waiting``, from which finished cells are taken, until all are or a process dies."""
-    from concurrent.futures import as_completed
+def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Finished | Failed]:
+    """Results of ``waiting``, from which finished cells are taken, until all are or a process dies."""
+    from concurrent.futures import FIRST_COMPLETED, Future, wait
     from concurrent.futures.process import BrokenProcessPool
 
     # loky, unlike the standard library's pool, does not import the caller's main module again
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10)  # idle ones end, also if their parent was killed
+    # idle ones end, also if their parent was killed; Ctrl-C is the parent's to answer: it ends them
+    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10, initializer=_deaf)
+    cells = iter(list(waiting.values()))
+
+    def started(n: int) -> set[Future[Finished | Failed]]:
+        with _not_interrupted():
+            return {pool.submit(_run_for, os.getpid(), cell) for cell in islice(cells, n)}
+
     try:
-        futures = [pool.submit(_run_for, os.getpid(), cell) for cell in waiting.values()]
-        for future in as_completed(futures):
-            outcome = future.result()
-            del waiting[outcome["cell"]["key"]]
-            yield outcome
+        running = started(jobs)  # no more than are needed: cells in loky's queue would not let it end quietly
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= started(len(done))
+            for future in done:
+                result = future.result()
+                del waiting[result.cell.key]
+                yield result
     except BrokenProcessPool:
         return
     finally:
         pool.shutdown(wait=True, kill_workers=True)
 
 
-def _run_for(parent: int, cell: Cell) -> dict[str, Any]:
+def _deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Processes that are started in here do not hear Ctrl-C, from their very beginning."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _run_for(parent: int, cell: Cell) -> Finished | Failed:
     """Run a cell, unless the process that wants it was killed."""
     if os.getppid() != parent:
         os._exit(0)
     return run_cell(cell)
 
 
-def _dask(cells: Sequence[Cell], address: str) -> Iterator[dict[str, Any]]:
+def _dask(cells: Sequence[Cell], address: str) -> Iterator[Finished | Failed]:
     """On a Dask cluster; cells of a worker that is lost go to another."""
     try:
         from distributed import Client, as_completed
@@ -78,7 +111,7 @@ def _dask(cells: Sequence[Cell], address: str) -> Iterator[dict[str, Any]]:
 
     run = uuid.uuid4().hex[:8]  # a failed cell must not be answered from the scheduler's memory
     try:
-        client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
+        client = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise InvalidInput.must(
             "--address", "--engine dask", "a running Dask scheduler's", address
@@ -88,5 +121,5 @@ def _dask(cells: Sequence[Cell], address: str) -> Iterator[dict[str, Any]]:
         for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
             cell = futures.pop(future)
             problem = future.exception() if future.status != "finished" else None
-            yield future.result() if problem is None else failed(cell, f"{type(problem).__name__}: {problem}")
+            yield future.result() if problem is None else Failed(cell, f"{type(problem).__name__}: {problem}")
             future.release()

@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
-from superarm.experiments.engines import outcomes
+from superarm.experiments.engines import results
+from superarm.experiments.results import Failed
 from superarm.experiments.spec import BestGamma, Spec, read_spec
-from superarm.experiments.store import Store
+from superarm.experiments.store import Experiment, Store
 
-__all__ = ["DEMO", "PAPER", "Progress", "Summary", "best_gammas", "paper_specs", "run"]
+__all__ = ["DEMO", "PAPER", "RunProgress", "RunSummary", "best_gammas", "paper_specs", "run"]
 
 PAPER = Path(__file__).parent / "paper"
 DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far a run has come."""
 
     cells: int
@@ -43,14 +43,14 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RunSummary:
     """What a run did."""
 
     name: str
     cells: int
     ran: int
     stored: int
-    failures: tuple[dict[str, Any], ...]
+    failures: tuple[Failed, ...]
     seconds: float
 
 
@@ -61,8 +61,8 @@ def run(
     jobs: int = 1,
     engine: str = "local",
     address: str | None = None,
-    progress: Callable[[Progress], object] | None = None,
-) -> Summary:
+    progress: Callable[[RunProgress], object] | None = None,
+) -> RunSummary:
     """Run the cells of a spec that the store has not yet.
 
     Args:
@@ -75,46 +75,46 @@ def run(
     """
     began = time.monotonic()
     cells = spec.cells(best_gammas(store, spec.best_from) if spec.best_from else None)
-    store.put_experiment(spec.name, _manifest(spec, cells))
+    store.put_experiment(_experiment(spec, cells))
     unique: dict[str, Cell] = {}
     for cell in cells:
         unique.setdefault(cell.key, cell)
     missing = [cell for key, cell in unique.items() if not store.has(key)]
     rounds = sum(cell.rounds for cell in missing)
     done = rounds_done = 0
-    failures: list[dict[str, Any]] = []
+    failures: list[Failed] = []
 
     def tell() -> None:
         if progress is not None:
             seconds = time.monotonic() - began
             stored = len(unique) - len(missing)
-            progress(Progress(len(unique), done, stored, len(failures), rounds, rounds_done, seconds))
+            progress(RunProgress(len(unique), done, stored, len(failures), rounds, rounds_done, seconds))
 
     tell()
-    for outcome in outcomes(missing, engine=engine, jobs=jobs, address=address) if missing else ():
-        store.put(outcome)
+    for result in results(missing, engine=engine, jobs=jobs, address=address) if missing else ():
+        store.put(result)
         done += 1
-        rounds_done += outcome["cell"]["rounds"]
-        if "error" in outcome:
-            failures.append(outcome)
+        rounds_done += result.cell.rounds
+        if isinstance(result, Failed):
+            failures.append(result)
         tell()
-    return Summary(
+    return RunSummary(
         spec.name, len(unique), done, len(unique) - len(missing), tuple(failures), time.monotonic() - began
     )
 
 
-def _manifest(spec: Spec, cells: list[Cell]) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "title": spec.title,
-        "order": spec.order,
-        "spec": spec.text,
-        "figures": list(spec.figures),
-        "reference": spec.reference,
-        "learners": [one.name for one in spec.learners],
-        "data": [data.name for data, _ in spec.data],
-        "cells": [cell.facts() for cell in cells],
-    }
+def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
+    return Experiment(
+        name=spec.name,
+        title=spec.title,
+        order=spec.order,
+        spec=spec.text,
+        figures=spec.figures,
+        reference=spec.reference,
+        learners=tuple(one.name for one in spec.learners),
+        data=tuple(data.name for data, _ in spec.data),
+        cells=tuple(cells),
+    )
 
 
 def best_gammas(store: Store, name: str) -> BestGamma:

@@ -5,7 +5,6 @@ Everything is checked before anything runs; an error names the key and its line.
 
 from __future__ import annotations
 
-import inspect
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput, SuperarmError, must
-from superarm.experiments.cells import Cell, Data, code_digest, key_of, make_learner, open_stream
-from superarm.experiments.toml import Table
+from superarm.experiments.cells import Cell, Data, open_stream
+from superarm.experiments.figure import Figure
+from superarm.experiments.toml import KeyPath, Table
 
 __all__ = ["BEST", "Axes", "LearnerEntry", "Spec", "read_spec"]
 
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
-FIGURES = ("rounds", "gamma", "set-size", "bound", "price")
-RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 
 BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
 
@@ -69,7 +67,7 @@ class Spec:
     data: tuple[tuple[Data, Axes], ...]
     learners: tuple[LearnerEntry, ...]
     overrides: tuple[Override, ...]
-    figures: tuple[dict[str, Any], ...]
+    figures: tuple[Figure, ...]
     best_from: str | None
     reference: str | None  # the learner that others are compared with
     open_to_data: bool  # whether it makes sense on any data; fig6 is about SYNSEP
@@ -87,12 +85,14 @@ class Spec:
 
     def cells(self, best: BestGamma | None = None) -> list[Cell]:
         """All runs, each checked by making its learner."""
+        from superarm.learners.registry import parse
+
         found: dict[str, Cell] = {}
         for data, data_axes in self.data:
             stream, content = self._open(data)
             for entry in self.learners:
                 axes = self.axes.under(data_axes).under(entry.axes)
-                cls = _class_of(entry.use)
+                cls, _ = parse(entry.use)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
                     here = self._overridden(axes, data, entry, m)
@@ -108,7 +108,6 @@ class Spec:
                                 gamma=gamma,
                                 seed=seed,
                                 rounds=here.rounds or 100_000,
-                                code=code_digest(entry.use),
                             )
                             cell = self._keyed(cell, stream, entry)
                             found[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
@@ -126,14 +125,14 @@ class Spec:
 
     def _keyed(self, cell: Cell, stream: Any, entry: LearnerEntry) -> Cell:
         try:
-            return replace(cell, key=key_of(cell, make_learner(cell, stream)))
+            return cell.keyed(stream)
         except SuperarmError as error:
             at = self.learners.index(entry)
             name = str(error).partition(" ")[0]
             own = {"set_size": "set_sizes", "gamma": "gammas"}.get(name, "use")
             above = "learners" if getattr(entry.axes, own, None) is not None or own == "use" else own
-            place: tuple[str | int, ...] = ("learners", at, own) if above == "learners" else (own,)
-            raise self.table.wrong(place, f"{error} ({entry.name} on {cell.data.name})") from error
+            keys: KeyPath = ("learners", at, own) if above == "learners" else (own,)
+            raise self.table.wrong(keys, f"{error} ({entry.name} on {cell.data.name})") from error
 
     def _overridden(self, axes: Axes, data: Data, entry: LearnerEntry, m: int) -> Axes:
         here = {"data": data.name, "learner": entry.name, "set_size": m}
@@ -145,7 +144,9 @@ class Spec:
     def _gammas(
         self, axes: Axes, cls: Any, data: Data, entry: LearnerEntry, m: int, best: BestGamma | None
     ) -> tuple[float | None, ...]:
-        if "gamma" not in _parameters(cls) or "gamma" in dict(entry.params):
+        from superarm.learners.registry import parameters
+
+        if "gamma" not in parameters(cls) or "gamma" in dict(entry.params):
             return (None,)
         if axes.gammas == BEST:
             if best is None:
@@ -187,7 +188,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         data=tuple(_data(one, path.parent) for one in table.entries("data", "source")),
         learners=tuple(_learner(one, path.parent) for one in table.entries("learners", "use")),
         overrides=tuple(_override(one) for one in table.entries("overrides")),
-        figures=tuple(_figure(one) for one in table.entries("figures")),
+        figures=tuple(Figure.read(one) for one in table.entries("figures")),
         best_from=table.get("best_from", str, None),
         reference=table.get("reference", str, None),
         open_to_data=table.get("open_to_data", bool, True),
@@ -201,7 +202,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         twice = [n for n in names if names.count(n) > 1]
         if twice:
             raise table.wrong((what,), f"the name {twice[0]!r} is used twice; give one of them name = ...")
-        if not names and not all(f["kind"] == "price" for f in spec.figures or [{"kind": ""}]):
+        if not names and {figure.kind for figure in spec.figures} != {"price"}:
             raise table.wrong((what,), f"{what} of {path} must be given, at least one")
     if spec.reference is not None and spec.reference not in [one.name for one in spec.learners]:
         raise table.wrong(
@@ -238,7 +239,7 @@ def _data(table: Table, folder: Path) -> tuple[Data, Axes]:
         source=path,
         name=table.get("name", str, source if source in NAMES else Path(source).stem),
         label=table.get("label", str, None),
-        scale=table.get("scale", str, "unit"),
+        scale=table.get("scale", str, "none"),
         first_labels=table.get("first_labels", int, None),
     )
     axes = _axes(table)
@@ -247,7 +248,7 @@ def _data(table: Table, folder: Path) -> tuple[Data, Axes]:
 
 
 def _learner(table: Table, folder: Path) -> LearnerEntry:
-    from superarm.learners.registry import parse
+    from superarm.learners.registry import parameters, parse
 
     use = given = table.get("use", str)
     name, _, rest = use.partition(":")
@@ -261,13 +262,11 @@ def _learner(table: Table, folder: Path) -> LearnerEntry:
     if rest:  # parameters are kept apart from the name
         use = use[: -len(rest) - 1]
     params = params | table.get("params", dict, {})
-    unknown = [p for p in params if p not in _parameters(cls)]
-    if unknown:
-        known = ", ".join(sorted(_parameters(cls)))
-        raise table.wrong(
-            ("params", unknown[0]),
-            must(unknown[0], cls.__name__, f"one of its parameters {known}", unknown[0]),
-        )
+    known = parameters(cls)
+    for name in params:
+        if name not in known:
+            wanted = f"one of its parameters {', '.join(known)}"
+            raise table.wrong(("params", name), must(name, cls.__name__, wanted, name, among=known))
     entry = LearnerEntry(
         use=use, name=table.get("name", str, given), params=tuple(sorted(params.items())), axes=_axes(table)
     )
@@ -289,33 +288,3 @@ def _override(table: Table) -> Override:
         )
     table.finish()
     return Override(where, axes)
-
-
-def _figure(table: Table) -> dict[str, Any]:
-    figure = {
-        "kind": table.choice("kind", FIGURES),
-        "y": table.choice("y", RATES, "error_rate"),
-        "title": table.get("title", str, None),
-        "paper": table.get("paper", str, None),
-        "note": table.get("note", str, None),
-        "log": table.get("log", list, None),
-        "together": table.get("together", bool, False),
-        "learners": table.get("learners", list, None),
-        "set_sizes": table.get("set_sizes", list, None),
-        "finding": table.get("finding", str, None),
-    }
-    table.finish()
-    return figure
-
-
-def _class_of(use: str) -> Any:
-    from superarm.learners.registry import parse
-
-    return parse(use)[0]
-
-
-def _parameters(cls: Any) -> set[str]:
-    found = {
-        n for c in cls.__mro__ if "__init__" in vars(c) for n in inspect.signature(c.__init__).parameters
-    }
-    return found - {"self", "args", "kwargs", "common"}

@@ -9,18 +9,53 @@ DIR/runs.parquet, curves.parquet    everything, as tables (made from the files a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from superarm.errors import InvalidInput
+from superarm.experiments.cells import FORMAT, Cell, canonical
+from superarm.experiments.figure import Figure
+from superarm.experiments.results import Failed, Finished
+from superarm.simulation import RATES
 from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Store"]
+__all__ = ["Experiment", "Store"]
 
-RATES = ("error_rate", "miss_rate", "shown_miss_rate")
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A spec as it was run: everything that a report needs beside the results."""
+
+    name: str
+    title: str
+    order: int
+    spec: str  # the file itself
+    figures: tuple[Figure, ...]
+    reference: str | None
+    learners: tuple[str, ...]
+    data: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """Of its cells, each once."""
+        return list(dict.fromkeys(cell.key for cell in self.cells))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """From the store's JSON."""
+        parts = {
+            "figures": tuple(map(Figure.from_dict, data["figures"])),
+            "cells": tuple(map(Cell.from_dict, data["cells"])),
+            "learners": tuple(data["learners"]),
+            "data": tuple(data["data"]),
+        }
+        return cls(**data | parts)
 
 
 class Store:
@@ -30,76 +65,55 @@ class Store:
         self.folder = Path(folder)
 
     def has(self, key: str) -> bool:
-        return (self.folder / "cells" / f"{key}.json").exists()
+        return self._file("cells", key).exists()
 
-    def put(self, outcome: dict[str, Any]) -> None:
-        """Keep an outcome; a finished cell replaces its earlier failure."""
-        key = outcome["cell"]["key"]
-        failures = self.folder / "failed" / f"{key}.json"
-        if "error" in outcome:
-            _write(failures, outcome)
+    def put(self, result: Finished | Failed) -> None:
+        """Keep a result; a finished cell replaces its earlier failure."""
+        failure = self._file("failed", result.cell.key)
+        if isinstance(result, Failed):
+            _write(failure, result)
         else:
-            _write(self.folder / "cells" / f"{key}.json", outcome)
-            failures.unlink(missing_ok=True)
+            _write(self._file("cells", result.cell.key), result)
+            failure.unlink(missing_ok=True)
 
-    def put_experiment(self, name: str, content: dict[str, Any]) -> None:
-        _write(self.folder / "experiments" / f"{name}.json", content)
+    def put_experiment(self, experiment: Experiment) -> None:
+        _write(self._file("experiments", experiment.name), experiment)
 
-    def experiments(self) -> list[dict[str, Any]]:
-        """All experiments, in the order of their first run."""
-        found = [_read(path) for path in (self.folder / "experiments").glob("*.json")]
-        return sorted(found, key=lambda one: (one["order"], one["name"]))
+    def experiments(self) -> list[Experiment]:
+        """All experiments, in their order."""
+        found = [Experiment.from_dict(_read(path)) for path in (self.folder / "experiments").glob("*.json")]
+        return sorted(found, key=lambda one: (one.order, one.name))
 
-    def experiment(self, name: str) -> dict[str, Any]:
-        path = self.folder / "experiments" / f"{name}.json"
+    def experiment(self, name: str) -> Experiment:
+        path = self._file("experiments", name)
         if not path.exists():
-            known = [one["name"] for one in self.experiments()]
+            known = [one.name for one in self.experiments()]
             raise InvalidInput.must("experiment", str(self.folder), f"one of {known}", name)
-        return _read(path)
+        return Experiment.from_dict(_read(path))
 
-    def outcomes(self, keys: list[str]) -> list[dict[str, Any]]:
-        """The finished ones among these cells."""
-        paths = [self.folder / "cells" / f"{key}.json" for key in dict.fromkeys(keys)]
-        return [_read(path) for path in paths if path.exists()]
+    def finished(self, keys: Iterable[str]) -> list[Finished]:
+        """The results of those cells that have one."""
+        paths = [self._file("cells", key) for key in keys]
+        return [Finished.from_dict(_read(path)) for path in paths if path.exists()]
 
-    def failures(self, keys: list[str]) -> list[dict[str, Any]]:
-        paths = [self.folder / "failed" / f"{key}.json" for key in dict.fromkeys(keys)]
-        return [_read(path) for path in paths if path.exists()]
+    def failures(self, keys: Iterable[str]) -> list[Failed]:
+        paths = [self._file("failed", key) for key in keys]
+        return [Failed.from_dict(_read(path)) for path in paths if path.exists()]
 
     def frames(self, name: str) -> tuple[polars.DataFrame, polars.DataFrame]:
         """An experiment's runs (a row for each cell) and curves (a row for each checkpoint)."""
         import polars
 
         experiment = self.experiment(name)
-        by_key = {one["cell"]["key"]: one for one in self.outcomes([c["key"] for c in experiment["cells"]])}
-        runs, curves = [], []
-        for cell in experiment["cells"]:  # its own names for learner and data, not those of the first run
-            outcome = by_key.get(cell["key"])
-            if outcome is None:
-                continue
-            total, counts = outcome["checkpoints"][-1], outcome["counts"]
-            row = {k: cell[k] for k in ("data", "learner", "set_size", "gamma", "seed", "rounds", "key")}
-            facts = {"k": outcome["labels"], "d": outcome["features"], "seconds": outcome["seconds"]}
-            facts |= {rate: counts[-1][i] / total for i, rate in enumerate(RATES)}
-            facts |= {"use": cell["use"], "params": cell["params"], "source": cell["source"]}
-            facts |= {f"version_{k}": v for k, v in outcome["versions"].items()} | outcome["machine"]
-            runs.append(row | facts)
-            curves.append(
-                polars.DataFrame({"round": outcome["checkpoints"]}).with_columns(
-                    *(polars.lit(row[k]).alias(k) for k in ("data", "learner", "set_size", "seed")),
-                    polars.lit(row["gamma"], polars.Float64).alias("gamma"),
-                    *(
-                        polars.Series(
-                            rate, [c[i] / r for c, r in zip(counts, outcome["checkpoints"], strict=True)]
-                        )
-                        for i, rate in enumerate(RATES)
-                    ),
-                )
-            )
-        table = polars.DataFrame(runs, infer_schema_length=None)
-        if runs:
-            table = table.with_columns(polars.col("gamma").cast(polars.Float64))
-        return table, polars.concat(curves) if curves else polars.DataFrame()
+        by_key = {one.cell.key: one for one in self.finished(experiment.keys)}
+        # its own names for learner and data, not those of the first run
+        found = [(cell, by_key[cell.key]) for cell in experiment.cells if cell.key in by_key]
+        runs = polars.DataFrame([_run(*one) for one in found], infer_schema_length=None)
+        if not found:
+            return runs, polars.DataFrame()
+        return runs.with_columns(polars.col("gamma").cast(polars.Float64)), polars.concat(
+            _curve(*one) for one in found
+        )
 
     def write_tables(self) -> None:
         """runs.parquet and curves.parquet, of all experiments."""
@@ -107,23 +121,71 @@ class Store:
 
         parts: tuple[list[Any], list[Any]] = ([], [])
         for one in self.experiments():
-            for part, frame in zip(parts, self.frames(one["name"]), strict=True):
+            for part, frame in zip(parts, self.frames(one.name), strict=True):
                 if len(frame):
-                    part.append(frame.insert_column(0, polars.lit(one["name"]).alias("experiment")))
+                    part.append(frame.insert_column(0, polars.lit(one.name).alias("experiment")))
         for name, frames in zip(("runs", "curves"), parts, strict=True):
             if frames:
                 table = polars.concat(frames, how="diagonal_relaxed")
                 write_atomically(self.folder / f"{name}.parquet", table.write_parquet)
 
+    def _file(self, folder: str, name: str) -> Path:
+        return self.folder / folder / f"{name}.json"
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+
+def _run(cell: Cell, result: Finished) -> dict[str, Any]:
+    """The row of a run."""
+    rounds, counts = result.checkpoints[-1], result.counts[-1]
+    return {
+        "data": cell.data.name,
+        "learner": cell.learner,
+        "set_size": cell.set_size,
+        "gamma": cell.gamma,
+        "seed": cell.seed,
+        "rounds": cell.rounds,
+        "key": cell.key,
+        "k": result.labels,
+        "d": result.features,
+        "seconds": result.seconds,
+        **{rate: count / rounds for rate, count in zip(RATES, counts, strict=True)},
+        "use": cell.use,
+        "params": canonical(dict(cell.params)),
+        "source": cell.data.source,
+        **{f"version_{name}": number for name, number in result.versions.items()},
+        **asdict(result.machine),
+    }
+
+
+def _curve(cell: Cell, result: Finished) -> polars.DataFrame:
+    """The rows of a run's checkpoints."""
+    import polars
+
+    columns = zip(*result.counts, strict=True)
+    rates = {
+        rate: [count / n for count, n in zip(column, result.checkpoints, strict=True)]
+        for rate, column in zip(RATES, columns, strict=True)
+    }
+    return polars.DataFrame({"round": result.checkpoints} | rates).with_columns(
+        polars.lit(cell.data.name).alias("data"),
+        polars.lit(cell.learner).alias("learner"),
+        polars.lit(cell.set_size).alias("set_size"),
+        polars.lit(cell.seed).alias("seed"),
+        polars.lit(cell.gamma, polars.Float64).alias("gamma"),
+    )
+
+
+def _write(path: Path, content: Finished | Failed | Experiment) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, lambda file: file.write(json.dumps(content).encode()))
+    text = json.dumps({"format": FORMAT, **asdict(content)})
+    write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
-    except ValueError as error:
+        format_ = content.pop("format", None)
+    except (ValueError, AttributeError, TypeError) as error:
         raise InvalidInput.must("content", str(path), "JSON, as superarm wrote it", str(error)) from error
+    if format_ != FORMAT:
+        raise InvalidInput.must("format", str(path), f"{FORMAT}: run again, into another directory", format_)
     return content

@@ -8,18 +8,18 @@ from typing import Any
 
 from superarm.errors import InvalidInput, must
 
-__all__ = ["Table"]
+__all__ = ["KeyPath", "Table"]
 
 NOTHING = object()
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]  # from the file's top to a value: keys, and numbers in lists
 
 
 @dataclass(slots=True)
 class Table:
-    """A table at ``place`` of a file."""
+    """A table of a file, at the end of ``keys``."""
 
     content: dict[str, Any]
-    place: Place
+    keys: KeyPath
     file: str
     text: str
     asked: set[str] = field(default_factory=set)
@@ -27,7 +27,7 @@ class Table:
     @property
     def of(self) -> str:
         """How errors call it."""
-        return f"{self.file}, {_spell(self.place)}" if self.place else self.file
+        return f"{self.file}, {_spell(self.keys)}" if self.keys else self.file
 
     def get(self, key: str, kind: Any, default: Any = NOTHING) -> Any:
         """The value of a key; it must be of a kind (or one of several)."""
@@ -72,7 +72,7 @@ class Table:
     def table(self, key: str) -> Table | None:
         """The table under a key."""
         content = self.get(key, dict, None)
-        return None if content is None else Table(content, (*self.place, key), self.file, self.text)
+        return None if content is None else Table(content, (*self.keys, key), self.file, self.text)
 
     def entries(self, key: str, short: str | None = None) -> list[Table]:
         """A list of tables; with ``short``, a string stands for a table with that one key."""
@@ -85,7 +85,7 @@ class Table:
                     (key, i),
                     must(f"{key}[{i}]", self.of, "a table" + (" or a string" if short else ""), value),
                 )
-            found.append(Table(value, (*self.place, key, i), self.file, self.text))
+            found.append(Table(value, (*self.keys, key, i), self.file, self.text))
         return found
 
     def finish(self) -> None:
@@ -96,17 +96,17 @@ class Table:
                     (key,), must(key, self.of, f"one of the keys {', '.join(sorted(self.asked))}", key)
                 )
 
-    def wrong(self, place: Place, error: object) -> InvalidInput:
-        """An error about a place below this table, with its line."""
-        line = line_of(self.text, (*self.place, *place))
+    def wrong(self, keys: KeyPath, error: object) -> InvalidInput:
+        """An error about a value below this table, with its line."""
+        line = line_of(self.text, (*self.keys, *keys))
         return InvalidInput(f"{self.file}, line {line}: {error}")
 
 
-def _spell(place: Place) -> str:
-    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
+def _spell(keys: KeyPath) -> str:
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in keys).lstrip(".")
 
 
-def line_of(text: str, place: Place) -> int:
+def line_of(text: str, keys: KeyPath) -> int:
     """The line of a key: of its table's header, or of the key itself; the nearest one that can be told.
 
     >>> line_of('rounds = 5\\n[[data]]\\nsource = "x"\\n[[data]]\\nsource = "y"', ("data", 1, "source"))
@@ -116,13 +116,13 @@ def line_of(text: str, place: Place) -> int:
     at, end = 0, len(lines)  # the search narrows from table to key
     best = 1
     i = 0
-    while i < len(place):
-        name, number = place[i], 0
-        if i + 1 < len(place) and isinstance(place[i + 1], int):
-            number = int(place[i + 1])
+    while i < len(keys):
+        name, number = keys[i], 0
+        if i + 1 < len(keys) and isinstance(keys[i + 1], int):
+            number = int(keys[i + 1])
             i += 1
         headers = [n for n in range(at, end) if re.match(rf"\s*\[+\s*{re.escape(str(name))}\s*\]+", lines[n])]
-        keys = [
+        lines_of_key = [
             n for n in range(at, end) if re.match(rf"\s*[\"']?{re.escape(str(name))}[\"']?\s*=", lines[n])
         ]
         if number < len(headers):
@@ -130,8 +130,8 @@ def line_of(text: str, place: Place) -> int:
             best = at + 1
             at += 1
             end = next((n for n in range(at, end) if re.match(r"\s*\[", lines[n])), end)
-        elif keys:
-            at = keys[0]
+        elif lines_of_key:
+            at = lines_of_key[0]
             best, end = at + 1, min(end, at + 1)
         i += 1
     return best

@@ -196,6 +196,16 @@ def choose(
     return Odds(odds, odds)
 
 
+def strength(explore: Any, of: str) -> float:
+    """The number behind a word, or the number itself."""
+    if isinstance(explore, bool) or not isinstance(explore, str | int | float) or explore == "":
+        raise InvalidInput.must("explore", of, "a word, a number in [0, 1] or a rule", explore)
+    if isinstance(explore, str) and explore not in WORDS:
+        wanted = "'show', 'balanced', 'rank', a number in [0, 1] or a rule"
+        raise InvalidInput.must("explore", of, wanted, explore)
+    return share("explore", of, WORDS[explore] if isinstance(explore, str) else explore)
+
+
 class RunnerUp(Rule):
     """Leave out a runner-up now and then, within a budget.
 
@@ -229,12 +239,8 @@ class RunnerUp(Rule):
     ) -> None:
         super().__init__(set_size=set_size, seed=seed, labels=labels)
         of = type(self).__name__
-        if isinstance(explore, str) and explore not in WORDS:
-            raise InvalidInput.must(
-                "explore", of, "'show', 'balanced', 'rank' or a number in [0, 1]", explore
-            )
         self.explore: str | float = explore
-        self.strength = share("explore", of, WORDS[explore] if isinstance(explore, str) else explore)
+        self.strength = strength(explore, of)
         self.uniform = share("uniform", of, uniform)
         self.forget = share("forget", of, forget, 0.5)
 

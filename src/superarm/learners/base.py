@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from superarm.decision import Decision, Decisions
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, ModelFileError
 from superarm.explore.base import NO_NUMBERS, Rule
 from superarm.explore.greedy import Greedy
 from superarm.kernels.compiling import resolve
@@ -20,7 +20,7 @@ from superarm.kernels.loop import Kernels, Loop, Tables, compile_loop
 from superarm.kernels.scaling import Standard, StandardScratch, Unit, absorb, standardise
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
-from superarm.learners.common import Common
+from superarm.learners.common import Common, Plan
 from superarm.learners.files import copied, read, write
 from superarm.parameters import whole
 from superarm.rows import Row
@@ -123,7 +123,7 @@ class Learner(Common):
 
     def given_odds(self, decision: Decision, sets: Array, among: Array) -> tuple[Tables, float, float]:
         """Tables, log ordered propensity and belief by which to learn from such a set."""
-        return self._tables_for(len(among), sets.shape[1]), decision.log_ordered_propensity, 0.0
+        return self._plan(len(among), sets.shape[1]).tables, decision.log_ordered_propensity, 0.0
 
     def grown(self, before: int) -> None:
         """Labels from number ``before`` on are new: see to the parts of the state that start not at 0."""
@@ -159,9 +159,8 @@ class Learner(Common):
 
     def _decide_row(self, row: Row, kept: Array | None, m: int) -> Decision:
         among = self._all if kept is None else kept
-        tables = self._tables_for(len(among), m)
-        m = min(m, len(among))
-        sets, n_numbers = np.empty((3, m), np.int64), self._rule.n_numbers(len(among), m)
+        tables, m, n_numbers = self._plan(len(among), m)
+        sets = np.empty((3, m), np.int64)
         numbers = np.empty(n_numbers) if n_numbers else NO_NUMBERS
         arguments = (
             self.state,
@@ -198,7 +197,7 @@ class Learner(Common):
         if given:
             tables, ordered, belief = self.given_odds(decision, sets, among)
         else:
-            tables = self._tables_for(len(among), sets.shape[1])
+            tables = self._plan(len(among), sets.shape[1]).tables
             ordered, belief = decision.log_ordered_propensity, decision.belief
         arguments = (
             self.state,
@@ -243,7 +242,7 @@ class Learner(Common):
             made = [self._decide_row(rows.row(i), among, m) for i, among in enumerate(each)]
             return Decisions.of(made, rows, self.known, m)
         among = self._all if each is None else each
-        tables, n_numbers = self._tables_for(len(among), m), self._rule.n_numbers(len(among), m)
+        tables, m, n_numbers = self._plan(len(among), m)
         sets, odds = np.empty((len(rows), 3, m), np.int64), np.empty((len(rows), 3))
         numbers = np.zeros((len(rows), n_numbers))
         done = self._loop.decide_many(
@@ -288,7 +287,7 @@ class Learner(Common):
         done, status = self._loop.update_many(
             self.state,
             self._scratch,
-            self._tables_for(len(among), decisions.set_size),
+            self._plan(len(among), decisions.set_size).tables,
             decisions.rows,
             which,
             self._s,
@@ -315,9 +314,9 @@ class Learner(Common):
         """
         rows = self._rows(X)
         y, visit = self._checked_run(len(rows), y, visit)
-        tables = self._tables_for(self.n_labels, self.set_size)
-        drawn, top = np.empty((2, self.set_size), np.int64)
-        counts, numbers = np.zeros(3, np.int64), np.zeros(self._rule.n_numbers(self.n_labels, self.set_size))
+        tables, m, n_numbers = self._plan(self.n_labels, self.set_size)
+        drawn, top = np.empty((2, m), np.int64)
+        counts, numbers = np.zeros(3, np.int64), np.zeros(n_numbers)
         done, status = self._loop.run(
             self.state,
             self._scratch,
@@ -367,7 +366,7 @@ class Learner(Common):
         """The model that `save` wrote."""
         learner = load(path)
         if not isinstance(learner, cls):
-            raise InvalidInput.must("class", str(path), cls.__name__, learner.of)
+            raise ModelFileError.must("class", str(path), cls.__name__, learner.of)
         return learner
 
     # ------------------------------------------------------------ inside
@@ -417,12 +416,14 @@ class Learner(Common):
             self.state = self.state._replace(scaling=self.state.scaling.named(self.names.places))
         self._loop = loop_of(type(self), type(self._rule), standard)  # type: ignore[arg-type]
 
-    def _tables_for(self, n: int, m: int) -> Tables:
+    def _plan(self, n: int, m: int) -> Plan:
         try:
-            return self._tables[n, m]
+            return self._plans[n, m]
         except KeyError:
-            tables = self._tables[n, m] = self.tables(n, min(n, m))
-            return tables
+            shown = min(n, m)
+            plan = Plan(self.tables(n, shown), shown, self._rule.n_numbers(n, shown))
+            self._plans[n, m] = plan
+            return plan
 
     def _labels_at(self, round_: int | None) -> Array:
         """The labels that there were at a round."""

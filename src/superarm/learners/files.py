@@ -63,8 +63,8 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
     """The model in a file, of a class that is known by now."""
     header, arrays = storage.read(path)
     known = {cls.__name__: cls for cls in _subclasses(root)}
-    if header.get("class") not in known and header.get("module") is not None:
-        file, name = header.get("file"), header["class"]
+    file, name = header.get("file"), header.get("class")
+    if isinstance(name, str) and name not in known and header.get("module") is not None:
         wanted = f"imported first: from {Path(file or '').stem or header['module']} import {name} (in {file})"
         raise ModelFileError.must("class", str(path), wanted, name)
     try:

@@ -25,7 +25,7 @@ import numpy as np
 
 from superarm.decision import Decision, Decisions
 from superarm.errors import WeightsOverflow
-from superarm.explore.base import NO_NUMBERS, Rule, choosers, rule_from
+from superarm.explore.base import Rule, choosers, rule_from
 from superarm.explore.runner_up import RunnerUp
 from superarm.labels import Label
 from superarm.learners.base import Learner
@@ -202,12 +202,12 @@ class PlainLearner(Learner):
     def _decide_row(self, row: Row, kept: Array | None, m: int) -> Decision:
         s = self._scored(row)
         among = self._all if kept is None else kept
-        n, m = len(among), min(m, len(among))
-        sets, n_numbers = np.empty((3, m), np.int64), self._rule.n_numbers(n, m)
-        numbers = np.zeros(n_numbers) if n_numbers else NO_NUMBERS
-        table = self._tables_for(n, m).draw
+        tables, m, n_numbers = self._plan(len(among), m)
+        sets, numbers = np.empty((3, m), np.int64), np.zeros(n_numbers)
         choose, _ = choosers(type(self._rule))  # type: ignore[arg-type]
-        odds = choose(self.state.rule, self._scratch, table, s, among, self.seed, self.round, sets, numbers)
+        odds = choose(
+            self.state.rule, self._scratch, tables.draw, s, among, self.seed, self.round, sets, numbers
+        )
         rule = (self._rule, numbers)
         decision = Decision(row, sets, kept, odds, 0.0, rule, self.round, self.id, self.known)
         self.round += 1

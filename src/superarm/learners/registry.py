@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from superarm import learners
 from superarm.errors import InvalidInput
 from superarm.learners import Learner
 
-__all__ = ["make", "names", "parse"]
+__all__ = ["make", "names", "parameters", "parse"]
 
 
 def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
@@ -23,11 +24,11 @@ def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [cls for cls in offered if issubclass(cls, Learner) and cls is not Learner]
     found = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
-    return {name: found[name] for name in sorted(found, key=lambda n: _rank(found[n][0]))}
+    return {name: found[name] for name in sorted(found, key=lambda n: (*_rank(found[n][0]), n))}
 
 
-def _rank(cls: type[Learner]) -> tuple[bool, bool, str]:
-    return "hit" in cls.feedback, not cls.single_label, cls.__name__.lower()
+def _rank(cls: type[Learner]) -> tuple[bool, bool]:
+    return "hit" in cls.feedback, not cls.single_label
 
 
 def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
@@ -43,8 +44,8 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
     elif name in names():
         cls, fixed = names()[name]
     else:
-        known = ", ".join(names())
-        raise InvalidInput.must("learner", "superarm", f"one of {known}, or file.py:Class", name)
+        wanted = f"one of {', '.join(names())}, or file.py:Class"
+        raise InvalidInput.must("learner", "superarm", wanted, name, among=names())
     params = dict(fixed)
     for part in rest.split(",") if rest else []:
         key, equals, value = part.partition("=")
@@ -56,14 +57,21 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
 
 def make(spec: str, **common: Any) -> Learner:
     """A learner from its spec; parameters in the spec win over ``common``."""
-    cls, params = parse(spec)
-    try:
-        return cls(**{**common, **params})
-    except TypeError as error:
-        unknown = str(error).rpartition("argument ")[2].strip("'") if "unexpected" in str(error) else ""
-        if not unknown:
-            raise
-        raise InvalidInput(f"{unknown} of {cls.__name__} is not one of its parameters") from error
+    cls, own = parse(spec)
+    known = parameters(cls)
+    for name in own:
+        if name not in known:
+            wanted = f"one of its parameters {', '.join(known)}"
+            raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)
+    return cls(**{**common, **own})
+
+
+def parameters(cls: type[Learner]) -> list[str]:
+    """The names of a learner's parameters, also of those that it only passes on."""
+    makers = [vars(one)["__init__"] for one in cls.__mro__ if "__init__" in vars(one) and one is not object]
+    found = [one for maker in makers for one in inspect.signature(maker).parameters.values()]
+    named = [one.name for one in found if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return [name for name in dict.fromkeys(named) if name != "self"]
 
 
 def _value(text: str) -> Any:
@@ -98,5 +106,9 @@ def _module(path: Path, modified: int) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        got = f"{error.msg}, in line {error.lineno}"
+        raise InvalidInput.must("content", str(path), "Python", got) from error
     return module

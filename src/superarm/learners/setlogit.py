@@ -25,7 +25,7 @@ import numpy as np
 
 from superarm.explore.base import Rule, rule_from
 from superarm.explore.greedy import Greedy
-from superarm.explore.runner_up import RunnerUp
+from superarm.explore.runner_up import RunnerUp, strength
 from superarm.kernels import (
     Answer,
     Features,
@@ -289,10 +289,8 @@ class SetLogit(LikelihoodLearner):
                 raise self.invalid("uniform", "left to the rule that explore names", uniform)
             if self.explore.single_label and self.set_size > 1:
                 raise self.invalid("explore", "a rule for sets of more than one label", explore)
-        elif isinstance(self.explore, bool) or not isinstance(self.explore, str | int | float):
-            raise self.invalid("explore", "a word, a number in [0, 1] or a rule", explore)
         else:
-            assert self.rule  # which checks the word or number
+            strength(explore, self.of)
 
     @property
     def rule(self) -> Rule:

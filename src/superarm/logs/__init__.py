@@ -6,13 +6,11 @@ reading.py     Log: the same formats, and other people's columns
 survey.py      a first look through a log; which rows are kept out of training
 training.py    several passes over a log
 evaluation.py  policies judged by a log: weights.py, estimates.py
-recording.py   a simulated run that writes its log
 """
 
 from superarm.logs.entry import FIELDS, Entry
 from superarm.logs.evaluation import Evaluation, Policy, Verdict, evaluate
 from superarm.logs.reading import BadRow, Columns, Log
-from superarm.logs.recording import record
 from superarm.logs.survey import Survey, held_out, survey
 from superarm.logs.training import Training, train
 from superarm.logs.writing import Writer
@@ -31,7 +29,6 @@ __all__ = [
     "Writer",
     "evaluate",
     "held_out",
-    "record",
     "survey",
     "train",
 ]

@@ -1,117 +1,151 @@
-"""From an experiment's results to charts: one description for the page, SVG, PDF and PNG."""
+"""From an experiment's results to charts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from superarm.report.chart import Axis, Chart, line_chart
 from superarm.report.stats import with_interval, with_series
 from superarm.report.theme import DASHES, PALETTE, style
+from superarm.report.theory import bound_chart, price_charts
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Chart", "charts"]
+    from superarm.experiments import Experiment
+    from superarm.experiments.figure import Figure
+
+__all__ = ["charts", "chosen"]
 
 WORDS = {
     "error_rate": "error rate (share of rounds)",
     "miss_rate": "misses of the top set (share of rounds)",
     "shown_miss_rate": "misses of the shown set (share of rounds)",
 }
+COLUMNS = {"rounds": "round", "gamma": "gamma", "set-size": "set_size"}  # the x axis of each kind
+AXES = {
+    "rounds": "rounds",
+    "gamma": "γ, the share of exploration",
+    "set-size": "m, the number of labels shown",
+}
 POINTS = 110  # of a curve; more cannot be seen
+MOST = 8  # curves in one chart; more cannot be told apart
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart as Vega-Lite, with the name of its files."""
-
-    name: str
-    title: str
-    spec: dict[str, Any]
-
-
-def charts(experiment: dict[str, Any], runs: polars.DataFrame, curves: polars.DataFrame) -> list[list[Chart]]:
+def charts(experiment: Experiment, runs: polars.DataFrame, curves: polars.DataFrame) -> list[list[Chart]]:
     """The charts of each figure that an experiment asks for."""
-    return [_figure(experiment, figure, i, runs, curves) for i, figure in enumerate(experiment["figures"])]
+    return [_figure(experiment, figure, i, runs, curves) for i, figure in enumerate(experiment.figures)]
+
+
+def chosen(figure: Figure, frame: polars.DataFrame) -> polars.DataFrame:
+    """The runs or curves that a figure is about."""
+    import polars as pl
+
+    for column, values in (("learner", figure.learners), ("set_size", figure.set_sizes)):
+        if values:
+            frame = frame.filter(pl.col(column).is_in(values))
+    return frame
 
 
 def _figure(
-    experiment: dict[str, Any],
-    figure: dict[str, Any],
-    number: int,
-    runs: polars.DataFrame,
-    curves: polars.DataFrame,
+    experiment: Experiment, figure: Figure, number: int, runs: polars.DataFrame, curves: polars.DataFrame
 ) -> list[Chart]:
     import polars as pl
 
-    stem = experiment["name"] + (f"-{number + 1}" if len(experiment["figures"]) > 1 else "")
-    if figure["kind"] == "price":
-        from superarm.report.theory import price_charts
-
+    stem = experiment.name + (f"-{number + 1}" if len(experiment.figures) > 1 else "")
+    if figure.kind == "price":
         return price_charts(stem)
-    frame = curves if figure["kind"] in ("rounds", "bound") else runs
-    for column in ("learners", "set_sizes"):
-        if figure[column]:
-            frame = frame.filter(pl.col(column[:-1]).is_in(figure[column]))
+    frame = curves if figure.kind in ("rounds", "bound") else runs
+    frame = chosen(figure, frame) if len(frame) else frame
     if not len(frame):
         return []
-    order = {name: i for i, name in enumerate(experiment["learners"])}
+    order = {name: i for i, name in enumerate(experiment.learners)}
     frame = frame.with_columns(pl.col("learner").replace_strict(order, return_dtype=pl.Int64).alias("rank"))
-    if figure["together"]:
-        frame = frame.sort("rank", "set_size", "gamma", maintain_order=True)
-        return [_chart(stem, figure["title"] or experiment["title"], figure, frame)]
+    frame = frame.sort("rank", "set_size", "gamma", maintain_order=True)
+    if figure.together:
+        return list(_charts(stem, figure.title or experiment.title, figure, frame))
     found = []
     for name in dict.fromkeys(frame["data"].to_list()):
-        part = frame.filter(pl.col("data") == name).sort("rank", "set_size", "gamma", maintain_order=True)
-        if figure["kind"] == "bound":
-            from superarm.report.theory import bound_chart
-
-            found.append(bound_chart(f"{stem}-{_slug(name)}", name, part, runs))
+        part, one = frame.filter(pl.col("data") == name), f"{stem}-{_slug(name)}"
+        if figure.kind == "bound":
+            found.append(bound_chart(one, name, part, runs))
         else:
-            found.append(_chart(f"{stem}-{_slug(name)}", name, figure, part))
+            found += _charts(one, name, figure, part)
     return found
 
 
-def _chart(name: str, title: str, figure: dict[str, Any], frame: polars.DataFrame) -> Chart:
+def _charts(name: str, title: str, figure: Figure, frame: polars.DataFrame) -> Iterator[Chart]:
+    """One chart, or several where one would have too many curves."""
     import polars as pl
 
-    kind, log = figure["kind"], figure["log"] or (["x"] if figure["kind"] == "gamma" else [])
-    axis = {"rounds": "round", "gamma": "gamma", "set-size": "set_size"}[kind]
+    column = COLUMNS[figure.kind]
+    if column == "gamma":
+        frame = _with_flat(frame)
+    if not len(frame):
+        return
     frame = with_series(
-        frame.filter(pl.col(axis).is_not_null()),
-        over_gamma=kind == "gamma",
-        over_size=kind == "set-size",
-        together=figure["together"],
+        frame,
+        over_gamma=figure.kind == "gamma",
+        over_size=figure.kind == "set-size",
+        together=figure.together,
     )
-    names = dict.fromkeys(frame.select("series", "data", "learner", "set_size", "gamma").iter_rows())
+    for words, part in _parts(frame, column):
+        slug = f"{name}-{_slug(words)}" if words else name
+        table = part.with_columns(pl.col(column).alias("x"))
+        yield _chart(slug, f"{title}, {words}" if words else title, figure, table)
+
+
+def _with_flat(frame: polars.DataFrame) -> polars.DataFrame:
+    """For an axis of gammas: learners that have none get a level line from end to end."""
+    import polars as pl
+
+    ends = frame.group_by("data").agg(pl.col("gamma").min().alias("0"), pl.col("gamma").max().alias("1"))
+    ends = ends.unpivot(["0", "1"], index="data", value_name="gamma").drop("variable").unique()
+    flat = frame.filter(pl.col("gamma").is_null()).drop("gamma").join(ends, on="data")
+    both = pl.concat([frame, flat.select(frame.columns)]).filter(pl.col("gamma").is_not_null())
+    return both.sort("rank", "set_size", "gamma", maintain_order=True)
+
+
+def _parts(frame: polars.DataFrame, axis: str) -> Iterator[tuple[str, polars.DataFrame]]:
+    """Parts of at most `MOST` curves, and what tells each from the others.
+
+    First by m, then by gamma; what has one m only, or no gamma, is in each part, to compare with. Else some
+    learners after others.
+    """
+    import polars as pl
+
+    series = list(dict.fromkeys(frame["series"].to_list()))
+    if len(series) <= MOST:
+        yield "", frame
+        return
+    for column, sign in (("set_size", "m"), ("gamma", "γ")):
+        many = pl.col(column).drop_nulls().n_unique().over("data", "learner") > 1
+        values = sorted(frame.filter(many)[column].drop_nulls().unique().to_list())
+        if column != axis and len(values) > 1:
+            for value in values:
+                part = frame.filter(~many | (pl.col(column) == value))
+                for words, smaller in _parts(part, axis):
+                    yield ", ".join(filter(None, [f"{sign} = {value:g}", words])), smaller
+            return
+    for i in range(0, len(series), MOST):
+        yield f"part {i // MOST + 1}", frame.filter(pl.col("series").is_in(series[i : i + MOST]))
+
+
+def _chart(name: str, title: str, figure: Figure, frame: polars.DataFrame) -> Chart:
     first: dict[str, tuple[Any, ...]] = {}
-    for series, *facts in names:
+    for series, *facts in frame.select("series", "data", "learner", "set_size", "gamma").iter_rows():
         first.setdefault(series, tuple(facts))
-    groups = _groups(first, by_gamma=kind != "gamma")
-    table = with_interval(frame, ["series", axis], figure["y"]).rename({axis: "x"})
-    if _is_squeezed(table, kind) and "y" not in log:
-        log = [*log, "y"]
-    if kind == "rounds":
-        table = _thin(table, "x" in log)
-    words = {
-        "round": "rounds",
-        "gamma": "γ, the share of exploration (logarithmic)",
-        "set_size": "m, the number of labels shown",
-    }[axis]
-    if kind == "rounds" and "x" in log:
-        words += " (logarithmic)"
-    y_words = WORDS[figure["y"]] + (", logarithmic" if "y" in log else "")
-    spec = line_chart(
-        table,
-        x=words,
-        y=y_words,
-        order=list(first),
-        look=style(groups),
-        log=log,
-        points=kind != "rounds",
-        whole=kind == "set-size",
-    )
-    spec["description"] = f"{title}: {WORDS[figure['y']]} against {words}, for {', '.join(first)}."
+    groups = _groups(first, by_gamma=figure.kind != "gamma")
+    table = with_interval(frame, ["series", "x"], figure.y)
+    x_log = "x" in figure.log or figure.kind == "gamma"
+    y_log = "y" in figure.log or _is_squeezed(table, figure.kind)
+    if figure.kind == "rounds":
+        table = _thin(table, x_log)
+    x = Axis(AXES[figure.kind], log=x_log, whole=figure.kind == "set-size")
+    y = Axis(WORDS[figure.y], log=y_log)
+    spec = line_chart(table, x=x, y=y, order=list(first), look=style(groups), points=figure.kind != "rounds")
+    spec["description"] = f"{title}: {y.words} against {x.words}, for {', '.join(first)}."
     return Chart(name, title, spec)
 
 
@@ -136,74 +170,6 @@ def _is_squeezed(table: polars.DataFrame, kind: str) -> bool:
     return most < 0.1 if kind == "rounds" else least < most / 50.0
 
 
-def line_chart(
-    table: polars.DataFrame,
-    *,
-    x: str,
-    y: str,
-    order: list[str],
-    look: tuple[list[str], list[list[int]]],
-    log: list[str],
-    points: bool = False,
-    whole: bool = False,
-) -> dict[str, Any]:
-    """Lines with bands from a table with series, x, mean, low and high."""
-    import altair as alt
-    import polars as pl
-
-    if "y" in log:  # an axis without a place for 0: the band is as wide below as above, in the logarithm
-        table = table.filter(pl.col("mean") > 0.0)
-        table = table.with_columns((pl.col("mean") ** 2 / pl.col("high")).alias("low"))
-    table = table.with_columns(pl.col("mean", "low", "high").round_sig_figs(5))
-    data = alt.InlineData(values=table.select("series", "x", "mean", "low", "high", "n").to_dicts())
-    pick = alt.selection_point(fields=["series"], bind="legend")
-    marks = (
-        alt.Axis(format="~s") if "round" in x else alt.Axis(format="d") if whole else alt.Axis(format="~g")
-    )
-    if whole:
-        marks.values = sorted(set(table["x"].to_list()))
-    scale = alt.Scale(type="log", nice=False) if "x" in log else alt.Scale(zero=False, nice=False)
-    base = alt.Chart(data).encode(
-        x=alt.X("x:Q", title=x, scale=scale, axis=marks),
-        opacity=alt.condition(pick, alt.value(1.0), alt.value(0.12)),
-    )
-    colour = alt.Color("series:N", scale=alt.Scale(domain=order, range=look[0]), sort=order, title=None)
-    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=order, range=look[1]), sort=order, title=None)
-    y_scale = alt.Scale(type="log") if "y" in log else alt.Scale(domainMin=0.0)
-    short = "format(datum.value, datum.value >= 10000 ? '~s' : '~g')"  # 100k, but 0.1 and not 100m
-    vertical = alt.Y("mean:Q", title=y, scale=y_scale, axis=alt.Axis(labelExpr=short))
-    tips = [
-        alt.Tooltip("series:N", title="curve"),
-        alt.Tooltip(
-            "x:Q", title=x.partition(",")[0].partition(" (")[0], format=",~g" if "round" not in x else ","
-        ),
-        alt.Tooltip("mean:Q", title="mean", format=".4~g"),
-        alt.Tooltip("low:Q", title="95 % from", format=".4~g"),
-        alt.Tooltip("high:Q", title="to", format=".4~g"),
-        alt.Tooltip("n:Q", title="runs"),
-    ]
-    band = base.mark_area(opacity=0.18).encode(
-        y=alt.Y("low:Q", title=y, scale=y_scale),
-        y2="high:Q",
-        color=colour,
-        opacity=alt.condition(pick, alt.value(0.18), alt.value(0.02)),
-    )
-    line = base.mark_line(strokeWidth=2, clip=True).encode(
-        y=vertical, color=colour, strokeDash=dash, detail="series:N"
-    )
-    dots = base.mark_point(filled=True, size=45 if points else 70).encode(
-        y=vertical,
-        color=colour,
-        tooltip=tips,
-        opacity=alt.condition(pick, alt.value(1.0 if points else 0.0), alt.value(0.0)),
-    )
-    chart = (band + line + dots).add_params(pick)
-    spec: dict[str, Any] = chart.to_dict(validate=True)
-    spec.pop("config", None)
-    spec["usermeta"] = {"longest": max(map(len, order))}
-    return spec
-
-
 def _thin(table: polars.DataFrame, logarithmic: bool) -> polars.DataFrame:
     """Fewer points of a curve, evenly spaced on its axis; the last one stays."""
     import numpy as np
@@ -221,4 +187,5 @@ def _thin(table: polars.DataFrame, logarithmic: bool) -> polars.DataFrame:
 
 
 def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in name.lower()).strip("-")
+    slug = "".join(c if c.isalnum() else "-" for c in name.lower())
+    return "-".join(part for part in slug.split("-") if part)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from superarm.report.figures import chosen
 from superarm.report.stats import differences, summary, with_interval, with_series
+from superarm.report.theory import bound_floor
 
 if TYPE_CHECKING:
     import polars
 
+    from superarm.experiments import Experiment
+    from superarm.experiments.figure import Figure
+
 __all__ = ["findings"]
 
+NOUNS = {
+    "error_rate": "error",
+    "miss_rate": "miss rate of the top set",
+    "shown_miss_rate": "miss rate of the shown set",
+}
 
-def findings(experiment: dict[str, Any], figure: dict[str, Any], runs: polars.DataFrame) -> list[str]:
-    """A sentence for each data set, of the kind the figure asks for."""
+
+def findings(experiment: Experiment, figure: Figure, runs: polars.DataFrame) -> list[str]:
+    """A sentence for each data set, of the kind the figure asks for, about the rate that it shows."""
     import polars as pl
 
-    for column in ("learners", "set_sizes"):
-        if figure[column]:
-            runs = runs.filter(pl.col(column[:-1]).is_in(figure[column]))
     kinds = {
         "best-gamma": _best_gamma,
         "final": _final,
@@ -27,11 +35,13 @@ def findings(experiment: dict[str, Any], figure: dict[str, Any], runs: polars.Da
         "ratio": _ratio,
         "bound": _bound,
     }
-    wanted = figure["finding"] or ("final" if figure["kind"] == "rounds" else None)
+    wanted = figure.finding or ("final" if figure.kind == "rounds" else None)
     if wanted not in kinds or not len(runs):
         return []
+    runs = chosen(figure, runs)
     names = dict.fromkeys(runs["data"].to_list())
-    said = [kinds[wanted](experiment, name, runs.filter(pl.col("data") == name)) for name in names]
+    parts = {name: runs.filter(pl.col("data") == name) for name in names}
+    said = [kinds[wanted](name, part, figure.y, experiment.reference) for name, part in parts.items()]
     return [one for one in said if one]
 
 
@@ -39,77 +49,73 @@ def _number(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 0.01 else f"{value:.3f}"
 
 
-def _means(runs: polars.DataFrame) -> polars.DataFrame:
-    return with_interval(with_series(runs), ["series", "learner", "set_size", "gamma"], "error_rate").sort(
-        "mean"
-    )
+def _means(runs: polars.DataFrame, rate: str) -> dict[str, float]:
+    """The mean of each curve, least first."""
+    by = ["series", "learner", "set_size", "gamma"]
+    table = with_interval(with_series(runs), by, rate).sort("mean")
+    return dict(table.select("series", "mean").iter_rows())
 
 
-def _best_gamma(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
-    parts, gammas = [], sorted(runs["gamma"].drop_nulls().unique().to_list())
-    table = (
-        summary(runs)
-        .sort("error_rate", "gamma")
-        .unique(["learner", "set_size"], keep="first", maintain_order=True)
-    )
-    edge = False
-    for learner, m, gamma, error in (
-        table.sort("learner", "set_size").select("learner", "set_size", "gamma", "error_rate").iter_rows()
-    ):
-        if gamma is not None:
+def _best_gamma(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+    gammas = sorted(runs["gamma"].drop_nulls().unique().to_list())
+    by = ["learner", "set_size"]
+    table = summary(runs).sort(rate, "gamma").unique(by, keep="first", maintain_order=True).sort(*by)
+    parts, others, edge = [], [], False
+    for learner, m, gamma, mean in table.select(*by, "gamma", rate).iter_rows():
+        who = f"{learner} with m = {m}" if m > 1 else learner
+        if gamma is None:
+            others.append(f"{who}: {NOUNS[rate]} {_number(mean)}")
+        else:
             edge = edge or gamma == gammas[0] or gamma == gammas[-1] < 1.0
-            size = f" with m = {m}" if m > 1 else ""
-            parts.append(f"{learner}{size}: γ = {gamma:g} (error {_number(error)})")
+            parts.append(f"{who}: γ = {gamma:g} ({NOUNS[rate]} {_number(mean)})")
+    beside = f" Without a γ: {'; '.join(others)}." if others else ""
     tail = " A best γ at the end of the range tried may lie beyond it." if edge else ""
-    return f"{name}: the best of {len(gammas)} values, {'; '.join(parts)}.{tail}"
+    return f"{name}: the best of {len(gammas)} values, {'; '.join(parts)}.{beside}{tail}"
 
 
-def _final(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
-    table = _means(runs)
+def _final(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
     rounds = int(runs["rounds"].max())  # type: ignore[arg-type]
-    ranked = "; ".join(f"{s}: {_number(mean)}" for s, mean in table.select("series", "mean").iter_rows())
-    return f"{name}: error after {rounds:,} rounds, least first. {ranked}."
+    ranked = "; ".join(f"{series}: {_number(mean)}" for series, mean in _means(runs, rate).items())
+    return f"{name}: {NOUNS[rate]} after {rounds:,} rounds, least first. {ranked}."
 
 
-def _gap(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
-    table = differences(runs, experiment["reference"])
-    parts = []
+def _gap(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+    table = differences(runs, reference, rate) if reference is not None else None
+    if table is None or not len(table):
+        return ""
+    parts, worst = [], 0.0
     for row in table.iter_rows(named=True):
         half = f" ± {_number(row['half_interval'])}" if row["half_interval"] is not None else ""
         sign = "+" if row["difference"] > 0.0 else ""
-        parts.append(f"{sign}{_number(row['difference'])}{half} with m = {row['set_size']}")
+        parts.append(f"{row['learner']}, m = {row['set_size']}: {sign}{_number(row['difference'])}{half}")
+        worst = max(worst, row["difference"])
     rounds = int(runs["rounds"].max())  # type: ignore[arg-type]
-    worst = float(table["difference"].max() or 0.0)  # type: ignore[arg-type]
     closed = "All gaps are below 0.01." if worst < 0.01 else "Not all gaps have closed."
-    names = f"{table['learner'][0]} minus {experiment['reference']}"
-    return f"{name}: {names} after {rounds:,} rounds: {', '.join(parts)}. {closed}"
+    minus = f"{NOUNS[rate]} minus that of {reference} after {rounds:,} rounds"
+    return f"{name}: {minus}. {'; '.join(parts)}. {closed}"
 
 
-def _monotone(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
-    table = with_interval(runs, ["set_size"], "error_rate").sort("set_size")
-    errors = table["mean"].to_list()
-    sizes = table["set_size"].to_list()
-    falls = [m for m, a, b in zip(sizes[1:], errors, errors[1:], strict=False) if b < a]
-    ends = f"from {_number(errors[0])} with m = {sizes[0]} to {_number(errors[-1])} with m = {sizes[-1]}"
+def _monotone(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+    table = with_interval(runs, ["set_size"], rate).sort("set_size")
+    means, sizes = table["mean"].to_list(), table["set_size"].to_list()
+    falls = [m for m, a, b in zip(sizes[1:], means, means[1:], strict=False) if b < a]
+    ends = f"from {_number(means[0])} with m = {sizes[0]} to {_number(means[-1])} with m = {sizes[-1]}"
     if not falls:
-        return f"{name}: yes, the error grows with every step of m, {ends}."
+        return f"{name}: yes, the {NOUNS[rate]} grows with every step of m, {ends}."
     at = ", ".join(map(str, falls))
-    return f"{name}: {ends}; it does not grow at m = {at}."
+    return f"{name}: {NOUNS[rate]} {ends}; it does not grow at m = {at}."
 
 
-def _ratio(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
-    table = _means(runs)
-    base: dict[str, float] = dict(table.select("series", "mean").iter_rows())
-    reference = experiment["reference"]
-    if not base.get(reference):
+def _ratio(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+    means = _means(runs, rate)
+    base = means.pop(reference or "", 0.0)
+    if not base:
         return ""
-    parts = [f"{s}: {mean / base[reference]:.2g} times that" for s, mean in base.items() if s != reference]
-    return f"{name}: {reference} has error {_number(base[reference])}; {'; '.join(parts)}."
+    parts = [f"{series}: {mean / base:.2g} times that" for series, mean in means.items()]
+    return f"{name}: {reference} has {NOUNS[rate]} {_number(base)}; {'; '.join(parts)}."
 
 
-def _bound(experiment: dict[str, Any], name: str, runs: polars.DataFrame) -> str:
-    from superarm.report.theory import bound_floor
-
+def _bound(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
     parts = []
     by = ["set_size", "gamma", "k", "rounds"]
     for m, gamma, k, rounds, mean in (

@@ -8,24 +8,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING
 
-from superarm.report.figures import Chart
+from superarm.report.chart import Chart
 from superarm.report.tables import TableView, to_html
 from superarm.report.theme import DARK, INK, LIGHT
 
-__all__ = ["Section", "page"]
+if TYPE_CHECKING:
+    from superarm.experiments import Experiment
+    from superarm.experiments.figure import Figure
+    from superarm.experiments.results import Failed
+
+__all__ = ["Drawn", "Section", "page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure, its charts, and what came out."""
+
+    figure: Figure
+    charts: list[Chart]
+    findings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """What the page shows of one experiment."""
 
-    experiment: dict[str, Any]
-    figures: list[tuple[dict[str, Any], list[Chart], list[str]]]  # the figure, its charts, what came out
+    experiment: Experiment
+    figures: list[Drawn]
     tables: list[TableView]
-    facts: dict[str, Any]
-    failures: list[dict[str, Any]]
+    facts: dict[str, str]  # versions and machines
+    failures: list[Failed]
     missing: int
 
 
@@ -34,14 +48,14 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
     import vl_convert
 
     links = "".join(
-        f'<a href="#{_e(s.experiment["name"])}">{_e(s.experiment["name"])}: {_e(s.experiment["title"])}</a>'
+        f'<a href="#{_e(s.experiment.name)}">{_e(s.experiment.name)}: {_e(s.experiment.title)}</a>'
         for s in sections
     )
     body = f"<h1>{_e(title)}</h1>\n<p>{_e(intro)}</p>\n" + (
         f"<nav>{links}</nav>\n" if len(sections) > 1 else ""
     )
     body += "\n".join(_section(section, alone=len(sections) == 1) for section in sections)
-    charts = {chart.name: chart.spec for s in sections for _, found, _ in s.figures for chart in found}
+    charts = {chart.name: chart.spec for s in sections for drawn in s.figures for chart in drawn.charts}
     content = {"charts": charts, "light": LIGHT, "dark": DARK, "ink": INK}
     return Template((Path(__file__).parent / "page.html").read_text(encoding="utf-8")).substitute(
         title=_e(title),
@@ -53,22 +67,23 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
 
 def _section(section: Section, *, alone: bool) -> str:
     experiment = section.experiment
-    parts = [f'<section id="{_e(experiment["name"])}">']
+    parts = [f'<section id="{_e(experiment.name)}">']
     if not alone:  # else it is the page's title
-        parts.append(f"<h2>{_e(experiment['title'])}</h2>")
+        parts.append(f"<h2>{_e(experiment.title)}</h2>")
     if section.failures or section.missing:
         parts.append(_troubles(section))
-    for figure, charts, came_out in section.figures:
-        if figure["title"]:
-            parts.append(f"<h3>{_e(figure['title'])}</h3>")
-        if figure["note"]:
-            parts.append(f"<p>{_e(figure['note'])}</p>")
-        if figure["paper"]:
-            parts.append(f'<div class="said"><b>The paper says</b>{_e(figure["paper"])}</div>')
-        if came_out:
-            items = "".join(f"<li>{_e(one)}</li>" for one in came_out)
+    for drawn in section.figures:
+        figure = drawn.figure
+        if figure.title:
+            parts.append(f"<h3>{_e(figure.title)}</h3>")
+        if figure.note:
+            parts.append(f"<p>{_e(figure.note)}</p>")
+        if figure.paper:
+            parts.append(f'<div class="said"><b>The paper says</b>{_e(figure.paper)}</div>')
+        if drawn.findings:
+            items = "".join(f"<li>{_e(one)}</li>" for one in drawn.findings)
             parts.append(f'<div class="said"><b>What came out</b><ul>{items}</ul></div>')
-        parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in charts)}</div>')
+        parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in drawn.charts)}</div>')
     for i, view in enumerate(section.tables):
         shown = " open" if i == 0 and len(view.frame) <= 12 else ""
         links = f'<a href="tables/{view.name}.csv">CSV</a> <a href="tables/{view.name}.md">Markdown</a>'
@@ -76,7 +91,7 @@ def _section(section: Section, *, alone: bool) -> str:
             f"<details{shown}><summary>{_e(view.title)}</summary>{to_html(view.frame)}"
             f'<span class="quiet">{links}</span></details>'
         )
-    parts.append(f"<details><summary>The spec</summary><pre>{_e(experiment['spec'])}</pre></details>")
+    parts.append(f"<details><summary>The spec</summary><pre>{_e(experiment.spec)}</pre></details>")
     if section.facts:
         told = "; ".join(f"{key}: {value}" for key, value in section.facts.items())
         parts.append(f'<p class="quiet">{_e(told)}</p>')
@@ -86,7 +101,7 @@ def _section(section: Section, *, alone: bool) -> str:
 def _troubles(section: Section) -> str:
     kinds: dict[str, int] = {}
     for one in section.failures:
-        kinds[one["error"]] = kinds.get(one["error"], 0) + 1
+        kinds[one.error] = kinds.get(one.error, 0) + 1
     items = [f"{count} failed: {error}" for error, count in kinds.items()]
     if section.missing:
         items.append(f"{section.missing} have not run yet")

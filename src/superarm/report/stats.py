@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from superarm.simulation import RATES
+
 if TYPE_CHECKING:
     import polars
 
 __all__ = ["differences", "half_width", "summary", "with_interval", "with_series"]
 
-RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 CONFIDENCE = 0.95
 
 

@@ -11,14 +11,17 @@ from superarm.report.stats import differences, summary
 if TYPE_CHECKING:
     import polars
 
+    from superarm.experiments import Experiment
+
 __all__ = ["TableView", "tables", "to_html", "to_markdown"]
 
 # Table 1 of the paper: the best gamma of SOBA, and of MC-DBF with low, medium and high m
+PAPER_COLUMNS = ("paper: SOBA", "paper: low m", "paper: medium m", "paper: high m")
 PAPER_GAMMAS = {
-    "MNIST (paper)": (0.02, 0.12, 0.12, 0.25),
-    "Fashion-MNIST (paper)": (0.1, 0.12, 0.2, 0.3),
-    "CIFAR-10 (paper)": (0.3, 0.28, 0.25, 0.3),
-    "SVHN (paper)": (0.25, 0.31, 0.3, 0.5),
+    "mnist": (0.02, 0.12, 0.12, 0.25),
+    "fashion-mnist": (0.1, 0.12, 0.2, 0.3),
+    "cifar10": (0.3, 0.28, 0.25, 0.3),
+    "svhn": (0.25, 0.31, 0.3, 0.5),
 }
 SHORT = {
     "set_size": "m",
@@ -40,15 +43,16 @@ class TableView:
     frame: polars.DataFrame
 
 
-def tables(experiment: dict[str, Any], runs: polars.DataFrame) -> list[TableView]:
-    """Table 1 where gammas are searched, paired differences where there is a reference, and all rates."""
+def tables(experiment: Experiment, runs: polars.DataFrame) -> list[TableView]:
+    """Best gammas where they are searched, differences where there is a reference, and all rates."""
     found = []
-    name = experiment["name"]
+    name = experiment.name
     if not len(runs):
         return []
-    if any(figure["finding"] == "best-gamma" for figure in experiment["figures"]):
-        found.append(TableView("table1", "Table 1: the best γ of each learner", _best_gammas(runs)))
-    reference = experiment["reference"]
+    if any(figure.finding == "best-gamma" for figure in experiment.figures):
+        title = "The best γ of each learner, by its error (the paper's Table 1)"
+        found.append(TableView(f"{name}-best-gammas", title, _best_gammas(runs)))
+    reference = experiment.reference
     if reference is not None:
         frame = differences(runs, reference)
         if len(frame):
@@ -60,31 +64,28 @@ def tables(experiment: dict[str, Any], runs: polars.DataFrame) -> list[TableView
 
 
 def _best_gammas(runs: polars.DataFrame) -> polars.DataFrame:
+    """A row for each data set; beside ours the paper's, where the learners are the paper's."""
     import polars as pl
 
     means = summary(runs).filter(pl.col("gamma").is_not_null())
     best = means.sort("error_rate", "gamma").unique(
         ["data", "learner", "set_size"], keep="first", maintain_order=True
     )
-    columns = (
-        best.select("learner", "set_size").unique().sort("learner", "set_size", descending=[True, False])
+    best = best.sort("learner", "set_size", descending=[True, False], maintain_order=True)
+    rows: dict[str, dict[str, Any]] = {name: {} for name in dict.fromkeys(runs["data"].to_list())}
+    for name, learner, m, gamma in best.select("data", "learner", "set_size", "gamma").iter_rows():
+        rows[name][learner if m == 1 else f"{learner}, m = {m}"] = gamma
+    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
+    columns = titles
+    if [title.partition(",")[0] for title in titles] == ["SOBA", *["MC-DBF"] * 3]:
+        columns = [title for pair in zip(titles, PAPER_COLUMNS, strict=True) for title in pair]
+        ours = {name.removesuffix("-vgg16"): name for name in rows}
+        for name, gammas in PAPER_GAMMAS.items():
+            rows.setdefault(ours.get(name, name), {}).update(zip(PAPER_COLUMNS, gammas, strict=True))
+    return pl.DataFrame(
+        [{"data": name} | {title: row.get(title) for title in columns} for name, row in rows.items()],
+        infer_schema_length=None,
     )
-    rows: list[dict[str, Any]] = []
-    names = []
-    for name in dict.fromkeys(runs["data"].to_list()):
-        row: dict[str, Any] = {"data": name}
-        for learner, m in columns.iter_rows():
-            title = learner if m == 1 else f"{learner}, m = {m}"
-            names.append(title)
-            hit = best.filter(
-                (pl.col("data") == name) & (pl.col("learner") == learner) & (pl.col("set_size") == m)
-            )
-            row[title] = hit["gamma"][0] if len(hit) else None
-        rows.append(row)
-    titles = list(dict.fromkeys(names))
-    if len(titles) == 4 and titles[0] == "SOBA":
-        rows += [{"data": d} | dict(zip(titles, gammas, strict=True)) for d, gammas in PAPER_GAMMAS.items()]
-    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _cells(frame: polars.DataFrame) -> tuple[list[str], list[list[str]]]:

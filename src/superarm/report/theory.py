@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from superarm.report.figures import Chart, line_chart
+from superarm.report.chart import Axis, Chart, line_chart
 from superarm.report.stats import with_interval
 from superarm.report.theme import style
 
@@ -51,11 +51,10 @@ def bound_chart(name: str, title: str, curves: polars.DataFrame, runs: polars.Da
     tables.append(_named(_exact(rounds, line), TRIVIAL))
     spec = line_chart(
         pl.concat(tables, how="diagonal_relaxed"),
-        x="rounds (logarithmic)",
-        y="misses of the top set (rounds), logarithmic",
+        x=Axis("rounds", log=True),
+        y=Axis("misses of the top set (rounds)", log=True),
         order=[*order, TRIVIAL],
         look=style([*groups, ("trivial", "trivial")]),
-        log=["x", "y"],
     )
     spec["description"] = f"{title}: misses of the top set and the least that Theorem 6's bound can be."
     return Chart(name, title, spec)
@@ -74,7 +73,7 @@ def price_charts(name: str) -> list[Chart]:
             _price_of(10, m, float(g), estimate),
         )
         for estimate in ESTIMATES
-        for m in (2, 4, 7)
+        for m in (2, 7)
         for g in np.geomspace(0.01, 1.0, 25).round(5)
     ]
     over_k = [
@@ -87,13 +86,13 @@ def price_charts(name: str) -> list[Chart]:
         _price(
             f"{name}-gamma",
             "Against γ, for k = 10 labels",
-            "γ, the share of exploration (logarithmic)",
+            "γ, the share of exploration",
             over_gamma,
         ),
         _price(
             f"{name}-k",
             "Against the number of labels, γ = 0.1",
-            "k, the number of labels (logarithmic)",
+            "k, the number of labels",
             over_k,
         ),
     ]
@@ -117,11 +116,10 @@ def _price(name: str, title: str, x: str, rows: Sequence[tuple[str, str, str, fl
     ]
     spec = line_chart(
         pl.concat(tables),
-        x=x,
-        y="E‖Ũ‖² (squared weight units), logarithmic",
+        x=Axis(x, log=True),
+        y=Axis("E‖Ũ‖² (squared weight units)", log=True),
         order=[series for series, _, _ in groups],
         look=style([(colour, dash) for _, colour, dash in groups]),
-        log=["x", "y"],
     )
     spec["description"] = f"{title}: the mean squared length of MC-DBF's update."
     return Chart(name, title, spec)

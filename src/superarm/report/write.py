@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from superarm.errors import InvalidInput
 from superarm.storage import write_atomically
@@ -11,7 +12,9 @@ from superarm.storage import write_atomically
 if TYPE_CHECKING:
     import polars
 
-    from superarm.report.figures import Chart
+    from superarm.experiments import Experiment, Store
+    from superarm.experiments.figure import Figure
+    from superarm.report.chart import Chart
     from superarm.report.page import Section
 
 __all__ = ["write_report"]
@@ -37,7 +40,7 @@ def write_report(
     Returns:
         The HTML file, which works alone and offline.
     """
-    from superarm.experiments.store import Store
+    from superarm.experiments import Store
     from superarm.report.page import page
 
     store = Store(store_dir)
@@ -53,50 +56,47 @@ def write_report(
         for section in sections:
             _write_files(section, output)
     headline = title or (
-        experiments[0]["title"] if len(experiments) == 1 else "Learning from one bit about a set"
+        experiments[0].title if len(experiments) == 1 else "Learning from one bit about a set"
     )
     text = page(headline, _intro(sections), sections)
     write_atomically(output / "index.html", lambda file: file.write(text.encode()))
     return output / "index.html"
 
 
-def _section(store: Any, experiment: dict[str, Any]) -> Section:
+def _section(store: Store, experiment: Experiment) -> Section:
     from superarm.report.figures import charts
     from superarm.report.findings import findings
-    from superarm.report.page import Section
+    from superarm.report.page import Drawn, Section
     from superarm.report.tables import tables
 
-    runs, curves = store.frames(experiment["name"])
-    experiment = experiment | {"figures": experiment["figures"] or _usual_figures(runs)}
-    keys = [cell["key"] for cell in experiment["cells"]]
-    failures = store.failures(keys)
+    runs, curves = store.frames(experiment.name)
+    experiment = replace(experiment, figures=experiment.figures or _usual_figures(runs))
+    failures = store.failures(experiment.keys)
     figures = [
-        (figure, found, findings(experiment, figure, runs))
-        for figure, found in zip(experiment["figures"], charts(experiment, runs, curves), strict=True)
+        Drawn(figure, found, findings(experiment, figure, runs))
+        for figure, found in zip(experiment.figures, charts(experiment, runs, curves), strict=True)
     ]
-    missing = len(set(keys)) - len({*runs["key"]} if len(runs) else ()) - len(failures)
+    missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
     return Section(experiment, figures, tables(experiment, runs), _facts(runs), failures, missing)
 
 
-def _usual_figures(runs: polars.DataFrame) -> list[dict[str, Any]]:
+def _usual_figures(runs: polars.DataFrame) -> tuple[Figure, ...]:
     """For a spec that asks for none: error against rounds, and against gamma and m where they vary."""
-    empty = dict.fromkeys(("title", "paper", "note", "log", "learners", "set_sizes", "finding"))
-    figure = {"y": "error_rate", "together": False} | empty
-    found = [figure | {"kind": "rounds", "title": "Error against rounds", "log": ["x"]}]
-    if not len(runs):
-        return found
-    if runs["gamma"].drop_nulls().n_unique() > 1:
-        found.append(figure | {"kind": "gamma", "title": "Error against γ", "finding": "best-gamma"})
-    if runs["set_size"].n_unique() > 1:
-        found.append(figure | {"kind": "set-size", "title": "Error against m"})
-    return found
+    from superarm.experiments.figure import Figure
+
+    found = [Figure("rounds", title="Error against rounds", log=("x",))]
+    if len(runs) and runs["gamma"].drop_nulls().n_unique() > 1:
+        found.append(Figure("gamma", title="Error against γ", finding="best-gamma"))
+    if len(runs) and runs["set_size"].n_unique() > 1:
+        found.append(Figure("set-size", title="Error against m"))
+    return tuple(found)
 
 
-def _facts(runs: polars.DataFrame) -> dict[str, Any]:
+def _facts(runs: polars.DataFrame) -> dict[str, str]:
     """Versions and machines behind the results."""
     if not len(runs):
         return {}
-    facts: dict[str, Any] = {
+    facts = {
         "runs": f"{len(runs):,}",
         "rounds": f"{sum(runs['rounds']):,}",
         "time in learners' loops": f"{sum(runs['seconds']):,.0f} s",
@@ -108,7 +108,7 @@ def _facts(runs: polars.DataFrame) -> dict[str, Any]:
 
 
 def _intro(sections: list[Section]) -> str:
-    many = sum(len(s.experiment["cells"]) for s in sections)
+    many = sum(len(s.experiment.cells) for s in sections)
     return (
         "Each round a learner sees a row, shows m of k labels, and is told one bit: whether the right "
         "label was among them. The error rate is the share of rounds so far whose top label was wrong. "
@@ -130,8 +130,8 @@ def _write_files(section: Section, output: Path) -> None:
         (output / "tables" / f"{view.name}.csv").write_text(view.frame.write_csv(), encoding="utf-8")
         text = f"**{view.title}**\n\n{to_markdown(view.frame)}"
         (output / "tables" / f"{view.name}.md").write_text(text, encoding="utf-8")
-    for _, charts, _ in section.figures:
-        for chart in charts:
+    for drawn in section.figures:
+        for chart in drawn.charts:
             for kind, content in _drawn(chart).items():
                 (output / "figures" / f"{chart.name}.{kind}").write_bytes(content)
 

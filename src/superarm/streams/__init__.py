@@ -1,7 +1,7 @@
 """Where rows and labels come from: arrays, files, frames, and data sets by name."""
 
 from superarm.streams.arrays import Arrays
-from superarm.streams.base import Chunk, Stream
+from superarm.streams.base import Chunk, Stream, size_of
 from superarm.streams.catalog import NAMES, open_data
 from superarm.streams.files import from_frame
 from superarm.streams.synthetic import Synthetic, synnonsep, synsep
@@ -14,6 +14,7 @@ __all__ = [
     "Synthetic",
     "from_frame",
     "open_data",
+    "size_of",
     "synnonsep",
     "synsep",
 ]

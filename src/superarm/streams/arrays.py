@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Label
 from superarm.errors import InvalidInput
+from superarm.labels import Label, Labels, plain
 from superarm.rows import Dense, Rows, Sparse, as_rows
 from superarm.streams.base import Chunk
 
@@ -23,12 +23,12 @@ class Arrays:
         y: its label: a whole number, or a string.
         labels: the names of all labels; y then holds names, or numbers 0..k-1 of them.
         shuffle: a new random order on every pass; False keeps the order of X.
-        scale: ``"unit"`` makes every row's length 1, as the paper's theory asks; ``"none"``.
+        scale: ``"none"``, rows as they are; learners scale them as they need. ``"unit"``, length 1.
         name: how it is called in tables.
 
     >>> stream = Arrays([[3.0, 4.0], [0.0, 2.0]], ["ham", "spam"])
-    >>> stream.labels, stream.rows.values.round(1).tolist()
-    (('ham', 'spam'), [[0.6000000238418579, 0.800000011920929], [0.0, 1.0]])
+    >>> stream.labels, stream.rows.values.tolist()
+    (('ham', 'spam'), [[3.0, 4.0], [0.0, 2.0]])
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Arrays:
         *,
         labels: Sequence[Label] | None = None,
         shuffle: bool = True,
-        scale: str = "unit",
+        scale: str = "none",
         name: str = "arrays",
     ) -> None:
         rows = as_rows(X, None, "Arrays")
@@ -49,7 +49,8 @@ class Arrays:
         if scale not in ("unit", "none"):
             raise InvalidInput.must("scale", "Arrays", "'unit' or 'none'", scale)
         self.rows = _unit(rows) if scale == "unit" else rows
-        self.y, self.labels, self.n_labels = _codes(np.asarray(y), labels)
+        self.y, known = _numbered(np.asarray(y), labels)
+        self.labels, self.n_labels = known.names, known.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.scale, self.name = shuffle, scale, name
@@ -76,30 +77,26 @@ def _unit(rows: Rows) -> Rows:
     return Sparse((values / norms[owner]).astype(np.float32), indices, starts, width)
 
 
-def _codes(y: np.ndarray[Any, Any], labels: Any) -> tuple[Any, tuple[Label, ...] | None, int]:
-    """Label numbers, names, and their count."""
+def _numbered(y: np.ndarray[Any, Any], labels: Any) -> tuple[np.ndarray[Any, Any], Labels]:
+    """The labels as numbers, and what they stand for."""
     if y.ndim != 1:
         raise InvalidInput.must("y", "Arrays", "one label for each row", f"shape {y.shape}")
     whole = np.issubdtype(y.dtype, np.integer) or (
         np.issubdtype(y.dtype, np.floating) and len(y) > 0 and bool((y == np.floor(y)).all())
     )
-    if labels is None and whole:
-        code = y.astype(np.int64)
-        values = np.unique(code)
-        if len(values) and values[0] == 0 and values[-1] < max(2 * len(values), 2):
-            return code, None, max(int(values[-1]) + 1, 2)
-        labels = values.tolist()
-        y = code
-    elif labels is None:
-        y = y.astype(str)
-        labels = np.unique(y).tolist()
-    names = tuple(v.item() if isinstance(v, np.generic) else v for v in labels)
+    y = y.astype(np.int64) if whole else y if labels is not None else y.astype(str)
+    values, where = np.unique(y, return_inverse=True)
+    if labels is None:
+        if whole and len(values) and values[0] == 0 and values[-1] < max(2 * len(values), 2):
+            return y, Labels(max(int(values[-1]) + 1, 2))
+        labels = values
+    names = [plain(name) for name in labels]
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", "Arrays", "distinct and at least two", names)
-    place = {name: i for i, name in enumerate(names)}
-    if all(v in place for v in np.unique(y).tolist()):
-        return np.array([place[v] for v in y.tolist()], np.int64), names, len(names)
+    known = Labels(names, "Arrays")
+    numbers = [known.number(value) for value in values]
+    if None not in numbers:
+        return np.array(numbers, np.int64)[where], known
     if whole and y.min() >= 0 and y.max() < len(names):
-        return y.astype(np.int64), names, len(names)
-    unknown = next(v for v in np.unique(y).tolist() if v not in place)
-    raise InvalidInput.must("y", "Arrays", "made of the given labels", unknown)
+        return y, known
+    raise InvalidInput.must("y", "Arrays", "made of the given labels", plain(values[numbers.index(None)]))

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from superarm.decision import Label
+from superarm.labels import Label
 from superarm.rows import Rows
 
-__all__ = ["Chunk", "Stream"]
+__all__ = ["Chunk", "Stream", "size_of"]
 
 
 class Chunk(NamedTuple):
@@ -32,3 +32,9 @@ class Stream(Protocol):
     def chunks(self, seed: int) -> Iterator[Chunk]:
         """Chunks without end; a pure function of the seed."""
         ...
+
+
+def size_of(stream: Stream) -> dict[str, Any]:
+    """How large a stream's problem is, in the parameters of learners."""
+    labels = {"labels": stream.labels} if stream.labels else {"n_labels": stream.n_labels}
+    return {"n_features": stream.n_features, **labels}

@@ -24,12 +24,12 @@ FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
 NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
 
-def open_data(source: str, *, scale: str = "unit", label: str | None = None) -> Stream:
+def open_data(source: str, *, scale: str = "none", label: str | None = None) -> Stream:
     """The stream called ``source``, or the one in the file of that name.
 
     Args:
         source: one of `NAMES`, or an .npz, .csv, .parquet or svmlight file.
-        scale: ``"unit"`` makes every row's length 1; ``"none"``.
+        scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
         label: the name of the label column, for tables.
     """
     if source in NAMES and label is not None:
@@ -78,7 +78,8 @@ def _file(source: str) -> Path:
         return path
     path = Path(source)
     if not path.is_file():
-        raise InvalidInput.must("data", "superarm", f"a file or one of {', '.join(NAMES)}", source)
+        wanted = f"a file or one of {', '.join(NAMES)}"
+        raise InvalidInput.must("data", "superarm", wanted, source, among=NAMES)
     return path
 
 

@@ -30,7 +30,7 @@ class RemoteFile:
 
 
 def data_home() -> Path:
-    """Where downloaded data is kept: $SUPERARM_DATA, or the system's place for caches."""
+    """Where downloaded data is kept: $SUPERARM_DATA, or the system's folder for caches."""
     import pooch
 
     return Path(os.environ.get(HOME) or pooch.os_cache("superarm"))
@@ -48,11 +48,11 @@ def is_whole(path: Path, file: RemoteFile) -> bool:
 
 def find(file: RemoteFile, offline: Path | None = None) -> Path | None:
     """The file, if it is in the data home or in an offline directory."""
-    places = [data_home() / file.folder / file.name]
+    paths = [data_home() / file.folder / file.name]
     for folder in (offline, os.environ.get(OFFLINE)):
         if folder:
-            places += [Path(folder) / file.folder / file.name, Path(folder) / file.name]
-    return next((place for place in places if is_whole(place, file)), None)
+            paths += [Path(folder) / file.folder / file.name, Path(folder) / file.name]
+    return next((path for path in paths if is_whole(path, file)), None)
 
 
 def fetch(
@@ -75,9 +75,9 @@ def fetch(
         target = data_home() / file.folder / file.name
         found = find(file, offline)
         if found is None and offline is not None:
-            place = Path(offline) / file.folder / file.name
-            state = "is not the official file (its checksum differs)" if place.exists() else "is not there"
-            raise DataMissing(f"{place} {state}.\n{_where(files)}")
+            wanted = Path(offline) / file.folder / file.name
+            state = "is not the official file (its checksum differs)" if wanted.exists() else "is not there"
+            raise DataMissing(f"{wanted} {state}.\n{_where(files)}")
         if found is None:
             reasons = _download(file, target, mirror or os.environ.get(MIRROR), progress)
             if reasons:

@@ -55,6 +55,8 @@ def make_features(
     """
     if batch < 1:
         raise InvalidInput.must("batch", "features", "at least 1", batch)
+    if source not in IMAGE_SETS:
+        _image_file(source)
     _keras()  # before anything is downloaded
     if weights is None:
         weights = fetch([WEIGHTS])[0]
@@ -62,7 +64,7 @@ def make_features(
         raise DataMissing(
             f"weights of VGG-16: {weights} is not there; leave --weights out to download {WEIGHTS.name}"
         )
-    images = load_images(source) if source in IMAGE_SETS else _read_images(Path(source))
+    images = load_images(source) if source in IMAGE_SETS else _read_images(_image_file(source))
     height, width = images.pixels.shape[1:3]
     side = max(LEAST, height, width) if size is None else size
     if side < LEAST:
@@ -135,10 +137,15 @@ def _keras() -> Any:
     return keras
 
 
-def _read_images(path: Path) -> Images:
+def _image_file(source: str) -> Path:
+    path = Path(source)
     if path.suffix != ".npz" or not path.is_file():
-        names = ", ".join(IMAGE_SETS)
-        raise InvalidInput.must("images", "features", f"an .npz file or one of {names}", str(path))
+        wanted = f"an .npz file or one of {', '.join(IMAGE_SETS)}"
+        raise InvalidInput.must("images", "features", wanted, source, among=IMAGE_SETS)
+    return path
+
+
+def _read_images(path: Path) -> Images:
     with np.load(path, allow_pickle=False) as file:
         keys = ("x_train", "y_train") if "x_train" in file.files else ("X", "y")
         if not set(keys) <= set(file.files):

@@ -62,7 +62,8 @@ def _table(frame: Any, label: str | None, of: str) -> dict[str, Any]:
             raise InvalidInput.must("label", of, wanted, columns)
         label = found[0]
     elif label not in columns:
-        raise InvalidInput.must("label", of, f"one of its columns {', '.join(columns)}", label)
+        wanted = f"one of its columns {', '.join(columns)}"
+        raise InvalidInput.must("label", of, wanted, label, among=columns)
     features = [c for c in frame.columns if str(c) != label]
     if not features:
         raise InvalidInput.must("columns", of, "the label and at least one feature", columns)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Label
 from superarm.kernels.compiling import entry
 from superarm.kernels.randomness import uniform
+from superarm.labels import Label
 from superarm.rows import Dense
 from superarm.streams.base import Chunk
 
@@ -34,7 +34,7 @@ def _fill(seed: int, first: int, owned: Any, sizes: Any, noise: float, unit: boo
         on = np.float32(1.0 / np.sqrt(size - DRAWN_OFF + DRAWN_ON) if unit else 1.0)
         for j in range(size):
             pool[j] = owned[label, j]
-        for j in range(DRAWN_OFF):  # the first places of the pool are the ones that go off
+        for j in range(DRAWN_OFF):  # the first of the pool are those that go off
             at = j + int(uniform(seed, t, 1 + j) * (size - j))
             pool[j], pool[at] = pool[at], pool[j]
         for j in range(DRAWN_OFF, size):
@@ -56,7 +56,7 @@ class Synthetic:
     n_features, n_labels = D, K
     labels: tuple[Label, ...] | None = None
 
-    def __init__(self, *, noise: float = 0.0, scale: str = "unit") -> None:
+    def __init__(self, *, noise: float = 0.0, scale: str = "none") -> None:
         self.noise, self.scale = noise, scale
         self.name = "synnonsep" if noise else "synsep"
         random = np.random.default_rng(2008)  # one data set: the classes are the same for every seed
@@ -74,11 +74,11 @@ class Synthetic:
             first += BLOCK
 
 
-def synsep(scale: str = "unit") -> Synthetic:
+def synsep(scale: str = "none") -> Synthetic:
     """SYNSEP: linearly separable."""
     return Synthetic(scale=scale)
 
 
-def synnonsep(scale: str = "unit") -> Synthetic:
+def synnonsep(scale: str = "none") -> Synthetic:
     """SYNNONSEP: 5 % of the labels are noise."""
     return Synthetic(noise=0.05, scale=scale)

@@ -7,27 +7,27 @@ import sys
 import pytest
 from lab_kit import small_spec, write_spec
 
-from superarm.cli import progress
+from superarm.cli import show as screen
 from superarm.errors import InvalidInput, MissingExtra
-from superarm.experiments import Progress, Store, read_spec, run
+from superarm.experiments import RunProgress, Store, read_spec, run
 
-HALF = Progress(cells=10, done=3, stored=2, failed=1, rounds=8_000_000, rounds_done=3_000_000, seconds=2.0)
+HALF = RunProgress(cells=10, done=3, stored=2, failed=1, rounds=8_000_000, rounds_done=3_000_000, seconds=2.0)
 
 
 def test_what_is_told():
     assert HALF.rounds_per_second == 1_500_000
     assert HALF.seconds_left == pytest.approx(10 / 3)
-    assert Progress(1, 0, 0, 0, 5, 0, 0.0).seconds_left is None
-    assert [progress._clock(s) for s in (0, 59.6, 3599, 7322)] == ["0:00", "1:00", "59:59", "2:02:02"]
+    assert RunProgress(1, 0, 0, 0, 5, 0, 0.0).seconds_left is None
+    assert [screen._clock(s) for s in (0, 59.6, 3599, 7322)] == ["0:00", "1:00", "59:59", "2:02:02"]
 
 
 def test_a_log_gets_lines_now_and_then(monkeypatch, capsys):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    with progress.cells_progress("grid") as show:
+    with screen.run_progress("grid") as show:
         show(HALF)
     assert capsys.readouterr().err == ""  # ten seconds have not passed
-    monkeypatch.setattr(progress, "LOG_EVERY", 0.0)
-    with progress.cells_progress("grid") as show:
+    monkeypatch.setattr(screen, "LOG_EVERY", 0.0)
+    with screen.run_progress("grid") as show:
         show(HALF)
     said = capsys.readouterr()
     assert said.err == "grid: 5/10 runs, 1 failed, 1,500,000 rounds/s, 0:03 left\n"
@@ -37,7 +37,7 @@ def test_a_log_gets_lines_now_and_then(monkeypatch, capsys):
 def test_a_terminal_gets_a_live_line(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
-    with progress.cells_progress("grid") as show:
+    with screen.run_progress("grid") as show:
         show(HALF)
     said = capsys.readouterr()
     assert "5/10 runs, 1 failed, 1,500,000 rounds/s, 0:03 left" in said.err
@@ -47,7 +47,7 @@ def test_a_terminal_gets_a_live_line(monkeypatch, capsys):
 def test_amounts(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
-    with progress.amount_progress(2000, "bytes") as tick:
+    with screen.progress_bar(2000, "bytes") as tick:
         tick(1000)
     assert "1,000 of 2,000 bytes" in capsys.readouterr().err
 

@@ -1,0 +1,143 @@
+"""Lines with bands as Vega-Lite: one description for the page, SVG, PDF and PNG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Axis", "Chart", "line_chart", "log_ticks"]
+
+SHORT = "format(datum.value, datum.value >= 1000 ? '~s' : '~g')"  # 100k, but 0.1 and not 100m
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart as Vega-Lite, with the name of its files."""
+
+    name: str
+    title: str
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What an axis shows."""
+
+    words: str
+    log: bool = False
+    whole: bool = False  # a few whole numbers: each has its tick
+
+    @property
+    def title(self) -> str:
+        return self.words + (", logarithmic" if self.log else "")
+
+    @property
+    def short(self) -> str:
+        """Its name in the box that opens over a point."""
+        return self.words.partition(",")[0].partition(" (")[0]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: decades; with 2 and 5 if these are fewer than three; else even steps.
+
+    >>> log_ticks(0.004, 20.0), log_ticks(0.07, 0.6), log_ticks(0.033, 0.039)
+    ([0.01, 0.1, 1.0, 10.0], [0.1, 0.2, 0.5], [0.034, 0.036, 0.038])
+    """
+    low, high = low * (1.0 - 1e-9), high * (1.0 + 1e-9)
+    decades = range(floor(log10(low)), floor(log10(high)) + 1)
+    for digits in ((1,), (1, 2, 5)):
+        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 3:
+            return ticks
+    power = floor(log10(high - low))
+    for step in (f"{digit}e{p}" for p in (power, power - 1) for digit in (5, 2, 1)):
+        size = float(step)
+        inside = range(floor(low / size) + 1, floor(high / size) + 1)
+        if len(inside) >= 3:
+            return [float(f"{i * size:.12g}") for i in inside]
+    return [low, high]
+
+
+def line_chart(
+    table: polars.DataFrame,
+    *,
+    x: Axis,
+    y: Axis,
+    order: list[str],
+    look: tuple[list[str], list[list[int]]],
+    points: bool = False,
+) -> dict[str, Any]:
+    """Lines with bands from a table with series, x, mean, low and high."""
+    import altair as alt
+    import polars as pl
+
+    if y.log:  # an axis without a 0: the band is as wide below as above, in the logarithm
+        table = table.filter(pl.col("mean") > 0.0)
+        table = table.with_columns((pl.col("mean") ** 2 / pl.col("high")).alias("low"))
+    table = table.with_columns(pl.col("mean", "low", "high").round_sig_figs(5))
+    data = alt.InlineData(values=table.select("series", "x", "mean", "low", "high", "n").to_dicts())
+    pick = alt.selection_point(fields=["series"], bind="legend")
+    base = alt.Chart(data).encode(
+        x=alt.X("x:Q", title=x.title, scale=_scale(x, table["x"]), axis=_axis(x, table["x"])),
+        opacity=alt.condition(pick, alt.value(1.0), alt.value(0.12)),
+    )
+    colour = alt.Color("series:N", scale=alt.Scale(domain=order, range=look[0]), sort=order, title=None)
+    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=order, range=look[1]), sort=order, title=None)
+    values = pl.concat([table["low"], table["high"]])
+    y_scale = _scale(y, values) if y.log else alt.Scale(domainMin=0.0)
+    vertical = alt.Y("mean:Q", title=y.title, scale=y_scale, axis=_axis(y, values))
+    tips = [
+        alt.Tooltip("series:N", title="curve"),
+        alt.Tooltip("x:Q", title=x.short, format=",~g"),
+        alt.Tooltip("mean:Q", title="mean", format=".4~g"),
+        alt.Tooltip("low:Q", title="95 % from", format=".4~g"),
+        alt.Tooltip("high:Q", title="to", format=".4~g"),
+        alt.Tooltip("n:Q", title="runs"),
+    ]
+    band = base.mark_area(opacity=0.18).encode(
+        y=alt.Y("low:Q", title=y.title, scale=y_scale),
+        y2="high:Q",
+        color=colour,
+        opacity=alt.condition(pick, alt.value(0.18), alt.value(0.02)),
+    )
+    line = base.mark_line(strokeWidth=2, clip=True).encode(
+        y=vertical, color=colour, strokeDash=dash, detail="series:N"
+    )
+    dots = base.mark_point(filled=True, size=45 if points else 70).encode(
+        y=vertical,
+        color=colour,
+        tooltip=tips,
+        opacity=alt.condition(pick, alt.value(1.0 if points else 0.0), alt.value(0.0)),
+    )
+    chart = (band + line + dots).add_params(pick)
+    spec: dict[str, Any] = chart.to_dict(validate=True)
+    spec.pop("config", None)
+    spec["usermeta"] = {"longest": max(map(len, order))}
+    return spec
+
+
+def _scale(axis: Axis, values: polars.Series) -> Any:
+    import altair as alt
+
+    if not axis.log:
+        return alt.Scale(zero=False, nice=False)
+    return alt.Scale(type="log", nice=False, domain=_ends(values))
+
+
+def _axis(axis: Axis, values: polars.Series) -> Any:
+    import altair as alt
+
+    if axis.whole:
+        return alt.Axis(format="d", values=sorted(set(values.to_list())))
+    if axis.log:
+        return alt.Axis(labelExpr=SHORT, values=log_ticks(*_ends(values)))
+    return alt.Axis(labelExpr=SHORT)
+
+
+def _ends(values: polars.Series) -> list[float]:
+    return [float(values.min()), float(values.max())]  # type: ignore[arg-type]

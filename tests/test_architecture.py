@@ -1,0 +1,125 @@
+"""The rules of the house (docs/architecture.md), checked on every import."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "superarm"
+
+# A room may import those before it, and itself; never those after it.
+ROOMS = [
+    ("errors",),
+    ("parameters",),
+    ("sources",),
+    ("labels",),
+    ("rows",),
+    ("storage",),
+    ("decision",),
+    ("kernels",),
+    ("explore",),
+    ("estimates",),
+    ("theory",),
+    ("learners",),
+    ("streams",),
+    ("simulation",),
+    ("experiments",),
+    ("report",),
+    ("logs",),
+    ("service",),
+    ("sklearn",),
+    ("checks",),
+    ("bench",),
+    ("cli",),
+]
+LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+# Inside of functions: (file, room).
+EXCEPTIONS: set[tuple[str, str]] = set()
+# Frameworks, and the only rooms that may import them.
+FRAMEWORKS = {
+    "numba": {"kernels"},
+    "llvmlite": {"kernels"},
+    "sklearn": {"sklearn", "streams"},
+    "keras": {"streams"},
+    "distributed": {"experiments"},
+    "dask": {"experiments"},
+    "joblib": {"experiments"},
+    "altair": {"report", "logs"},
+    "vl_convert": {"report", "logs"},
+    "typer": {"cli"},
+    "fastapi": {"service"},
+    "starlette": {"service"},
+    "uvicorn": {"service"},
+    "msgspec": {"service"},
+    "psycopg": {"service"},
+}
+FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports, for types alone or inside of functions, too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "superarm":
+                yield from (f"superarm.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def typing_only(path: Path) -> set[str]:
+    """Modules imported for type annotations, which cost nothing at run time."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    inner = [n for block in blocks for n in ast.walk(block)]
+    found = {n.module for n in inner if isinstance(n, ast.ImportFrom) and n.module and n.module != "superarm"}
+    for n in inner:
+        if isinstance(n, ast.ImportFrom) and n.module == "superarm":
+            found |= {f"superarm.{alias.name}" for alias in n.names}
+    return found
+
+
+def room_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if parts[0] == "superarm" and len(parts) > 1 and parts[1] in LEVEL else None
+
+
+def test_every_file_has_a_room() -> None:
+    tops = {path.parts[0].removesuffix(".py") for path in FILES} - {"__init__"}
+    assert tops == set(LEVEL)
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_imports_go_up(file: Path) -> None:
+    own = file.parts[0].removesuffix(".py")
+    if own == "__init__":
+        return
+    for module in set(imports(SOURCE / file)) - typing_only(SOURCE / file):
+        room = room_of(module)
+        if room is not None and (str(file), room) not in EXCEPTIONS:
+            assert LEVEL[room] <= LEVEL[own], f"{file} ({own}) imports {module}"
+        framework = module.split(".")[0]
+        if framework in FRAMEWORKS and not module.startswith("superarm"):
+            assert own in FRAMEWORKS[framework], f"{file} imports {framework}"
+
+
+def test_kernels_know_only_rows_and_sources() -> None:
+    for file in FILES:
+        if file.parts[0] == "kernels":
+            rooms = {room_of(module) for module in imports(SOURCE / file)} - {None, "kernels"}
+            assert rooms <= {"rows", "sources"}, f"{file} imports {rooms}"
+
+
+def test_learners_do_not_ask_whether_a_row_is_sparse() -> None:
+    """A stage may have two forms, chosen by the row's type in its own file; an algorithm has one."""
+    shared = {"base.py", "common.py", "files.py", "registry.py"}
+    for file in FILES:
+        if file.parts[0] == "learners" and file.name not in shared:
+            text = (SOURCE / file).read_text(encoding="utf-8")
+            assert "SparseRow" not in text, file
+            assert "by_row" not in text, file
