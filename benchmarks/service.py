@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
 import json
 import os
 import random
@@ -19,33 +20,26 @@ import sys
 import tempfile
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 CONSTANT = """
-import uvicorn
-async def app(scope, receive, send):
-    if scope["type"] != "http":
-        while True:
-            message = await receive()
-            await send({"type": message["type"] + ".complete"})
-            if message["type"] == "lifespan.shutdown":
-                return
-    await receive()
-    body = b'{"id":"19b1c3a2f4e00112233445566","labels":["a","b","c"],"propensity":0.5,"model_version":1}'
-    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": head})
-    await send({"type": "http.response.body", "body": body})
-import sys
-if sys.argv[2] == "fastapi":
-    from fastapi import FastAPI, Request
-    app = FastAPI()
-    @app.get("/ready")
-    @app.post("/v1/decisions")
-    @app.post("/v1/decisions/{id}/outcome")
-    async def answer(request: Request, id: str = ""):
-        await request.body()
-        return {"id": "19b1c3a2f4e00", "labels": ["a", "b", "c"], "propensity": 0.5, "model_version": 1}
-uvicorn.run(app, port=int(sys.argv[1]), log_level="critical", access_log=False, server_header=False)
+import asyncio, sys
+import uvloop
+from superarm.service.http.wire import Answer, Limits, Wire
+BODY = b'{"id":"19b1c3a2f4e00112233445566","labels":["a","b","c"],"propensity":0.5,"model_version":1}'
+class Constant:
+    def admit(self, request):
+        return None
+    def refuse(self, status, request):
+        return Answer(status, b"")
+    def answer(self, request, send):
+        send(Answer(200, BODY))
+async def main():
+    wire = Wire(Constant(), Limits())
+    await wire.listen(port=int(sys.argv[1]))
+    await asyncio.Event().wait()
+uvloop.run(main())
 """
 
 
@@ -126,6 +120,19 @@ def load(port: int, clients: int, features: int, seconds: float) -> dict[str, fl
     return uvloop.run(main())
 
 
+def health(port: int, seconds: float) -> float:
+    """The p99 of GET /health, in ms, on one connection that asks 50 times a second."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    times, until = [], time.perf_counter() + seconds
+    while (began := time.perf_counter()) < until:
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        times.append(time.perf_counter() - began)
+        time.sleep(0.02)
+    connection.close()
+    return 1e3 * sorted(times)[int(len(times) * 0.99)]
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -183,9 +190,11 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
             work = Compaction(session.journal, session.keep_snapshots)
             if work:
                 work.write()
-                while work.step():
+                more = True
+                while more:
+                    with session.writing():
+                        more = work.step()
                     session.commit()
-                session.commit()
     session.commit()
     session.journal.close()  # no snapshot: as if it had been killed
 
@@ -213,28 +222,29 @@ def main() -> None:
             "3",
         ]
         serve = [sys.executable, "-m", "superarm", "serve", "--rate-limit", "1000000"]
-        for kind in ("constant", "fastapi constant", "service"):
+        for kind in ("constant", "service"):
             port = free_port()
             command = [*serve, *options, "--journal", str(journal), "--port", str(port)]
             if kind != "service":
-                command = [sys.executable, str(folder / "constant.py"), str(port), kind.split()[0]]
+                command = [sys.executable, str(folder / "constant.py"), str(port)]
             process, _ = start(command, port)
             try:
                 load(port, asked.clients, asked.features, 1.0)
+                idle = health(port, 2.0)
                 before = cpu_seconds(process.pid)
-                got = load(port, asked.clients, asked.features, asked.seconds)
+                with ThreadPoolExecutor(1) as pool:
+                    beside = pool.submit(health, port, asked.seconds)
+                    got = load(port, asked.clients, asked.features, asked.seconds)
                 used = (cpu_seconds(process.pid) - before) / (got["pairs_per_second"] * asked.seconds)
                 told[kind] = {k: round(v, 1) for k, v in got.items()} | {
-                    "server_cpu_us_per_pair": round(1e6 * used)
+                    "server_cpu_us_per_pair": round(1e6 * used),
+                    "health_p99_ms": {"idle": round(idle, 2), "under_load": round(beside.result(), 2)},
                 }
             finally:
                 process.terminate()
                 process.wait()
-        speeds = {
-            kind: told[kind]["pairs_per_second"] for kind in ("constant", "fastapi constant", "service")
-        }  # type: ignore[index]
+        speeds = {kind: told[kind]["pairs_per_second"] for kind in ("constant", "service")}  # type: ignore[index]
         told["ratio_to_constant"] = round(speeds["service"] / speeds["constant"], 3)
-        told["ratio_to_fastapi_constant"] = round(speeds["service"] / speeds["fastapi constant"], 3)
         if asked.events:
             journal = folder / "long.db"
             fill(journal, labels, asked.features, asked.events)

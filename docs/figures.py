@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 import superarm as sa
-from superarm.report.theme import LIGHT, PALETTE
 from superarm.explore.dilute import inclusion
+from superarm.report.theme import LIGHT, PALETTE
 from superarm.theory import second_moment, summary
 
 FOLDER = Path(__file__).parent / "img"
@@ -86,6 +86,7 @@ def learners() -> alt.Chart:
         "mc-dbf": "MC-DBF as in the paper (bits)",
         "mc-dbf:estimate=minimum-variance": "MC-DBF, least variance (bits)",
         "perceptron": "Perceptron (told every label)",
+        "set-logit:curves=0": "SetLogit without curves (bits)",
         "set-logit": "SetLogit (bits)",
     }
     curves = []
@@ -102,12 +103,48 @@ def learners() -> alt.Chart:
         y=alt.Y(
             "error_rate:Q",
             title="share of wrong top labels so far",
-            scale=alt.Scale(type="log", domain=[0.005, 1]),
-            axis=alt.Axis(values=[0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~%"),
+            scale=alt.Scale(type="log", domain=[0.002, 1]),
+            axis=alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~%"),
         ),
         series="learner",
         order=list(specs.values()),
         title="Digits, 4 of 10 labels shown",
+    )
+
+
+def bit_for_bit() -> alt.Chart:
+    """Error against the bits of feedback at most received: answers and labels on one axis."""
+    k, m, rounds = 10, 4, 100_000
+    specs = {
+        "softmax-averaged:curves=0": ("labels, without curves", np.log2(k)),
+        "softmax-averaged": ("labels", np.log2(k)),
+        "set-logit:explore=rank,curves=0": ("answers about 4 of 10, without curves", _entropy(m / k)),
+        "set-logit:explore=rank": ("answers about 4 of 10", _entropy(m / k)),
+    }
+    curves = []
+    for spec, (name, bits) in specs.items():
+        for seed in SEEDS:
+            curve = _trace(spec, "digits", m, rounds, seed).curve
+            told = (pl.col("round") * bits).alias("bits")
+            curves.append(curve.select("round", told, "error_rate", pl.lit(name).alias("feedback")))
+    frame = pl.concat(curves).group_by("round", "bits", "feedback").mean().sort("bits")
+    return _lines(
+        frame.filter(pl.col("bits").is_between(100, rounds)),
+        x=alt.X(
+            "bits:Q",
+            title="bits of feedback: 3.32 a label, 0.97 an answer",
+            scale=alt.Scale(type="log", domain=[100, rounds]),
+            axis=alt.Axis(format="~s", tickCount=4),
+        ),
+        y=alt.Y(
+            "error_rate:Q",
+            title="share of wrong top labels so far",
+            scale=alt.Scale(type="log", domain=[0.002, 1]),
+            axis=alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~%"),
+        ),
+        series="feedback",
+        order=[name for name, _ in specs.values()],
+        title="Digits: answers against labels, bit for bit",
     )
 
 
@@ -236,6 +273,7 @@ FIGURES = {
     "which-sets": which_sets,
     "price": price,
     "learners": learners,
+    "bit-for-bit": bit_for_bit,
     "gamma-exact": gamma_exact,
     "gamma-runs": gamma_runs,
 }

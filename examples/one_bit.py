@@ -19,6 +19,7 @@ from superarm.simulation import Trace
 # spec -> (what it is told, whether it shows one label only)
 LEARNERS = {
     "softmax-averaged": ("the label", False),
+    "softmax-averaged:curves=0": ("the label", False),
     "softmax:step=1": ("the label", False),
     "softmax:step=10": ("the label", False),
     "perceptron": ("the label", False),
@@ -26,6 +27,7 @@ LEARNERS = {
     "set-logit:explore=rank": ("a bit on a set", False),
     "set-logit": ("a bit on a set", False),
     "set-logit:explore=show": ("a bit on a set", False),
+    "set-logit:explore=rank,curves=0": ("a bit on a set", False),
     "mc-dbf:estimate=minimum-variance,gate=true": ("a bit on a set", False),
     "mc-dbf:estimate=minimum-variance": ("a bit on a set", False),
     "mc-dbf": ("a bit on a set", False),

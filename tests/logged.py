@@ -51,10 +51,12 @@ class World:
         hit = (label < self.k) & shown[np.arange(n), np.minimum(label, self.k - 1)]
         every = np.ones_like(shown)
         unknown = np.full(n, np.nan)
-        entries: Any = [None] * n
-        return Batch(entries, hit * 1.0, shown, top, every, unknown, np.full(n, self.gamma)), context
+        nothing: Any = [None] * n
+        gamma = np.full(n, self.gamma)
+        return Batch(nothing, hit * 1.0, shown, top, every, unknown, gamma, nothing), context
 
     def truth(self, sets: Array, gamma: float | None) -> float:
         """The hit rate of a policy that shows sets[context], or draws around them."""
         every = np.ones_like(self.p, bool)
-        return float(Choice(mask(sets, self.k), gamma).expected(self.p, every).mean())
+        pi = Choice(mask(sets, self.k), gamma).inclusion(every)
+        return float((pi * self.p).sum(axis=1).mean())

@@ -50,10 +50,9 @@ FRAMEWORKS = {
     "altair": {"report", "logs"},
     "vl_convert": {"report", "logs"},
     "typer": {"cli"},
-    "fastapi": {"service"},
-    "starlette": {"service"},
-    "uvicorn": {"service"},
+    "httptools": {"service"},
     "msgspec": {"service"},
+    "uvloop": {"service"},
     "psycopg": {"service"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")

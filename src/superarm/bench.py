@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import perm
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -112,6 +113,7 @@ def measure() -> list[Measurement]:
     loop = _per_round(fused(MCDBF, X, y, 512), n)
     calls = _per_round(single, few)
     logit = _per_round(fused(SetLogit, X, y, 512), n)
+    linear = _per_round(fused(partial(SetLogit, curves=0), X, y, 512), n)
 
     S, z = sparse_rows(n)
     rows = as_rows(S, None, "bench")
@@ -123,6 +125,7 @@ def measure() -> list[Measurement]:
         Measurement("dense, k=10, d=512: naive NumPy loop", naive, 1.0),
         Measurement("dense: decide + update from Python", calls, naive / calls),
         Measurement("dense: fused loop, MC-DBF", loop, naive / loop),
+        Measurement("dense: fused loop, SetLogit without curves", linear, naive / linear),
         Measurement("dense: fused loop, SetLogit", logit, naive / logit),
         Measurement("sparse, k=10, d=2^18, 30 non-zeros: SciPy row loop", naive_rows, 1.0),
         Measurement("sparse: fused loop, MC-DBF", sparse, naive_rows / sparse),

@@ -7,7 +7,7 @@ Decision with its answer, is a row of a log.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isnan, log, nan
 from typing import TYPE_CHECKING, Any, overload
@@ -273,7 +273,7 @@ class Decisions:
         self._sets = sets  # n x 3 x m
         self._eligible = eligible  # None for all labels; an array for every row, or a list of arrays
         self._odds = odds  # n x 3: logarithms of the ordered draw's and the set's probability; belief
-        self._rule, self._numbers = rule, numbers
+        self._rule, self._numbers = rule, numbers  # what the rule wrote down for each: n x q, or a list
         self.round = rounds
         self.learner = learner
         self._known = known
@@ -282,9 +282,6 @@ class Decisions:
     def of(cls, decisions: Sequence[Decision], rows: Rows | None, known: Labels, m: int) -> Decisions:
         """Decisions of one learner, all of m labels, as columns."""
         rules = [d._rule if isinstance(d._rule, tuple) else (None, ()) for d in decisions]
-        numbers = np.zeros((len(rules), max((len(part) for _, part in rules), default=0)))
-        for i, (_, part) in enumerate(rules):
-            numbers[i, : len(part)] = part
         eligible = [d._eligible for d in decisions]
         odds = [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions]
         return cls(
@@ -293,7 +290,7 @@ class Decisions:
             None if all(among is None for among in eligible) else eligible,
             np.array(odds, np.float64).reshape(-1, 3),
             rules[0][0] if rules else None,
-            numbers,
+            [numbers for _, numbers in rules],
             np.array([d.round for d in decisions], np.int64),
             decisions[0].learner if decisions else None,
             known,
@@ -317,20 +314,21 @@ class Decisions:
             among = eligible[i] if isinstance(eligible, list) else eligible
             rule = None
             if self._rule is not None:
-                n = len(self._known) if among is None else len(among)
-                rule = (self._rule, self._numbers[i, : self._rule.n_numbers(n, self.set_size)])
+                rule = (self._rule, self._numbers[i])
             ordered, of_set, belief = self._odds[i].tolist()
             odds, round_ = (ordered, of_set), int(self.round[i])
             return Decision(row, self._sets[i], among, odds, belief, rule, round_, self.learner, self._known)
-        if isinstance(eligible, list):
-            eligible = [eligible[i] for i in np.arange(len(self))[at]]
+        eligible, numbers = (
+            [part[i] for i in np.arange(len(self))[at]] if isinstance(part, list) else part
+            for part in (eligible, self._numbers)
+        )
         return Decisions(
             None if self.rows is None else self.rows.take(at),
             self._sets[at],
             eligible,
             self._odds[at],
             self._rule,
-            self._numbers[at],
+            numbers if isinstance(numbers, list) else numbers[at],
             self.round[at],
             self.learner,
             self._known,
@@ -464,6 +462,7 @@ def _number(value: float | None) -> float:
 
 # The columns of a log, in this order. Everything but the features and the labels may be missing.
 COLUMNS = (
+    "format",
     "id",
     "time",
     "x",
@@ -495,6 +494,7 @@ class Record:
         label: the right label, where the world named it.
         id, time, context: whatever the writer knew; nothing computes with them.
         number: the row's number in its file, from 0, bad rows included.
+        also: other columns of the row that were asked for; they are not written.
     """
 
     decision: Decision
@@ -504,6 +504,7 @@ class Record:
     time: Any = None
     context: str | None = None
     number: int = 0
+    also: Mapping[str, Any] | None = None
 
     @classmethod
     def of(
@@ -512,6 +513,8 @@ class Record:
         """The record of a decision and its answer; ``facts`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
+        if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
+            raise InvalidInput.must("hit", "Record", "True or False", hit)
         return cls(decision, None if hit is None else bool(hit), label, **facts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -519,6 +522,7 @@ class Record:
         made, x = self.decision, self.decision.x
         sparse = isinstance(x, SparseRow)
         values = {
+            "format": FORMAT,
             "id": self.id,
             "time": self.time,
             "x": None if sparse or x is None else x if isinstance(x, dict) else x.tolist(),

@@ -22,6 +22,7 @@ __all__ = [
     "ModelFileError",
     "SuperarmError",
     "WeightsOverflow",
+    "at_row",
     "must",
 ]
 
@@ -96,3 +97,12 @@ def _nearest(word: str, among: Iterable[str]) -> str:
 
     found = get_close_matches(word, among, 1)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def at_row(source: str, number: int) -> str:
+    """Where in a file or frame: rows count from 1, headers and empty lines do not count.
+
+    >>> at_row("log.csv", 0)
+    'log.csv, row 1'
+    """
+    return f"{source}, row {number + 1}"

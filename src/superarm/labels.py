@@ -10,7 +10,7 @@ import numpy as np
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
-__all__ = ["Label", "Labels"]
+__all__ = ["Label", "Labels", "plain"]
 
 Label = Any  # an int, or a name if there are names
 
@@ -87,6 +87,9 @@ class Labels:
         """The number of the label that is written like this: files know no types."""
         if self._text is None:
             self._text = {str(name): i for i, name in enumerate(self.all())}
+            if len(self._text) != self.count:
+                wanted = "distinct when written as text"
+                raise InvalidInput.must("labels", "a log", wanted, self.names)
         return self._text.get(str(label))
 
     def all(self) -> list[Label]:

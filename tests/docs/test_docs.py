@@ -23,7 +23,13 @@ import typer.main
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # test_tutorials.py runs these, and compares what they print
-COMPARED = {"index", "concepts", "how-to", *(p.stem for p in PAGES if p.stem.startswith("tutorial"))}
+COMPARED = {
+    "index",
+    "concepts",
+    "how-to",
+    "most-click-nothing",
+    *(p.stem for p in PAGES if p.stem.startswith("tutorial")),
+}
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 ROOMS = {"serve": "service", "replay": "service", "export": "service", "traffic": "service"}
 
@@ -128,6 +134,8 @@ def test_the_commands_of_a_page_exist(page):
                     )
                 assert name in group.commands, f"{page.name}: superarm has no command {name}"
                 group = group.commands[name]
+                if hasattr(group, "commands"):  # such as the URL of superarm change
+                    del words[: sum(p.param_type_name == "argument" for p in group.params)]
             options = {
                 flag for parameter in group.params for flag in (*parameter.opts, *parameter.secondary_opts)
             }

@@ -33,7 +33,7 @@ def numbers(pattern: str, text: str) -> list[float]:
 @pytest.mark.slow
 def test_an_ad_slate_learns_though_most_people_click_nothing():
     rates = numbers(r"(0\.\d{3})", told("ad_slate.py"))
-    random, with_nothing, without, best = rates
+    random, without, with_nothing, best = rates
     assert random < without < with_nothing < best
 
 

@@ -15,6 +15,7 @@ PAGES = (
     "tutorial-data-scientist",
     "concepts",
     "how-to",
+    "most-click-nothing",
 )
 SERVES = ("tutorial-practitioner", "tutorial-data-scientist")
 
@@ -22,7 +23,7 @@ SERVES = ("tutorial-practitioner", "tutorial-data-scientist")
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name: str, tmp_path: Path) -> None:
     if name in SERVES:
-        pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
+        pytest.importorskip("httptools", reason="the extra 'serve' is not installed")
     page = ROOT / "docs" / f"{name}.md"
     for printed in run(page, tmp_path):
         assert alike(printed.said, printed.got), (

@@ -58,7 +58,7 @@ def test_in_the_service(tmp_path: Path) -> None:
     W = session.learner.memory["W"].copy()
     assert W.any()
     session.close()
-    again = Session.open(tmp_path / "j.db")
+    again = Session.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps")
     assert np.array_equal(again.learner.memory["W"], W)
     again.close()
 

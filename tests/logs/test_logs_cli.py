@@ -96,7 +96,7 @@ def test_bad_rows_are_named_or_counted(slates, tmp_path):
     lines = slates.read_text().splitlines()
     lines[7] = lines[7][:-1] + "perhaps"
     broken.write_text("\n".join(lines) + "\n")
-    with pytest.raises(InvalidInput, match=r"clicked of .*broken.csv, line 8 must be true or false"):
+    with pytest.raises(InvalidInput, match=r"clicked of .*broken.csv, row 7 must be true or false"):
         run("train", broken, *MAPPED, "--output", tmp_path / "m.npz")
     told = run("train", broken, *MAPPED, "--output", tmp_path / "m.npz", "--skip-bad")
     assert "1 rows skipped, the first: clicked of" in told
@@ -155,7 +155,7 @@ def test_labels_from_a_file(slates, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ((), "policy of evaluate must be given by --model, --learner or --fixed"),
+        ((), "policy of evaluate must be given by --model, --learner, --scores"),
         (("--fixed", "red", "--gamma", "a"), "--gamma of evaluate must be numbers with commas between"),
         (("--learner", "set-logit", "--set-size", "1,2"), r"--set-size of evaluate must be one number"),
         (("--fixed", "red", "--holdout", "1"), r"--holdout of evaluate must be in \(0, 1\)"),

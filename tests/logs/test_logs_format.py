@@ -12,12 +12,18 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Columns, Entry, Log, Writer, survey
-from superarm.logs.survey import Vocabulary
+from superarm.labels import Labels
+from superarm.logs import BadRow, Columns, Log, Record, Writer, survey
 from superarm.streams import Arrays
 
 NAMES = ["ant", "bee", "cat", "dog"]
 GOOD = "age,income,slot1,slot2,clicked\n30,1.5,red,blue,1\n41,0.25,green,red,0\n"
+
+
+def row(labels, *, x=None, hit=None, label=None, **facts):
+    """A set that somebody else showed."""
+    decision = sa.Decision.given(np.ones(2, np.float32) if x is None else x, labels, **facts)
+    return Record.of(decision, hit=hit, label=label)
 
 
 def write(tmp_path, text, name="log.csv"):
@@ -41,33 +47,32 @@ def test_what_was_written_comes_back(tmp_path, ending, names, sparse):
             decision = learner.decide(x, eligible=eligible)
             hit = (None, True, False)[i % 3]
             log.add(decision, hit=hit, id=f"id-{i}", time=float(i), context='{"page": 1}')
-            written.append(Entry.of(decision, hit=hit, id=f"id-{i}", time=float(i)))
+            written.append(Record.of(decision, hit=hit, id=f"id-{i}", time=float(i)))
         log.add(learner.decide(x), label=every[3])
     assert log.rows == 31
     read = list(Log(tmp_path / f"log.{ending}"))
     assert len(read) == 31
-    for place, (a, b) in enumerate(zip(written, read, strict=False)):
-        for field in ("labels", "drawn", "top", "eligible", "hit", "label", "gamma", "id", "learner"):
-            assert getattr(a, field) == getattr(b, field), field
-        assert b.propensity == pytest.approx(a.propensity)
-        assert b.ordered_propensity == pytest.approx(a.ordered_propensity)
-        assert float(b.time) == a.time
+    for number, (a, b) in enumerate(zip(written, read, strict=False)):
+        assert (a.hit, a.label, a.id, float(b.time)) == (b.hit, b.label, b.id, a.time)
+        one, two = a.decision, b.decision
+        for field in ("labels", "drawn", "top", "eligible", "rule", "gamma", "learner"):
+            assert getattr(one, field) == getattr(two, field), field
+        assert two.propensity == pytest.approx(one.propensity)
+        assert two.ordered_propensity == pytest.approx(one.ordered_propensity)
         assert json.loads(b.context) == {"page": 1}
-        assert b.place == place
-        np.testing.assert_allclose(b.x[1] if sparse else b.x, a.x[1] if sparse else a.x, rtol=1e-6)
+        assert b.number == number
+        np.testing.assert_allclose(two.x[1] if sparse else two.x, one.x[1] if sparse else one.x, rtol=1e-6)
     assert read[30].label == every[3]
-    assert read[30].hit is (every[3] in read[30].labels)
+    assert read[30].hit is (every[3] in read[30].decision.labels)
 
 
 def test_a_long_parquet_log_of_mixed_labels(tmp_path):
     """Several batches; a batch of numbers and one of names become names."""
-    rows = [Entry(x=np.ones(2, np.float32), labels=(1, 2), hit=True)] * 9000
-    rows += [Entry(x=np.ones(2, np.float32), labels=("b", 2), hit=False, time="2026-01-01")] * 10
     with Writer(tmp_path / "log.parquet") as log:
-        for row in rows:
-            log.add(row)
+        for one in [row((1, 2), hit=True)] * 9000 + [row(("b", 2), hit=False)] * 10:
+            log.add(one)
     read = list(Log(tmp_path / "log.parquet"))
-    assert [len(read), read[0].labels, read[-1].labels] == [9010, (1, 2), ("b", 2)]
+    assert [len(read), read[0].decision.labels, read[-1].decision.labels] == [9010, [1, 2], ["b", 2]]
     assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
@@ -75,7 +80,7 @@ def test_a_failed_run_leaves_no_file(tmp_path):
     def fail():
         with Writer(tmp_path / "log.csv") as log:
             for _ in range(9000):
-                log.add(Entry(x=np.ones(2, np.float32), labels=(1, 2), hit=True))
+                log.add(row((1, 2), hit=True))
             raise KeyError("power")
 
     with pytest.raises(KeyError):
@@ -88,18 +93,19 @@ def test_other_peoples_columns(tmp_path):
     log = Log(write(tmp_path, GOOD), columns=columns)
     assert log.feature_columns == ("age", "income")
     first, second = log
-    assert (first.labels, first.hit, first.x.tolist()) == (("red", "blue"), True, [30.0, 1.5])
-    assert (second.labels, second.hit) == (("green", "red"), False)
+    made = first.decision
+    assert (made.labels, first.hit, made.x.tolist()) == (["red", "blue"], True, [30.0, 1.5])
+    assert (second.decision.labels, second.hit) == (["green", "red"], False)
     one = Columns(labels=("slot1", "slot2"), hit="clicked", features=("income",))
-    assert next(iter(Log(write(tmp_path, GOOD), columns=one))).x.tolist() == [1.5]
+    assert next(iter(Log(write(tmp_path, GOOD), columns=one))).decision.x.tolist() == [1.5]
 
 
 def test_lists_in_cells(tmp_path):
     text = 'x,labels,hit\n0.5;1,a; b,yes\n"[0.5, 1]","[""a"", ""c""]",no\n1;2,"[3, 4]",\n'
-    entries = list(Log(write(tmp_path, text)))
-    assert [e.labels for e in entries] == [("a", "b"), ("a", "c"), (3, 4)]
-    assert [e.hit for e in entries] == [True, False, None]
-    assert entries[0].x.tolist() == [0.5, 1.0]
+    records = list(Log(write(tmp_path, text)))
+    assert [r.decision.labels for r in records] == [["a", "b"], ["a", "c"], [3, 4]]
+    assert [r.hit for r in records] == [True, False, None]
+    assert records[0].decision.x.tolist() == [0.5, 1.0]
 
 
 def test_a_frame_written_by_hand(tmp_path):
@@ -115,7 +121,9 @@ def test_a_frame_written_by_hand(tmp_path):
     frame.write_parquet(tmp_path / "log.parquet")
     log = Log(tmp_path / "log.parquet")
     assert log.feature_columns == ("a", "b")
-    assert [(e.labels, e.hit, e.label) for e in log] == [(("p", "q"), True, "p"), (("q", "r"), False, "p")]
+    assert log.left_out == {"note": "words"}
+    read = [(r.decision.labels, r.hit, r.label) for r in log]
+    assert read == [(["p", "q"], True, "p"), (["q", "r"], False, "p")]
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "csr"])
@@ -130,56 +138,56 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
         S = csr_matrix(X)
         np.savez(path, X_data=S.data, X_indices=S.indices, X_indptr=S.indptr, X_shape=S.shape)
     log = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n")
-    entries = list(Log(log, features=path))
+    rows = [r.decision.x for r in Log(log, features=path)]
     if kind == "csr":
-        assert entries[0].x[0].tolist() == [0, 2]
-        assert entries[1].x[1].tolist() == [3.0]
+        assert rows[0].indices.tolist() == [0, 2]
+        assert rows[1].values.tolist() == [3.0]
     else:
-        assert [e.x.tolist() for e in entries] == X.tolist()
+        assert [x.tolist() for x in rows] == X.tolist()
     longer = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
-    with pytest.raises(BadRow, match=r"line 4 must be one of the 2 rows of the file of features"):
+    with pytest.raises(BadRow, match=r"row 3 must be one of the 2 rows of the file of features"):
         list(Log(longer, features=path))
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"x": [1, 2], "labels": [1, 2], "hit": "maybe"}', r"hit of .*line 2 must be true or false"),
-        ('{"x": [1, 2], "labels": [1, 1], "hit": true}', r"labels of .*line 2 must be distinct labels"),
-        ('{"x": [1, 2], "labels": [], "hit": true}', r"labels of .*line 2 must be distinct labels"),
-        ('{"x": [1, 2], "labels": [1, 2.5], "hit": true}', r"labels of .*line 2 must be labels"),
-        ('{"x": [1, 2], "labels": "[1, 2", "hit": true}', r"labels of .*line 2 must be a list such as"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": "maybe"}', r"hit of .*row 2 must be true or false"),
+        ('{"x": [1, 2], "labels": [1, 1], "hit": true}', r"labels of .*row 2 must be distinct labels"),
+        ('{"x": [1, 2], "labels": [], "hit": true}', r"labels of .*row 2 must be distinct labels"),
+        ('{"x": [1, 2], "labels": [1, 2.5], "hit": true}', r"labels of .*row 2 must be labels"),
+        ('{"x": [1, 2], "labels": "[1, 2", "hit": true}', r"labels of .*row 2 must be a list such as"),
         (
             '{"x": [1, 2], "labels": [1, 2], "hit": true, "label": 5}',
-            r"hit of .*line 2 must be False, as label is 5",
+            r"hit of .*row 2 must be False, as label is 5",
         ),
-        ('{"x": [1], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be 2 numbers"),
-        ('{"x": [1, "a"], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be numbers"),
-        ('{"x": [1, 1e999], "labels": [1, 2], "hit": true}', r"x of .*line 2 must be finite numbers"),
+        ('{"x": [1], "labels": [1, 2], "hit": true}', r"x of .*row 2 must be 2 numbers"),
+        ('{"x": [1, "a"], "labels": [1, 2], "hit": true}', r"x of .*row 2 must be numbers"),
+        ('{"x": [1, 1e999], "labels": [1, 2], "hit": true}', r"x of .*row 2 must be finite numbers"),
         (
             '{"x": [1, 2], "labels": [1, 2], "hit": true, "propensity": 0}',
-            r"propensity of .*line 2 must be in",
+            r"propensity of .*row 2 must be in",
         ),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 1.5}', r"gamma of .*line 2 must be in"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 1.5}', r"gamma of .*row 2 must be in"),
         (
             '{"x": [1, 2], "labels": [1, 2], "hit": true, "drawn": [1, 3]}',
-            r"drawn of .*line 2 must be an order of",
+            r"drawn of .*row 2 must be an order of",
         ),
         (
             '{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 0.1, "top": [1]}',
-            r"top of .*line 2 must be 2 distinct labels",
+            r"top of .*row 2 must be 2 distinct labels",
         ),
         (
             '{"x": [1, 2], "labels": [1, 2], "hit": true, "eligible": [1, 3]}',
-            r"eligible of .*line 2 must be a list",
+            r"eligible of .*row 2 must be a list",
         ),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "set_size": 3}', r"set_size of .*line 2 must be 2"),
+        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "set_size": 3}', r"set_size of .*row 2 must be 2"),
         (
             '{"x_indices": [2, 1], "x_values": [1, 2], "labels": [1, 2], "hit": true}',
-            r"x_indices of .*line 2 must be increasing whole numbers",
+            r"x_indices of .*row 2 must be increasing whole numbers",
         ),
-        ('{"x": [1, 2], "labels"', r"row of .*line 2 must be a JSON object"),
-        ("[1, 2]", r"row of .*line 2 must be a JSON object"),
+        ('{"x": [1, 2], "labels"', r"row of .*row 2 must be a JSON object"),
+        ("[1, 2]", r"row of .*row 2 must be a JSON object"),
     ],
 )
 def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
@@ -188,17 +196,17 @@ def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
     with pytest.raises(BadRow, match=message):
         list(Log(path))
     log = Log(path, skip_bad=True)
-    assert [e.place for e in log] == [0, 2]
+    assert [r.number for r in log] == [0, 2]
     assert log.bad == 1
-    assert "line 2" in log.first_bad
+    assert "row 2" in log.first_bad
 
 
 def test_bad_rows_of_csv_and_parquet(tmp_path):
     columns = Columns(labels=("slot1", "slot2"), hit="clicked", features=("age", "income"))
     for text, message in [
-        (GOOD + "x,1,red,blue,1\n", "age of .*line 4 must be a number, got 'x'"),
-        (GOOD + ",1,red,blue,1\n", "age of .*line 4 must be a number, got None"),
-        (GOOD + "1,1,red\n", "row of .*line 4 must be 5 cells, as the header has, not 3"),
+        (GOOD + "x,1,red,blue,1\n", "age of .*row 3 must be a number, got 'x'"),
+        (GOOD + ",1,red,blue,1\n", "age of .*row 3 must be a number, got None"),
+        (GOOD + "1,1,red\n", "row of .*row 3 must be 5 cells, as the header has, not 3"),
     ]:
         with pytest.raises(BadRow, match=message):
             list(Log(write(tmp_path, text), columns=columns))
@@ -227,7 +235,7 @@ def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, messa
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InvalidInput, match=r"ending of .* must be one of .parquet, .jsonl"):
         Log(write(tmp_path, GOOD, "log.txt"))
-    with pytest.raises(InvalidInput, match="log of superarm must be an existing file"):
+    with pytest.raises(InvalidInput, match=r"log of .*none.csv must be an existing file"):
         Log(tmp_path / "none.csv")
     with pytest.raises(InvalidInput, match=r"content of .* must be a Parquet file"):
         Log(write(tmp_path, GOOD, "log.parquet"))
@@ -246,7 +254,7 @@ def test_reading_streams(tmp_path, ending):
     path = tmp_path / f"log.{ending}"
     with Writer(path) as log:
         for _ in range(4000):
-            log.add(Entry(x=np.ones(300, np.float32), labels=(1, 2), hit=True))
+            log.add(row((1, 2), x=np.ones(300, np.float32), hit=True))
     reader = Log(path)
     tracemalloc.start()
     rows = sum(1 for _ in reader)
@@ -269,10 +277,10 @@ def test_recording_is_simulating(tmp_path):
         fused = sa.simulate(b, stream, 2500)
         np.testing.assert_array_equal(trace.counts, fused.counts)
         assert sum(ticks) == 2500
-        entries = list(Log(tmp_path / "log.parquet"))
-        assert len(entries) == 2500
-        assert all((entry.label is not None) == told for entry in entries)
-        assert 1 - np.mean([entry.hit for entry in entries]) == pytest.approx(trace.shown_miss_rate)
+        records = list(Log(tmp_path / "log.parquet"))
+        assert len(records) == 2500
+        assert all((one.label is not None) == told for one in records)
+        assert 1 - np.mean([one.hit for one in records]) == pytest.approx(trace.shown_miss_rate)
     wrong = sa.make("mc-dbf", n_labels=9, n_features=64)
     with (
         pytest.raises(InvalidInput, match="n_labels of MCDBF must be 10"),
@@ -313,9 +321,10 @@ def test_recording_sparse_rows(tmp_path):
     learner = sa.MCDBF(n_labels=3, n_features=40, set_size=1)
     with Writer(tmp_path / "log.jsonl") as writer:
         sa.simulate(learner, stream, 6, log=writer)
-    assert [entry.x[0].tolist() for entry in Log(tmp_path / "log.jsonl")] == [[i, i + 9] for i in range(6)]
+    read = [one.decision.x.indices.tolist() for one in Log(tmp_path / "log.jsonl")]
+    assert read == [[i, i + 9] for i in range(6)]
 
 
 def test_labels_must_differ_as_text():
     with pytest.raises(InvalidInput, match="labels of a log must be distinct when written as text"):
-        Vocabulary(("1", 1), 2)
+        Labels(["1", 1]).by_text(1)

@@ -9,8 +9,19 @@ import pytest
 from logged import World, mask
 
 from superarm.logs.batches import Batch
+from superarm.logs.designs import blocks
 from superarm.logs.estimates import LEAST_ROWS, Sums
-from superarm.logs.weights import Choice, drawn, linear_weights, logged_odds, set_weights
+from superarm.logs.evaluation import Tally
+from superarm.logs.weights import Choice, linear_weights, logged_odds, set_weights
+
+
+def judged(batch, choice, guess=None):
+    """All estimates, with a reward model's guess at the labels' probabilities."""
+    tally = Tally()
+    p = np.zeros(batch.shown.shape) if guess is None else guess
+    tally.add(batch, logged_odds(batch), choice, p)
+    return tally
+
 
 CASES = [(5, 2, 0.3), (6, 3, 0.7), (5, 1, 0.2), (4, 3, 0.4), (7, 4, 0.05), (6, 2, 1.0)]
 
@@ -28,6 +39,7 @@ def every_set(k, m, top, eligible=None):
         np.tile(np.isin(np.arange(k), among), (n, 1)),
         np.full(n, np.nan),
         np.zeros(n),
+        [None] * n,
     )
 
 
@@ -49,9 +61,9 @@ def test_weights_are_unbiased_by_enumeration(k, m, gamma, gamma_b, few):
         for size in range(1, n):
             for own in combinations(eligible, size):
                 choice = Choice(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b)
-                inside, outside = choice.mixture(odds.n)
-                target = np.where(choice.top[0], inside[0], outside[0]) * batch.eligible[0]
-                linear = linear_weights(batch, odds, choice)
+                pi = choice.inclusion(batch.eligible)
+                target = pi[0]
+                linear = linear_weights(batch, odds, pi)
                 np.testing.assert_allclose((p * linear.w) @ batch.shown, target, atol=1e-9)
                 assert p @ linear.w == pytest.approx(target.sum() / m)
                 assert p @ linear.w**2 == pytest.approx(linear.square[0])
@@ -61,12 +73,12 @@ def test_weights_are_unbiased_by_enumeration(k, m, gamma, gamma_b, few):
                     assert p @ whole.w == pytest.approx(1.0)
                     assert p @ whole.w**2 == pytest.approx(whole.square[0])
                 else:
-                    assert not set_weights(batch, odds, choice).w.any()
+                    assert np.isnan(set_weights(batch, odds, choice).w).all()
 
 
-def test_linear_weights_need_no_design_where_every_set_has_a_known_chance():
-    k, m = 5, 2
-    batch = every_set(k, m, [0, 1])
+@pytest.mark.parametrize(("k", "m"), [(5, 2), (4, 3), (4, 1)])
+def test_linear_weights_need_no_design_where_every_set_has_a_known_chance(k, m):
+    batch = every_set(k, m, [])
     p = np.random.default_rng(0).dirichlet(np.ones(len(batch)))  # drawn in some other way
     batch.propensity[:] = p
     batch.gamma[:] = np.nan
@@ -74,7 +86,7 @@ def test_linear_weights_need_no_design_where_every_set_has_a_known_chance():
     for size in (1, 2, 3):
         for own in combinations(range(k), size):
             choice = Choice(np.tile(np.isin(np.arange(k), own), (len(p), 1)))
-            w = linear_weights(batch, odds, choice)
+            w = linear_weights(batch, odds, choice.top * 1.0)
             np.testing.assert_allclose((p * w.w) @ batch.shown, choice.top[0], atol=1e-9)
             assert np.isnan(w.square).all()
 
@@ -85,25 +97,24 @@ def test_a_row_that_showed_everything_answers_for_everything_alone():
     odds = logged_odds(batch)
     assert odds.by_design.tolist() == [1.0]
     whole, half = (Choice(np.isin(np.arange(4), own)[None]) for own in ([1, 2], [1]))
-    assert linear_weights(batch, odds, whole).w.tolist() == [1.0]
-    assert np.isnan(linear_weights(batch, odds, half).w).all()
+    assert linear_weights(batch, odds, whole.top * 1.0).w.tolist() == [1.0]
+    assert np.isnan(linear_weights(batch, odds, half.top * 1.0).w).all()
     assert set_weights(batch, odds, whole).w.tolist() == [1.0]
-    assert Choice(whole.top, 0.3).mixture(odds.n)[0].tolist() == [1.0]
+    assert Choice(whole.top, 0.3).inclusion(batch.eligible).tolist() == [[0.0, 1.0, 1.0, 0.0]]
 
 
 def test_nothing_is_known_without_odds():
     batch = every_set(4, 2, [0, 1])
     batch.gamma[:] = np.nan
     odds, choice = logged_odds(batch), Choice(batch.shown)
-    assert np.isnan(linear_weights(batch, odds, choice).w).all()
+    assert np.isnan(linear_weights(batch, odds, choice.top * 1.0).w).all()
     assert np.isnan(set_weights(batch, odds, choice).w).all()
-    sums = Sums("set")
-    sums.add(set_weights(batch, odds, choice), batch.hit, batch.hit, batch.hit, batch.hit)
-    assert {e.problem for e in sums.estimates()} == {"the log does not say how probable its sets were"}
+    tally = judged(batch, choice)
+    assert {e.problem for e in tally.estimates} == {"the log does not say how probable its sets were"}
 
 
 def test_tables_are_those_of_the_design():
-    plan = drawn(6, 2, 0.3)
+    plan = blocks(6, 2, 0.3)
     assert plan.m * plan.inside + plan.rest * plan.outside == pytest.approx(2.0)
 
 
@@ -137,17 +148,10 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
     found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
     for run in range(RUNS):
         batch, context = world.log(rows, np.random.default_rng([7, k, run]))
-        odds = logged_odds(batch)
-        q_logged = (world.guess[context] * batch.shown).sum(axis=1)
         for name, (sets, gamma_b) in policies.items():
             truth = world.truth(sets, gamma_b)
             choice = Choice(mask(sets[context], k), gamma_b)
-            q = choice.expected(world.guess[context], batch.eligible)
-            whole, linear = Sums("set"), Sums("linear")
-            size = sets.shape[1]
-            whole.add(set_weights(batch, odds, choice), batch.hit, q, q_logged, np.ones(rows))
-            linear.add(linear_weights(batch, odds, choice), batch.hit, q, q_logged, np.full(rows, m / size))
-            for e in (*whole.estimates(), *linear.estimates()):
+            for e in judged(batch, choice, world.guess[context]).estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
     answered = {key: values for key, values in found.items() if len(values) > RUNS / 2}
@@ -165,28 +169,22 @@ def test_a_log_says_when_it_cannot_answer():
     batch, context = world.log(2000, np.random.default_rng(0))
     far = np.array([[r for r in range(12) if r not in top][:3] for top in world.top])
     choice = Choice(mask(far[context], 12))
-    odds = logged_odds(batch)
-    for kind, weights in (("set", set_weights), ("linear", linear_weights)):
-        sums = Sums(kind)
-        q = np.zeros(2000)
-        sums.add(weights(batch, odds, choice), batch.hit, q, q, np.ones(2000))
-        for e in sums.estimates():
-            assert e.effective < LEAST_ROWS
-            assert e.problem
-    nothing = Choice(mask(world.order[context, :4], 12))
-    sums = Sums("set")
-    sums.add(set_weights(batch, odds, nothing), batch.hit, q, q, np.ones(2000))
-    assert {e.problem for e in sums.estimates()} == {"the log never shows a set of this policy's"}
+    tally = judged(batch, choice)
+    for e in tally.estimates:
+        assert e.effective < LEAST_ROWS
+        assert e.problem
+    wanted = tally.by_label.wanted(batch.hit.mean())
+    assert wanted.rows > 2000
+    assert 0.02 < wanted.uniform < 1.0
+    other = judged(batch, Choice(mask(world.order[context, :4], 12)))
+    assert {e.problem for e in other.by_set.estimates()} == {"the log never shows a set of this policy's"}
 
 
 def test_few_hits_are_no_evidence():
     world = World.make(6, 2, 0.8, 0.99, seed=1)
     batch, context = world.log(1000, np.random.default_rng(0))
     choice = Choice(mask(world.order[context, :2], 6))
-    sums = Sums("linear")
-    q = np.zeros(1000)
-    sums.add(linear_weights(batch, logged_odds(batch), choice), batch.hit, q, q, np.ones(1000))
-    assert all("hits" in e.problem for e in sums.estimates())
+    assert all("hits" in e.problem for e in judged(batch, choice).by_label.estimates())
 
 
 @pytest.mark.parametrize(("factor", "message"), [(0.5, "the log's odds are wrong"), (2.0, "lacks sets")])
@@ -197,15 +195,25 @@ def test_wrong_odds_show_in_the_mean_weight(factor, message):
     wrong = odds._replace(propensity=np.minimum(odds.propensity * factor, 1.0))
     sums, q = Sums("set"), np.zeros(4000)
     choice = Choice(mask(world.order[context, :1], 4))
-    sums.add(set_weights(batch, wrong, choice), batch.hit, q, q, np.ones(4000))
+    known = np.ones(4000, bool)
+    sums.add(set_weights(batch, wrong, choice), batch.hit, q, q, np.ones(4000), known)
     assert all(message in e.problem for e in sums.estimates())
 
 
-def test_rows_that_say_nothing_are_mentioned():
+def test_rows_that_cannot_answer_widen_the_interval():
+    """Whatever would have happened in them, the interval holds the truth; too many of them are a problem."""
     world = World.make(4, 1, 0.5, 0.0, seed=1)
     batch, context = world.log(4000, np.random.default_rng(0))
-    batch.gamma[:10] = np.nan
-    sums, q = Sums("set"), np.zeros(4000)
     choice = Choice(mask(world.order[context, :1], 4))
-    sums.add(set_weights(batch, logged_odds(batch), choice), batch.hit, q, q, np.ones(4000))
-    assert {e.problem for e in sums.estimates()} == {"10 rows say nothing about it"}
+    whole = judged(batch, choice).estimates
+    batch.gamma[:400] = np.nan
+    for before, e in zip(whole, judged(batch, choice).estimates, strict=True):
+        assert not e.problem
+        assert e.silent == pytest.approx(0.1)
+        assert e.rows == 3600
+        assert e.low < 0.9 * before.value < before.value + 0.1 * (1 - before.value) < e.high
+        assert e.low <= e.value <= e.high
+        assert e.width > 0.1
+    batch.gamma[:1600] = np.nan
+    wanted = "40% of 4,000 rows do not say how probable their set was"
+    assert {e.problem for e in judged(batch, choice).estimates} == {wanted}

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-for part in ("fastapi", "uvicorn", "orjson"):
+for part in ("httptools", "msgspec", "orjson"):
     pytest.importorskip(part, reason=f"the service's tests need {part}: pip install 'superarm[serve,dev]'")
 
-from service_kit import LABELS, D, Nursery, Web, free_port  # noqa: E402
+from service_kit import LABELS, D, Nursery, Web  # noqa: E402
 
+import superarm as sa  # noqa: E402
+from superarm.rows import SparseRow  # noqa: E402
 from superarm.service.core.session import Session  # noqa: E402
+from superarm.service.http.admission import Tokens  # noqa: E402
+from superarm.service.http.server import Listener, run  # noqa: E402
+from superarm.service.http.wire import Limits  # noqa: E402
 
 
 @pytest.fixture
@@ -36,32 +44,70 @@ def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
         session.journal.close()
 
 
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """What the first request would have to wait for, longer than a client waits."""
+    sparse = SparseRow(np.array([0], np.int32), np.array([1.0], np.float32), D)
+    for x in (np.zeros(D), sparse):
+        learner = sa.SetLogit(labels=LABELS, n_features=D, set_size=2)
+        learner.update(learner.decide(x), hit=True)
+
+
 @pytest.fixture
-def live(open_session: Callable[..., Session]) -> Iterator[Callable[..., Web]]:
+def live(open_session: Callable[..., Session], compiled: None) -> Iterator[Callable[..., Web]]:
     """Starts a whole service in a thread of this process, and stops it gracefully at the end."""
-    import uvicorn
+    stops = []
 
-    from superarm.service.http.app import make_app
-
-    running = []
-
-    def start(session: Session | None = None, *, token: str | None = None, **limits: Any) -> Web:
+    def start(
+        session: Session | None = None,
+        *,
+        token: str | None = None,
+        tokens: Tokens | None = None,
+        **options: Any,
+    ) -> Web:
         session = session or open_session()
-        port = free_port()
-        app = make_app(lambda: session, token=token, **limits)
-        config = uvicorn.Config(app, port=port, log_config=None, access_log=False, ws="none", lifespan="on")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run)
+        listener = options.pop("listener", Listener(port=0))
+        rate = options.pop("rate", 10_000.0)
+        ready: Future[tuple[Any, ...]] = Future()
+
+        async def main() -> None:
+            stop = asyncio.Event()
+            told = asyncio.get_running_loop(), stop
+            await run(
+                lambda: session,
+                listener,
+                tokens or Tokens(single=token),
+                Limits(**options),
+                rate=rate,
+                stop=stop,
+                on_ready=lambda wire: ready.set_result((wire, *told)),
+            )
+
+        def work() -> None:
+            try:
+                asyncio.run(main())
+            except BaseException as error:
+                if ready.done():
+                    raise
+                ready.set_exception(error)
+
+        thread = threading.Thread(target=work)
         thread.start()
-        running.append((server, thread))
-        web = Web(port, token).wait()
-        web.stop = lambda: (setattr(server, "should_exit", True), thread.join())  # type: ignore[attr-defined]
+        wire, loop, stop = ready.result(20)
+
+        def end() -> None:
+            if thread.is_alive():
+                loop.call_soon_threadsafe(stop.set)
+            thread.join()
+
+        stops.append(end)
+        web = Web(0 if listener.unix_socket else wire.port, token)
+        web.stop, web.wire = end, wire  # type: ignore[attr-defined]
         return web
 
     yield start
-    for server, thread in running:
-        server.should_exit = True
-        thread.join()
+    for end in stops:
+        end()
 
 
 @pytest.fixture(scope="module")

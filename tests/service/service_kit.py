@@ -60,6 +60,16 @@ class Web:
             time.sleep(0.01)
 
 
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -109,3 +119,38 @@ class Nursery:
 def sha256_of(session: Any) -> str:
     """Of the model that the session has in memory."""
     return hashlib.sha256(session.model_file()).hexdigest()
+
+
+def forge(journal: Any, seq: int, **fields: Any) -> None:
+    """Change the body of an event, and all digests after it, as no accident ever would."""
+    from superarm.service.core.events import link
+    from superarm.service.core.fastjson import dumps
+
+    before = journal.digest_at(seq - 1)
+    for event in list(journal.unchecked(seq - 1)):
+        text = dumps(event.body | fields) if event.seq == seq else event.text
+        before = link(before, event.seq, event.time, event.kind, event.id, event.content, text)
+        values = (text, before, event.seq)
+        journal.write("UPDATE events SET body = ?, digest = ? WHERE seq = ?", values)
+    journal.commit()
+    for kept in journal.snapshots():
+        if kept >= seq:
+            forge_snapshot(journal, kept)
+
+
+def forge_snapshot(journal: Any, seq: int, model: bytes | None = None) -> None:
+    """Give a snapshot another model, or only a new digest."""
+    from superarm.service.core.fastjson import loads
+    from superarm.service.core.parts import describe, read_parts, snapshot_digest
+
+    sql = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
+    at, totals, made_by, parts = journal.reader.execute(sql, (seq,)).fetchone()
+    whole = read_parts(journal.reader, seq, loads(parts))
+    if model is not None:
+        whole["model"] = model
+        journal.write("DELETE FROM chunks WHERE seq = ?", (seq,))
+        journal.put_part(seq, "model", 0, model)
+    text = json.dumps(describe(whole))
+    digest = snapshot_digest(journal.digest_at(seq), seq, at, totals, made_by, text)
+    journal.write("UPDATE snapshots SET parts = ?, digest = ? WHERE seq = ?", (text, digest, seq))
+    journal.commit()

@@ -17,19 +17,15 @@ def child(order: dict[str, Any], log: str) -> None:
     os.dup2(out, 1)
     os.dup2(out, 2)
     from superarm.service.core.session import Session
-    from superarm.service.http.server import serve
+    from superarm.service.http.server import Listener, serve
 
     journal, port = order.pop("journal"), order.pop("port")
-    serve(lambda: Session.open(journal, **order), port=port, rate=1e9)
+    serve(lambda: Session.open(journal, **order), listener=Listener(port=port), rate=1e9)
 
 
 def main() -> None:
-    import fastapi  # noqa: F401
-    import httptools  # noqa: F401
-    import uvicorn  # noqa: F401
     import uvloop  # noqa: F401
 
-    import superarm.service.http.app
     import superarm.service.http.server  # noqa: F401
     from superarm import SetLogit
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from superarm.cli import data
+from superarm.cli import change, data
+from superarm.cli.backup import backup
 from superarm.cli.bench import bench
 from superarm.cli.decide import decide
 from superarm.cli.demo import demo
+from superarm.cli.erase import erase
 from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
 from superarm.cli.learn import learn
+from superarm.cli.migrate import migrate
 from superarm.cli.replay import replay
 from superarm.cli.report import report
 from superarm.cli.reproduce import reproduce
@@ -20,6 +23,7 @@ from superarm.cli.simulate import simulate
 from superarm.cli.theory import theory
 from superarm.cli.traffic import traffic
 from superarm.cli.train import train
+from superarm.cli.verify import verify
 
 app = typer.Typer(
     name="superarm",
@@ -31,11 +35,12 @@ app = typer.Typer(
 for command in (
     *(demo, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
-    *(serve, replay, export, traffic),
+    *(serve, replay, export, verify, backup, migrate, erase, traffic),
     *(theory, bench),
 ):
     app.command()(command)
 app.add_typer(data.app, name="data")
+app.add_typer(change.app, name="change")
 
 
 @app.callback()

@@ -15,6 +15,7 @@ from superarm.cli.train import _plain
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from superarm.explore import Rule
     from superarm.learners import Learner
     from superarm.logs import Evaluation, Log, Policy, Survey, Verdict
 
@@ -34,7 +35,19 @@ def evaluate(
         str | None,
         typer.Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid."),
     ] = None,
-    draw: Annotated[bool, typer.Option("--draw", help="Show what the learner itself would draw.")] = False,
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Draw as the learner itself does, with its budget as it stands.")
+    ] = False,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(help="Rank by this column of somebody's scores (or a,b,c: one for each label)."),
+    ] = None,
+    probabilities: Annotated[
+        list[str] | None, typer.Option(help="The same, where they are probabilities.")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="Draw by a rule: NAME or NAME:key=value, as runner-up:explore=0.5.")
+    ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
     passes: Annotated[int, typer.Option(help="For --learner: how often to go through the log.", min=1)] = 1,
@@ -48,6 +61,7 @@ def evaluate(
     propensity_column: opt.PropensityColumn = "propensity",
     eligible_column: opt.EligibleColumn = "eligible",
     features_columns: opt.FeaturesColumns = None,
+    separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
@@ -75,9 +89,12 @@ def evaluate(
         eligible_column,
         features_columns,
         features,
+        separator,
         uniform,
         skip_bad,
     )
+    opt.check_folder("--figure", figure)
+    drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
     remembered = [m.notes.get("training", {}).get("features") for m in loaded.values()]
     source = reading.log(log, remembered[0] if remembered else None)
@@ -92,7 +109,11 @@ def evaluate(
             spec: _trained(source, spec, facts, passes, split or (holdout, seed), sizes[-1], tick)
             for spec in learner or []
         }
-        policies = _policies(learners, fixed or [], sizes, gammas, draw)
+        ranked = [(text, {"scores": opt.names(text)}) for text in scores or []]
+        ranked += [(text, {"probabilities": opt.names(text)}) for text in probabilities or []]
+        own = [{"name": name, "learner": made, "draws": draw} for name, made in learners.items()]
+        own += [{"name": text, **way} for text, way in ranked]
+        policies = _policies(own, fixed or [], sizes, facts.set_size, gammas, drawn_by)
         answer = judge(
             source,
             policies,
@@ -131,9 +152,7 @@ def _split(
     same = {(n["holdout"], n["seed"]) for n in notes.values() if n.get("sha256") == here}
     for name, note in notes.items():
         if note.get("sha256") == here and note["holdout"] == 0.0:
-            raise InvalidInput.must(
-                name, str(source.path), "trained with rows kept out", "all rows were learnt"
-            )
+            raise InvalidInput.must(name, source.name, "trained with rows kept out", "all rows were learnt")
         if note.get("sha256") != here and not quiet:
             print(
                 f"{name} was not trained on this file by superarm train: make sure that it never saw its rows"
@@ -172,27 +191,51 @@ def _trained(
 
 
 def _policies(
-    learners: dict[str, Learner], fixed: list[str], sizes: list[Any], gammas: list[Any], draw: bool
+    ranked: list[dict[str, Any]],
+    fixed: list[str],
+    sizes: list[Any],
+    usual: int,
+    gammas: list[Any],
+    rule: Rule | None,
 ) -> list[Policy]:
+    """All combinations; those that are no learner's show ``usual`` labels if nothing else is said."""
     from superarm.logs import Policy
 
     policies = [
-        Policy(name, learner=made, set_size=size, gamma=share, draws=draw)
-        for name, made in learners.items()
+        Policy(**way, set_size=size or (None if "learner" in way else usual), gamma=share, rule=rule)
+        for way in ranked
         for size in sizes
         for share in gammas
     ]
-    policies += [Policy(text, fixed=opt.names(text), gamma=share) for text in fixed for share in gammas]
+    policies += [
+        Policy(text, fixed=opt.names(text), gamma=share, rule=rule) for text in fixed for share in gammas
+    ]
     if not policies:
-        raise InvalidInput.must("policy", "evaluate", "given by --model, --learner or --fixed", "none")
+        wanted = "given by --model, --learner, --scores, --probabilities or --fixed"
+        raise InvalidInput.must("policy", "evaluate", wanted, "none")
     return policies
+
+
+def _rule(text: str) -> Rule:
+    """A rule from its name and parameters."""
+    from superarm.explore import rule_from
+    from superarm.learners.registry import value_of
+
+    name, _, rest = text.partition(":")
+    data: dict[str, Any] = {"name": name}
+    for part in rest.split(",") if rest else []:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InvalidInput.must("--rule", "evaluate", "name:key=value,key=value", text)
+        data[key.strip()] = value_of(value.strip())
+    return rule_from(data, "evaluate")
 
 
 def _show(answer: Evaluation, source: Log, grid: bool) -> None:
     from superarm.cli.show import table
 
     print(
-        f"{source.path}: judged by {answer.rows:,} rows; what was shown hit "
+        f"{source.name}: judged by {answer.rows:,} rows; what was shown hit "
         f"{answer.hit_rate:.3f} [{answer.low:.3f}, {answer.high:.3f}]"
     )
     for count, what in ((answer.unanswered, "rows have no outcome"), (answer.bad, "rows skipped as bad")):
@@ -202,11 +245,11 @@ def _show(answer: Evaluation, source: Log, grid: bool) -> None:
         print(f"WARNING: {warning}")
     if grid:
         rows = [_line(verdict) for verdict in answer.verdicts]
-        columns = ["policy", "m", "gamma", "worth", "by", "hit rate", "95 % interval"]
+        columns = ["policy", "m", "draws", "worth", "by", "hit rate", "95 % interval"]
         table("The sharpest sound estimate for each policy", columns, rows)
         for verdict in answer.verdicts:
             if verdict.best is None:
-                print(f"{_name(verdict)}: the log cannot answer: {_why(verdict)}")
+                print(f"{_name(verdict)}: the log cannot answer: {_why(verdict)}; {_wanted(verdict)}")
         return
     for verdict in answer.verdicts:
         print()
@@ -231,14 +274,30 @@ def _show(answer: Evaluation, source: Log, grid: bool) -> None:
             print(f"{who}: {problem}")
         best = verdict.best
         if best is None:
-            print("WARNING: this log cannot answer for this policy.")
-        else:
-            print(f"read: {best.name}, {best.value:.3f} [{best.low:.3f}, {best.high:.3f}]")
+            print(f"WARNING: this log cannot answer for this policy; {_wanted(verdict)}.")
+            continue
+        if best.silent > 0.0005:
+            print(
+                f"{best.silent:.1%} of the rows cannot answer, or would need too heavy weights: "
+                "the interval allows for anything there"
+            )
+        print(f"read: {best.name}, {best.value:.3f} [{best.low:.3f}, {best.high:.3f}]")
 
 
 def _name(verdict: Verdict) -> str:
-    explores = "" if verdict.gamma is None else f", gamma = {verdict.gamma:g}"
+    explores = "" if verdict.rule is None else f", {verdict.rule}"
     return f"{verdict.policy}, m = {verdict.set_size}{explores}"
+
+
+def _wanted(verdict: Verdict) -> str:
+    """What an answer would take."""
+    rows, share = verdict.wanted.rows, verdict.wanted.uniform
+    many = (
+        "no number of rows like these would do" if rows is None else f"about {rows:,} rows like these would"
+    )
+    if share is None:
+        return many
+    return f"{many}, or {max(share, 0.0001):.2%} of uniform sets in as many rows"
 
 
 def _why(verdict: Verdict) -> str:
@@ -246,8 +305,8 @@ def _why(verdict: Verdict) -> str:
 
 
 def _line(verdict: Verdict) -> list[str]:
-    best, share = verdict.best, "" if verdict.gamma is None else f"{verdict.gamma:g}"
-    head = [verdict.policy, str(verdict.set_size), share]
+    best = verdict.best
+    head = [verdict.policy, str(verdict.set_size), verdict.rule or ""]
     if best is None:
         return [*head, f"{verdict.estimates[-1].effective:,.0f}", "", "cannot say", ""]
     worth = f"{best.effective:,.0f}"

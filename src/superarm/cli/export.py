@@ -19,9 +19,9 @@ def export(
     Example: **superarm export events.db --output log.parquet**
     """
     from superarm.service.core.export import export as run
-    from superarm.service.core.journal import Journal
+    from superarm.service.core.journal import open_journal
 
-    opened = Journal(journal, read_only=True)
+    opened = open_journal(journal, read_only=True)
     try:
         count = run(opened, output)
     finally:

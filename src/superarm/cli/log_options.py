@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from superarm.cli.labels import read_labels
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.logs import Columns, Log
@@ -24,14 +25,18 @@ __all__ = [
     "LogFile",
     "PropensityColumn",
     "Reading",
+    "Separator",
     "SkipBad",
     "Uniform",
+    "check_folder",
     "labels_or_count",
     "names",
 ]
 
 COLUMNS = "Columns of the file"
-LogFile = Annotated[Path, typer.Argument(help="A decision log: .parquet, .jsonl or .csv.", metavar="LOG")]
+LogFile = Annotated[
+    Path, typer.Argument(help="A decision log: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG")
+]
 Labels = Annotated[
     str | None, typer.Option(help="All labels: a file with one a line, or how many. Else those in the log.")
 ]
@@ -59,6 +64,10 @@ FeaturesColumns = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+Separator = Annotated[
+    str | None,
+    typer.Option(help="What stands between labels in one cell; ; by default.", rich_help_panel=COLUMNS),
+]
 Uniform = Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")]
 
@@ -74,13 +83,14 @@ class Reading:
     eligible: str
     features_columns: str | None
     features: Path | None
+    separator: str | None
     uniform: bool
     skip_bad: bool
 
-    def columns(self, remembered: list[str] | None = None) -> Columns:
+    def columns(self) -> Columns:
         from superarm.logs import Columns
 
-        features = names(self.features_columns) if self.features_columns else tuple(remembered or ())
+        features = names(self.features_columns) if self.features_columns else ()
         return Columns(
             labels=names(self.labels),
             hit=self.hit,
@@ -96,11 +106,19 @@ class Reading:
 
         return Log(
             path,
-            columns=self.columns(remembered),
+            columns=self.columns(),
             features=self.features,
+            separator=self.separator,
+            usual=remembered or (),
             uniform=self.uniform,
             skip_bad=self.skip_bad,
         )
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """A file is to be written there, after much work."""
+    if path is not None and not path.parent.is_dir():
+        raise InvalidInput.must(option, "superarm", "a file in an existing folder", str(path))
 
 
 def names(text: str) -> tuple[str, ...]:

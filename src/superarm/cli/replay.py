@@ -17,22 +17,25 @@ def replay(
     from_start: Annotated[
         bool, typer.Option(help="Begin with the very first event, out of the archives.")
     ] = False,
+    learner: Annotated[
+        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Rebuild the model from the oldest kept snapshot, and compare on the way.
 
-    Every decision must come out as it was shown, and every later snapshot must be met bit for bit;
-    if not, the exit status is 1.
+    Every decision must come out as it was shown, and every later snapshot must be met. Last bits may differ
+    on another kind of CPU, or with another Numba; if more does, the exit status is 1.
 
     Example: **superarm replay events.db --output model.npz**
     """
-    from superarm.service.core.journal import Journal
+    from superarm.service.core.journal import open_journal
     from superarm.service.core.replay import replay as run
 
     began = perf_counter()
-    opened = Journal(journal, read_only=True)
+    opened = open_journal(journal, read_only=True)
     try:
-        done = run(opened, from_start=from_start)
+        done = run(opened, from_start=from_start, learner=learner)
     finally:
         opened.close()
     seconds = perf_counter() - began
@@ -44,9 +47,15 @@ def replay(
             "start": done.start,
             "events": done.events,
             "different": done.different,
+            "sets_differ": done.sets,
+            "odds_differ": done.odds,
+            "last_bits_differ": done.bits,
             "snapshots_met": list(done.checked),
+            "snapshots_met_but_for_rounding": list(done.near),
             "snapshots_missed": list(done.broken),
+            "snapshots_taken_over": list(done.jumps),
             "same": done.same,
+            "sound": done.sound,
             "sha256": done.sha256,
             "seconds": seconds,
         }
@@ -54,9 +63,14 @@ def replay(
     else:
         print(f"replayed {done.events:,} events from event {done.start:,} on, in {seconds:.1f} s")
         print(f"decisions that came out otherwise: {done.different:,}")
-        print(
-            f"later snapshots met bit for bit: {len(done.checked)} of {len(done.checked) + len(done.broken)}"
-        )
+        if done.different:
+            print(f"  another set {done.sets:,}, other odds {done.odds:,}, last bits only {done.bits:,}")
+        met, all_ = len(done.checked), len(done.checked) + len(done.near) + len(done.broken)
+        print(f"later snapshots met bit for bit: {met} of {all_}")
+        if done.near:
+            print(f"  met but for roundings: {len(done.near)}")
+        if done.jumps:
+            print(f"erased events passed by way of snapshots: {len(done.jumps)}")
         print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
-    if not done.same:
+    if not done.sound:
         sys.exit(1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from superarm.cli.erase import seconds_of
 from superarm.cli.labels import read_labels
 from superarm.errors import InvalidInput
 
@@ -15,9 +17,10 @@ DEFAULTS = {"none": None, "hit": True, "miss": False}
 
 
 def serve(
-    journal: Annotated[
-        Path, typer.Option(help="The SQLite file that keeps everything; made if it is missing.")
-    ],
+    journal: Annotated[Path, typer.Option(help="The SQLite file that keeps everything.")],
+    create: Annotated[
+        bool, typer.Option(help="Make the journal if it is missing, and say so; or refuse to start.")
+    ] = True,
     labels: Annotated[
         Path | None, typer.Option(help="A file with one label a line (for a new journal).")
     ] = None,
@@ -30,9 +33,17 @@ def serve(
     ] = None,
     model: Annotated[Path | None, typer.Option(help="A model file to start a new journal with.")] = None,
     seed: Annotated[int | None, typer.Option(help="The learner's seed. Default: 0.", min=0)] = None,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(help="Another learner, that learns the same and is never shown; may be repeated."),
+    ] = None,
     timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which an unanswered decision is closed. Default: never."),
+        str | None,
+        typer.Option(help="When an unanswered decision is closed: 30m, 12h, or seconds. Default: never."),
+    ] = None,
+    retain: Annotated[
+        str | None,
+        typer.Option(help="Erase features and context of decisions older than this: 90d. Default: never."),
     ] = None,
     default_outcome: Annotated[
         str, typer.Option(help="What a timeout counts as: 'none' (nothing is learnt), 'miss' or 'hit'.")
@@ -41,8 +52,14 @@ def serve(
         str, typer.Option(help="The address to listen on; others than loopback need a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8800,
+    unix_socket: Annotated[
+        Path | None, typer.Option(help="Listen on a socket in the file system, and on no port.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="A certificate (PEM), to speak TLS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="A file that holds the bearer token; or set SUPERARM_TOKEN.")
+        Path | None,
+        typer.Option(help="Bearer tokens, one a line, each after its role; or set SUPERARM_TOKEN to one."),
     ] = None,
     snapshot_every: Annotated[int, typer.Option(help="Events between snapshots.", min=1)] = 50_000,
     keep_snapshots: Annotated[
@@ -52,6 +69,7 @@ def serve(
         int | None, typer.Option(help="Refuse to write (507) beyond this size of the journal.", min=1)
     ] = None,
     max_body: Annotated[int, typer.Option(help="The largest request, in bytes.", min=1024)] = 1 << 20,
+    max_connections: Annotated[int, typer.Option(help="Connections at once.", min=1)] = 1_000,
     rate_limit: Annotated[float, typer.Option(help="Requests a second from one address.", min=1)] = 10_000,
     log_requests: Annotated[bool, typer.Option(help="Log every request.")] = False,
 ) -> None:
@@ -62,13 +80,18 @@ def serve(
     Example: **superarm serve --labels labels.txt --features 64 --set-size 3 --journal events.db**
     """
     from superarm.service.core.session import Session
-    from superarm.service.http.server import check_exposure
+    from superarm.service.http.admission import Tokens
+    from superarm.service.http.server import Listener, check_exposure
     from superarm.service.http.server import serve as run
+    from superarm.service.http.wire import Limits
 
     if default_outcome not in DEFAULTS:
         raise InvalidInput.must("--default-outcome", "superarm serve", "none, miss or hit", default_outcome)
-    token = token_file.read_text().strip() if token_file else os.environ.get("SUPERARM_TOKEN") or None
-    check_exposure(host, token)
+    tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
+    listener = Listener(host, port, unix_socket, tls_cert, tls_key)
+    check_exposure(listener, tokens)
+    listener.context()  # what is wrong with the files is said before a journal is made
+    of = "superarm serve"
     session = Session.open(
         journal,
         learner=learner,
@@ -78,18 +101,24 @@ def serve(
         seed=seed,
         model=model,
         max_mb=max_journal_mb,
-        timeout=timeout,
+        create=create,
+        shadows=shadow or (),
+        timeout=None if timeout is None else seconds_of(timeout, "--timeout", of),
+        retain=None if retain is None else seconds_of(retain, "--retain", of),
         default=DEFAULTS[default_outcome],
         snapshot_every=snapshot_every,
         keep_snapshots=keep_snapshots,
     )
+    if session.founded:
+        print(f"superarm: there was no journal: made a new one, {session.journal.path}", file=sys.stderr)
+    elif model is not None:
+        print(f"superarm: --model is not used: {journal} has its model already", file=sys.stderr)
     session.warm_up()
     run(
         lambda: session,
-        host=host,
-        port=port,
-        token=token,
-        max_body=max_body,
+        listener=listener,
+        tokens=tokens,
+        limits=Limits(max_body=max_body, connections=max_connections),
         rate=rate_limit,
         log_requests=log_requests,
     )

@@ -31,6 +31,7 @@ def train(
     propensity_column: opt.PropensityColumn = "propensity",
     eligible_column: opt.EligibleColumn = "eligible",
     features_columns: opt.FeaturesColumns = None,
+    separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
@@ -55,9 +56,11 @@ def train(
         eligible_column,
         features_columns,
         features,
+        separator,
         uniform,
         skip_bad,
     )
+    opt.check_folder("--output", output)
     source = reading.log(log)
     facts = survey(source, labels=opt.labels_or_count(labels))
     common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
@@ -68,12 +71,15 @@ def train(
     if as_json:
         told = {"log": str(log), "model": str(output), "learner": learner, **asdict(result)}
         told["features"] = list(source.feature_columns)
+        told["left_out"] = source.left_out
         told["labels"] = facts.n_labels
         print(json.dumps(_plain(told)))
         return
     print(f"{log}: {facts.rows:,} rows, {facts.n_labels} labels, {facts.n_features} features")
     if source.feature_columns:
         print(f"features: {', '.join(source.feature_columns)}")
+    if source.left_out:
+        print(f"left out: {', '.join(f'{name} ({why})' for name, why in source.left_out.items())}")
     for count, what in (
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
         (result.unanswered, "rows without an outcome: not used"),
@@ -90,13 +96,20 @@ def train(
                     str(p.turn),
                     f"{p.rows:,}",
                     "" if isnan(p.log_loss) else f"{p.log_loss:.4f}",
-                    "" if isnan(p.hit_rate) else f"{p.hit_rate:.3f} ± {2 * p.error:.3f}",
+                    "cannot say"
+                    if p.hit_rate is None
+                    else f"{p.hit_rate.value:.3f} [{p.hit_rate.low:.3f}, {p.hit_rate.high:.3f}]",
                 ]
                 for p in result.progress
             ],
         )
-        if not isnan(result.progress[-1].log_loss):
+        last = result.progress[-1]
+        if not isnan(last.log_loss):
             print(f"without features the log loss is {result.base_loss:.4f}")
+            if last.log_loss >= result.base_loss:
+                print(
+                    "WARNING: the model is no better than that: these features say nothing about the answers"
+                )
     print(f"model: {output}")
 
 

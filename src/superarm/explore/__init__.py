@@ -6,7 +6,7 @@ draws.py says what can be asked of each: how probable is a set, how probable a l
 from superarm.explore.base import Rule, draw_of, rule_from, rules
 from superarm.explore.boltzmann import Boltzmann
 from superarm.explore.dilute import Dilute
-from superarm.explore.draws import Draw, FewSets
+from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.explore.greedy import Greedy
 from superarm.explore.runner_up import RunnerUp
 from superarm.explore.uniform import Uniform
@@ -19,6 +19,7 @@ __all__ = [
     "Greedy",
     "Rule",
     "RunnerUp",
+    "TiedSets",
     "Uniform",
     "draw_of",
     "rule_from",

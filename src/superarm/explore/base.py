@@ -18,14 +18,20 @@ import numpy as np
 from superarm.decision import Decision, Decisions
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
+from superarm.kernels.compiling import kernel
 from superarm.labels import Label, Labels
 from superarm.parameters import whole
 from superarm.rows import as_rows
 
-__all__ = ["Rule", "choosers", "draw_of", "rule_from", "rules"]
+__all__ = ["Rule", "choosers", "draw_of", "own_order", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
 NO_NUMBERS = np.zeros(0)
+
+
+@kernel
+def hear_nothing(rule: Any) -> None:
+    """Most rules do not care."""
 
 
 class Rule:
@@ -41,7 +47,9 @@ class Rule:
 
     name: ClassVar[str]  # in records and spec files
     choose: ClassVar[Callable[..., Any]]
+    hear: ClassVar[Callable[..., Any]] = hear_nothing  # a kernel that is told when an answer has come
     single_label: ClassVar[bool] = False  # it knows only m = 1
+    names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     def __init__(self, *, set_size: int = 1, seed: int = 0, labels: Sequence[Label] | None = None) -> None:
         of = type(self).__name__
@@ -71,6 +79,10 @@ class Rule:
     def n_numbers(self, n: int, m: int) -> int:
         """How many numbers ``choose`` writes down, to be asked again."""
         return 0
+
+    def kept(self, numbers: Array) -> Array:
+        """Those of the numbers that ``choose`` has written; the rest need not wait for an answer."""
+        return numbers
 
     def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
         """What a Decision keeps of the rule: its name, and all that `draw` needs."""
@@ -113,8 +125,8 @@ class Rule:
         x: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
-    ) -> Decision | Decisions:
-        """Choose a set by somebody's scores of all labels, or by their probabilities.
+    ) -> Any:
+        """Choose a set by somebody's scores of all labels, or by their probabilities: a Decision.
 
         Args:
             scores: a number for each label; or a matrix with a row for each decision, which gives
@@ -128,7 +140,7 @@ class Rule:
         >>> rule = Dilute(gamma=0.2, set_size=2, labels=["ant", "bee", "cat", "dog"])
         >>> decision = rule.decide(scores=[0.1, 2.0, 0.3, 1.2])
         >>> decision.top, round(decision.propensity, 3)
-        (['bee', 'dog'], 0.738)
+        (['bee', 'dog'], 0.065)
         """
         s = self._scores(scores, probabilities)
         k, of = s.shape[-1], type(self).__name__
@@ -206,6 +218,14 @@ class Rule:
                 raise InvalidInput.must("probabilities", of, "at least 0, and not all 0", s)
             s = np.log(np.maximum(s / total, 1e-30))
         return s.astype(np.float32)
+
+
+def own_order(n: int, labels: Labels) -> dict[str, Any]:
+    """For records with a number for each of n labels: the order of the names, which logs do not keep.
+
+    Numbers have one order, and a decision knows the order of its eligible labels.
+    """
+    return {"order": labels.all()} if labels.names is not None and n == len(labels) else {}
 
 
 # ---------------------------------------------------------------- compiled, alone

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.explore.base import Rule
+from superarm.explore.base import Rule, own_order
 from superarm.explore.draws import Draw, FewSets
 from superarm.kernels.compiling import kernel
 from superarm.kernels.loop import Odds
@@ -75,6 +75,7 @@ class Boltzmann(Rule):
     name = "boltzmann"
     choose = choose
     single_label = True
+    names_labels = ("order",)
 
     def __init__(
         self,
@@ -99,8 +100,9 @@ class Boltzmann(Rule):
         return n
 
     def record(self, numbers: np.ndarray[Any, Any], labels: Labels) -> dict[str, Any]:
-        return {**self.to_dict(), "chances": numbers.tolist()}
+        return {**self.to_dict(), "chances": numbers.tolist(), **own_order(len(numbers), labels)}
 
     @classmethod
     def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
-        return FewSets(eligible, m, [([r], p) for r, p in zip(eligible, record["chances"], strict=True)])
+        order = record.get("order", eligible)
+        return FewSets(eligible, m, [([r], p) for r, p in zip(order, record["chances"], strict=True)])

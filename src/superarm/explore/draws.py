@@ -6,15 +6,16 @@ A rule at one moment is a `Draw`. Most show one of a few sets, or now and then a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import exp, lgamma
+from math import comb, exp, lgamma, prod
 from typing import Any
 
 import numpy as np
 
 from superarm.labels import Label
 
-__all__ = ["Draw", "FewSets", "log_comb"]
+__all__ = ["Draw", "FewSets", "TiedSets", "log_comb"]
 
 
 def log_comb(n: int, r: int) -> float:
@@ -64,20 +65,79 @@ class FewSets(Draw):
         if len(shown) != self.m or not shown <= self.position.keys():
             return 0.0
         flat = exp(-log_comb(len(self.eligible), self.m)) if self.uniform else 0.0
-        return (1.0 - self.uniform) * self.chances.get(shown, 0.0) + self.uniform * flat
+        return (1.0 - self.uniform) * self._few(shown) + self.uniform * flat
 
     def inclusion(self) -> np.ndarray[Any, Any]:
-        return np.diagonal(self.pairs()).copy()
+        few = np.zeros(len(self.eligible))
+        for labels, chance in self.chances.items():
+            few[[self.position[label] for label in labels]] += chance
+        return np.asarray((1.0 - self.uniform) * few + self.uniform * self.m / len(self.eligible))
 
     def pairs(self) -> np.ndarray[Any, Any]:
-        n, m = len(self.eligible), self.m
-        few = np.zeros((n, n))
-        for labels, chance in self.chances.items():
-            at = [self.position[label] for label in labels]
-            few[np.ix_(at, at)] += chance
+        n, m, few = len(self.eligible), self.m, self._few_pairs()
         if not self.uniform:
             return few
         both = m * (m - 1) / (n * (n - 1)) if n > 1 else 0.0
         flat = np.full((n, n), both)
         np.fill_diagonal(flat, m / n)
         return np.asarray((1.0 - self.uniform) * few + self.uniform * flat)
+
+    def _few(self, shown: frozenset[Label]) -> float:
+        """The probability of these labels among the few sets."""
+        return self.chances.get(shown, 0.0)
+
+    def _few_pairs(self) -> np.ndarray[Any, Any]:
+        few = np.zeros((len(self.eligible), len(self.eligible)))
+        for labels, chance in self.chances.items():
+            at = [self.position[label] for label in labels]
+            few[np.ix_(at, at)] += chance
+        return few
+
+
+class TiedSets(FewSets):
+    """One of a few sets, in which tied labels may stand for each other: all of a group alike.
+
+    Args:
+        sets: a few sets and their probabilities, for one order of the tied labels.
+        groups: lists of tied labels; a label that is in none is tied with nobody.
+    """
+
+    def __init__(
+        self,
+        eligible: Sequence[Label],
+        m: int,
+        sets: Iterable[tuple[Iterable[Label], float]],
+        groups: Iterable[Sequence[Label]],
+        uniform: float = 0.0,
+    ) -> None:
+        super().__init__(eligible, m, sets, uniform)
+        self.group = {label: i for i, label in enumerate(self.eligible)}
+        for tied in groups:
+            self.group |= dict.fromkeys(tied, self.group[tied[0]])
+        self.size = Counter(self.group.values())
+        self.ways: Counter[frozenset[tuple[int, int]]] = Counter()  # how many of each group
+        for labels, chance in self.chances.items():
+            self.ways[self._way(labels)] += chance  # type: ignore[assignment]
+
+    def _way(self, labels: Iterable[Label]) -> frozenset[tuple[int, int]]:
+        return frozenset(Counter(self.group[label] for label in labels).items())
+
+    def _few(self, shown: frozenset[Label]) -> float:
+        way = self._way(shown)
+        return self.ways[way] / prod(comb(self.size[group], count) for group, count in way)
+
+    def _few_pairs(self) -> np.ndarray[Any, Any]:
+        n = len(self.eligible)
+        group = np.array([self.group[label] for label in self.eligible])
+        size = np.array([self.size[g] for g in range(n)])
+        few = np.zeros((n, n))
+        for way, chance in self.ways.items():
+            shown = np.zeros(n)
+            shown[[g for g, _ in way]] = [count for _, count in way]
+            one = shown[group] / size[group]  # the share of its group that is shown
+            again = np.maximum(shown[group] - 1, 0) / np.maximum(size[group] - 1, 1)
+            same = group[:, None] == group[None, :]
+            both = one[:, None] * np.where(same, again[None, :], one[None, :])
+            np.fill_diagonal(both, one)
+            few += chance * both
+        return few

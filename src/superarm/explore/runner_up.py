@@ -14,6 +14,12 @@ is shown in place of the top one with probability q p_r (p_r / p_1)^w.
 
 M sums what leaving out at q = 1 would have cost, sum_r b_r (p_r - p_{m+1}): exploring costs of the
 order of sqrt(n t) misses whatever the data, and explore = 1 has no budget (q = 1).
+
+Labels with equal scores are ranked at random (ties.py). Before the first answer that is all of them.
+In a batch, sets that are still unanswered count as asked: with ``pending`` of them (at most 300; each
+answer halves them) and ``answers`` so far, labels whose p differ by less than the factor
+1 + pending / answers are tied. Where every answer comes at once, pending is 0.
+
 With ``uniform`` = u, a share u of the sets is drawn uniformly. P(S) is exact in all cases.
 """
 
@@ -26,8 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
-from superarm.explore.draws import Draw, FewSets
+from superarm.explore.base import Rule, own_order
+from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.ties import Ties, count_groups, find_ties, group_of, order_ties, way_to_choose
 from superarm.explore.uniform import draw_uniform, log_uniform
 from superarm.kernels.compiling import kernel
 from superarm.kernels.loop import Odds
@@ -39,6 +46,8 @@ from superarm.parameters import share
 __all__ = ["WORDS", "RunnerUp"]
 
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
+MOST_PENDING = 300.0
+EQUAL = 1e-5  # scores of labels with equal histories may differ by rounding
 
 Array = np.ndarray[Any, Any]
 
@@ -48,12 +57,14 @@ class State(NamedTuple):
     uniform: float
     forget: float
     clock: Array  # t: rounds, and M: what exploring without a budget would have cost
+    batch: Array  # pending, answers
 
 
 class Scratch(NamedTuple):
     p: Array
-    order: Array  # positions of the labels ranked 1 to m + 2
+    order: Array  # positions of the labels ranked 1 to m + 3
     sums: Array  # C, the running sums of pi
+    ties: Ties
 
 
 @kernel
@@ -74,10 +85,8 @@ def leave_out(rule: Any, scratch: Any, order: Any, n: int, m: int) -> int:
     sums[0] = 0.0
     if m == 1:
         for i in range(n):
-            b = 0.0
-            if i != order[0]:
-                b = p[i] * np.exp(sharp * np.log(p[i] / best)) if p[i] > 0.0 else 0.0
-                cost += b * (best - p[i])
+            b = p[i] * np.exp(sharp * np.log(p[i] / best)) if p[i] > 0.0 else 0.0
+            cost += b * (best - p[i])
             sums[i + 1] = sums[i] + q * b
     else:
         rest, fill = max(1e-9, 1.0 - best), p[order[m]]
@@ -119,11 +128,21 @@ def probability_left_out(first: int, second: int, sums: Any, count: int, most: i
 
 
 @kernel
-def rule_probability(drawn: Any, order: Any, sums: Any, n: int, m: int, count: int) -> float:
-    """The probability that the rule shows exactly these positions, in whatever order."""
+def probability_of_ranks(first: int, second: int, sums: Any, count: int, most: int) -> float:
+    """The probability that exactly these are left out, in whatever order u finds them."""
+    if second < 0:
+        return probability_left_out(first, -1, sums, count, most)
+    return probability_left_out(first, second, sums, count, most) + probability_left_out(
+        second, first, sums, count, most
+    )
+
+
+@kernel
+def set_probability(drawn: Any, order: Any, sums: Any, n: int, m: int, count: int) -> float:
+    """The probability that the rule shows exactly these positions, in whatever order; without ties."""
     if m == 1:
-        first = -1 if drawn[0] == order[0] else drawn[0]
-        return probability_left_out(first, -1, sums, count, 1)
+        stays = max(0.0, 1.0 - sums[count]) if drawn[0] == order[0] else 0.0
+        return float(sums[drawn[0] + 1] - sums[drawn[0]] + stays)
     if not contains(drawn, order[0]):
         return 0.0
     most = min(2, n - m)
@@ -138,11 +157,74 @@ def rule_probability(drawn: Any, order: Any, sums: Any, n: int, m: int, count: i
     for i in range(missing):
         if not contains(drawn, order[m + i]):
             return 0.0
-    if missing == 2:  # u hits the earlier interval or the later one first
-        return probability_left_out(second, first, sums, count, most) + probability_left_out(
-            first, second, sums, count, most
-        )
-    return probability_left_out(first, -1, sums, count, most)
+    return probability_of_ranks(first, second, sums, count, most)
+
+
+@kernel
+def tied_probability(
+    drawn: Any, ties: Any, groups: int, s: Any, eligible: Any, sums: Any, count: int
+) -> float:
+    """The same where labels are tied, over all the orders they could have had."""
+    n, m = eligible.shape[0], drawn.shape[0]
+    if m == 1:
+        in_place = sums[drawn[0] + 1] - sums[drawn[0]]
+        on_top = group_of(ties, 1, s[eligible[drawn[0]]]) == 0
+        return float(in_place + (max(0.0, 1.0 - sums[count]) / ties.size[0] if on_top else 0.0))
+    if not count_groups(ties, groups, s, eligible, drawn):
+        return 0.0
+    way, most, total = way_to_choose(ties, groups), min(2, n - m), 0.0
+    wanted, group = ties.wanted, ties.group
+    for i in range(m):
+        wanted[group[i]] -= 1  # what is left to explain, beyond ranks 1 to m
+    for first in range(-1, m - 1):
+        for second in range(-1, max(first, 0)):
+            missing = (first >= 0) + (second >= 0)
+            if missing > most:
+                continue
+            for sign in (1, -1):  # try it, and take it back
+                if first >= 0:
+                    wanted[group[first + 1]] += sign
+                    wanted[group[m]] -= sign
+                if second >= 0:
+                    wanted[group[second + 1]] += sign
+                    wanted[group[m + 1]] -= sign
+                if sign == 1:
+                    different = 0
+                    for g in range(groups):
+                        different += wanted[g] != 0
+                    if different == 0:
+                        total += probability_of_ranks(first, second, sums, count, most)
+    return total * way
+
+
+@kernel
+def write_ties(
+    ties: Any, groups: int, s: Any, eligible: Any, order: Any, ranks: int, numbers: Any, at: int
+) -> None:
+    """Write down the groups of ties, from ``numbers[at]`` on.
+
+    How many groups (0: no ties), the group of each rank, +1 or -1, how many labels follow, and these:
+    the labels behind the ranks that are tied with the last one (+1), or if they are fewer, the others.
+    """
+    numbers[at] = groups
+    if groups == 0:
+        return
+    last, first = groups - 1, ranks
+    for i in range(ranks - 1, -1, -1):
+        numbers[at + 1 + i] = ties.group[i]
+        if ties.group[i] == last:
+            first = i
+    behind = ties.size[last] - (ranks - first)
+    rest = eligible.shape[0] - ranks - behind
+    inside = behind <= rest
+    numbers[at + 1 + ranks] = 1.0 if inside else -1.0
+    numbers[at + 2 + ranks] = behind if inside else rest
+    at += 3 + ranks
+    for i in range(eligible.shape[0]):
+        tied = ties.low[last] <= s[eligible[i]] <= ties.high[last]
+        if tied == inside and not contains(order[:ranks], i):
+            numbers[at] = eligible[i]
+            at += 1
 
 
 @kernel
@@ -158,22 +240,31 @@ def choose(
     numbers: Any,
 ) -> Odds:
     n, m = eligible.shape[0], top.shape[0]
-    odds = 0.0
+    pending, answers, near, odds = rule.batch[0], rule.batch[1], EQUAL, 0.0
+    if answers > 0.0:
+        near += np.log(1.0 + pending / answers)
+    rule.batch[0] = min(MOST_PENDING, pending + 1.0)
     if n == m:
         top_positions(s, eligible, top)
         for i in range(m):
             drawn[i] = top[i]
     else:
-        order, sums = scratch.order[: min(n, m + 2)], scratch.sums
+        ranks, sums, ties = min(n, m + 2) if m > 1 else 1, scratch.sums, scratch.ties
+        order = scratch.order[: min(n, ranks + 1)]
         top_positions(s, eligible, order)
         softmax(s, eligible, 1.0, scratch.p)
+        groups = find_ties(ties, s, eligible, order, ranks, near)
+        if groups > 0:
+            order_ties(ties, s, eligible, order, ranks, scratch.p, moment, 2 + m)
         for i in range(m):
             top[i] = order[i]
         count = leave_out(rule, scratch, order, n, m)
         numbers[0] = eligible[order[m]] if m > 1 else -1.0
         numbers[1] = eligible[order[m + 1]] if m > 1 and m + 1 < n else -1.0
+        numbers[2] = count
         for i in range(count):
-            numbers[i + 2] = sums[i + 1]
+            numbers[i + 3] = sums[i + 1]
+        write_ties(ties, groups, s, eligible, order, ranks, numbers, count + 3)
         if rule.uniform > 0.0 and uniform(moment.seed, moment.round, 1) < rule.uniform:
             draw_uniform(n, moment, 2, drawn)
         else:
@@ -182,11 +273,14 @@ def choose(
                 drawn[0] = order[0] if first < 0 else first
             else:
                 filled = 0
-                for i in range(order.shape[0]):
+                for i in range(ranks):
                     if filled < m and (i == 0 or (i - 1 != first and i - 1 != second)):
                         drawn[filled] = order[i]
                         filled += 1
-        chance = rule_probability(drawn, order, sums, n, m, count)
+        if groups > 0:
+            chance = tied_probability(drawn, ties, groups, s, eligible, sums, count)
+        else:
+            chance = set_probability(drawn, order, sums, n, m, count)
         if rule.uniform > 0.0:
             chance = (1.0 - rule.uniform) * chance + rule.uniform * np.exp(log_uniform(n, m))
         odds = np.log(chance)
@@ -194,6 +288,13 @@ def choose(
         top[i] = eligible[top[i]]
         drawn[i] = eligible[drawn[i]]
     return Odds(odds, odds)
+
+
+@kernel
+def hear(rule: Any) -> None:
+    """An answer has come."""
+    rule.batch[0] = np.floor(rule.batch[0] * 0.5)
+    rule.batch[1] += 1.0
 
 
 def strength(explore: Any, of: str) -> float:
@@ -226,6 +327,8 @@ class RunnerUp(Rule):
 
     name = "runner-up"
     choose = choose
+    hear = hear
+    names_labels = ("next", "order", "tied", "untied")
 
     def __init__(
         self,
@@ -245,38 +348,82 @@ class RunnerUp(Rule):
         self.forget = share("forget", of, forget, 0.5)
 
     def start(self) -> State:
-        return State(self.strength, self.uniform, self.forget, np.zeros(2))
+        return State(self.strength, self.uniform, self.forget, np.zeros(2), np.zeros(2))
 
     def scratch(self, k: int) -> Scratch:
-        return Scratch(np.zeros(k), np.zeros(k, np.int64), np.zeros(k + 1))
+        return Scratch(np.zeros(k), np.zeros(k + 1, np.int64), np.zeros(k + 1), Ties.of(k))
 
     def n_numbers(self, n: int, m: int) -> int:
         if n == m:
             return 0
-        return 2 + (n if m == 1 else m - 1)
+        count, ranks = (n, 1) if m == 1 else (m - 1, min(n, m + 2))
+        return 3 + count + 3 + ranks + n  # memory that is not written to is not used
+
+    def kept(self, numbers: Array) -> Array:
+        ranks, count = self._written(numbers)
+        used = 4 + count
+        if numbers[3 + count] > 0.0:
+            used += ranks + 2 + int(numbers[5 + count + ranks])
+        return numbers[:used].copy()
+
+    @staticmethod
+    def _written(numbers: Array) -> tuple[int, int]:
+        """How many ranks and how many sums there are."""
+        fill, count = int(numbers[0] >= 0.0) + int(numbers[1] >= 0.0), int(numbers[2])
+        return (count + 1 + fill if fill else 1), count
 
     def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
         record: dict[str, Any] = {"name": self.name, "explore": self.strength, "uniform": self.uniform}
         if len(numbers):  # else everything is shown
             fill = [int(number) for number in numbers[:2] if number >= 0.0]
-            record |= {"next": labels.public(fill), "sums": numbers[2:].tolist()}
+            ranks, count = self._written(numbers)
+            record |= {"next": labels.public(fill), "sums": numbers[3 : 3 + count].tolist()}
+            ties = numbers[3 + count :]
+            if ties[0] > 0.0:
+                which, size = ties[1 + ranks : 3 + ranks]
+                some = ties[3 + ranks : 3 + ranks + int(size)].astype(np.int64)
+                record["groups"] = ties[1 : 1 + ranks].astype(np.int64).tolist()
+                record["tied" if which > 0.0 else "untied"] = labels.public(some)
+            if not fill:  # m = 1: a sum for each label, in this order
+                record |= own_order(count, labels)
         return record
 
     @classmethod
     def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
         if "sums" not in record:
             return FewSets(eligible, m, [(top, 1.0)])
-        sums, most = [0.0, *record["sums"]], min(2, len(eligible) - m) if m > 1 else 1
-        # between these points, u leaves out the same labels
-        edges = sorted({0.0, 1.0, *(c - j for c in sums for j in range(most) if 0.0 < c - j < 1.0)})
-        sets = []
-        for low, high in pairwise(edges):
-            u = (low + high) / 2
-            gone = [i for j in range(most) for i in range(len(sums) - 1) if sums[i] <= u + j < sums[i + 1]]
-            if m == 1:
-                shown = [eligible[i] for i in gone] or [top[0]]
-            else:
-                stay = [r for i, r in enumerate(top) if i - 1 not in gone]
-                shown = [*stay, *record["next"]][:m]
-            sets.append((shown, high - low))
-        return FewSets(eligible, m, sets, record["uniform"])
+        ranked = [*top, *record["next"]]
+        ways = [
+            ([record.get("order", eligible)[i] for i in gone] or top, chance)
+            if m == 1
+            else ([r for i, r in enumerate(ranked) if i - 1 not in gone][:m], chance)
+            for gone, chance in _left_out(record["sums"], min(2, len(eligible) - m) if m > 1 else 1)
+        ]
+        if "groups" not in record:
+            return FewSets(eligible, m, ways, record["uniform"])
+        return TiedSets(eligible, m, ways, _groups(record, ranked, eligible), record["uniform"])
+
+
+def _left_out(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
+    """The intervals that are hit, for each stretch of u between which they stay the same."""
+    edges = [0.0, *sums]
+    cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})
+    found = []
+    for low, high in pairwise(cuts):
+        u = (low + high) / 2
+        gone = [i for j in range(most) for i in range(len(sums)) if edges[i] <= u + j < edges[i + 1]]
+        found.append((gone, high - low))
+    return found
+
+
+def _groups(record: dict[str, Any], ranked: Sequence[Label], eligible: Sequence[Label]) -> list[list[Label]]:
+    """The labels of each group of ties, in the order of the ranks."""
+    groups: list[list[Label]] = [[] for _ in range(record["groups"][-1] + 1)]
+    for label, group in zip(ranked, record["groups"], strict=True):
+        groups[group].append(label)
+    if "tied" in record:
+        groups[-1] += record["tied"]
+    else:
+        others = {*ranked, *record["untied"]}
+        groups[-1] += [label for label in eligible if label not in others]
+    return groups

@@ -16,6 +16,8 @@ choosing sets, which is one more:
     choose(rule, scratch, table, s, eligible, moment, drawn, top, numbers) -> Odds     (explore/)
         fill the shown set and the top set with labels, and ``numbers`` with what the rule must know
         to be asked again: state.rule, scratch.rule
+    hear(rule)                                                                         (explore/)
+        an answer has come, and has been learnt from
 
 `compile_loop` makes the entry points from them. They are one body, so a million fused rounds and a
 million single calls compute the same bits.
@@ -116,8 +118,8 @@ def absorb_nothing(scaling: Any, x: Any) -> None:
     pass
 
 
-def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds]) -> Loop:
-    """The entry points of a learner that chooses its sets by ``choose``."""
+def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds], hear: Callable[..., None]) -> Loop:
+    """The entry points of a learner that chooses its sets by a rule, which is two kernels."""
     names = {
         "scale": kernels.scale or unit,
         "score": kernels.score or linear_score,
@@ -125,6 +127,7 @@ def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds]) -> Lo
         "learn": kernels.learn,
         "absorb": kernels.absorb or absorb_nothing,
         "choose": choose,
+        "hear": hear,
         "sees_label": kernels.sees_label,
     }
     sources = [value for value in names.values() if callable(value)]
@@ -138,6 +141,7 @@ scale: Any = unit
 score: Any = linear_score
 believe: Any = no_belief
 choose: Any = None
+hear: Any = None
 learn: Any = None
 absorb: Any = absorb_nothing
 sees_label: bool = False
@@ -192,6 +196,7 @@ def _update(  # compiled
     if not learn(state, scratch, this, Answer(hit, label)):
         return UPDATE_REFUSED
     absorb(state.scaling, x)
+    hear(state.rule)
     return DONE
 
 
@@ -231,6 +236,7 @@ def _run(  # compiled
         if not learn(state, scratch, this, Answer(hit, label if sees_label else -1)):
             return i, UPDATE_REFUSED
         absorb(state.scaling, x)
+        hear(state.rule)
         counts[0] += top[0] != label
         counts[1] += not contains(top, label)
         counts[2] += not hit
@@ -304,4 +310,5 @@ def _update_many(  # compiled
         if not learn(state, scratch, this, Answer(hits[at], labels[at])):
             return at, UPDATE_REFUSED
         absorb(state.scaling, x)
+        hear(state.rule)
     return which.shape[0], DONE

@@ -35,10 +35,10 @@ def top_positions(s: Any, eligible: Any, top: Any) -> None:
 
 @kernel
 def best_first(s: Any, drawn: Any, labels: Any) -> None:
-    """The labels of ``drawn``, by their scores; of equals, the smaller number first."""
+    """The labels of ``drawn``, by their scores; of equals, the one that was drawn first."""
     for i in range(drawn.shape[0]):
         l, r = i, drawn[i]
-        while l > 0 and (s[r] > s[labels[l - 1]] or (s[r] == s[labels[l - 1]] and r < labels[l - 1])):
+        while l > 0 and s[r] > s[labels[l - 1]]:
             labels[l] = labels[l - 1]
             l -= 1
         labels[l] = r

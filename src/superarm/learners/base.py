@@ -28,6 +28,7 @@ from superarm.rows import Row
 __all__ = ["LabelLearner", "Learner", "Nothing", "load"]
 
 Array = np.ndarray[Any, Any]
+FEW_NUMBERS = 64  # of a rule: more are worth a copy of those that it used
 
 
 class Nothing(NamedTuple):
@@ -135,6 +136,10 @@ class Learner(Common):
     def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Put back what `memory_to_json` gave."""
 
+    def anneal(self, left: float, passes: int) -> None:
+        """Training goes through a log several times, and this share of it is still to come: for steps
+        that shrink. 1 at the start, and once more at the end: what comes then is life."""
+
     @property
     def unit(self) -> Unit:
         """Rows of length 1, as the theory of the paper's learners has them."""
@@ -154,11 +159,10 @@ class Learner(Common):
             set_size: how many to show this time.
         """
         row = self._row(x)
-        kept = None if eligible is None else self._eligible(eligible)
-        return self._decide_row(row, kept, self.set_size if set_size is None else self._size(set_size))
+        among = self._can_show if eligible is None else self._eligible(eligible)
+        return self._decide_row(row, among, self.set_size if set_size is None else self._size(set_size))
 
-    def _decide_row(self, row: Row, kept: Array | None, m: int) -> Decision:
-        among = self._all if kept is None else kept
+    def _decide_row(self, row: Row, among: Array, m: int) -> Decision:
         tables, m, n_numbers = self._plan(len(among), m)
         sets = np.empty((3, m), np.int64)
         numbers = np.empty(n_numbers) if n_numbers else NO_NUMBERS
@@ -179,7 +183,8 @@ class Learner(Common):
         fine, ordered, of_set, belief = self._decide(*arguments)
         if not fine:
             raise self._not_finite(row)
-        rule = (self._rule, numbers)
+        kept = None if among is self._all else among
+        rule = (self._rule, self._rule.kept(numbers) if n_numbers > FEW_NUMBERS else numbers)
         decision = Decision(row, sets, kept, (ordered, of_set), belief, rule, self.round, self.id, self.known)
         self.round += 1
         return decision
@@ -238,11 +243,13 @@ class Learner(Common):
         rows = self._own_rows(X)
         m = self.set_size if set_size is None else self._size(set_size)
         each = None if eligible is None else self._eligible_each(eligible, len(rows), m)
-        if isinstance(each, list):
-            made = [self._decide_row(rows.row(i), among, m) for i, among in enumerate(each)]
-            return Decisions.of(made, rows, self.known, m)
-        among = self._all if each is None else each
-        tables, m, n_numbers = self._plan(len(among), m)
+        shown = self._all if isinstance(each, list) else self._can_show if each is None else each
+        tables, fewer, n_numbers = self._plan(len(shown), m)
+        if isinstance(each, list) or n_numbers > FEW_NUMBERS:  # n x k numbers might not fit
+            among = each if isinstance(each, list) else [shown] * len(rows)
+            made = [self._decide_row(rows.row(i), labels, m) for i, labels in enumerate(among)]
+            return Decisions.of(made, rows, self.known, fewer)
+        m = fewer
         sets, odds = np.empty((len(rows), 3, m), np.int64), np.empty((len(rows), 3))
         numbers = np.zeros((len(rows), n_numbers))
         done = self._loop.decide_many(
@@ -251,18 +258,18 @@ class Learner(Common):
             tables,
             rows,
             self._s,
-            among,
+            shown,
             self.seed,
             self.round,
             sets,
             numbers,
             odds,
         )
-        rounds = np.arange(self.round, self.round + len(rows))
+        rounds, kept = np.arange(self.round, self.round + len(rows)), None if shown is self._all else shown
         self.round += done
         if done < len(rows):
             raise self._not_finite(rows.row(done))
-        return Decisions(rows, sets, each, odds, self._rule, numbers, rounds, self.id, self.known)
+        return Decisions(rows, sets, kept, odds, self._rule, numbers, rounds, self.id, self.known)
 
     def update_many(self, decisions: Decisions, hits: Any = None, *, labels: Any = None) -> int:
         """Learn from the answers to many decisions, in their order: the same bits as one by one.
@@ -314,7 +321,7 @@ class Learner(Common):
         """
         rows = self._rows(X)
         y, visit = self._checked_run(len(rows), y, visit)
-        tables, m, n_numbers = self._plan(self.n_labels, self.set_size)
+        tables, m, n_numbers = self._plan(len(self._can_show), self.set_size)
         drawn, top = np.empty((2, m), np.int64)
         counts, numbers = np.zeros(3, np.int64), np.zeros(n_numbers)
         done, status = self._loop.run(
@@ -325,7 +332,7 @@ class Learner(Common):
             y,
             visit,
             self._s,
-            self._all,
+            self._can_show,
             self.seed,
             self.round,
             drawn,
@@ -388,7 +395,8 @@ class Learner(Common):
             found = self.known.number(label)
             if found is None:
                 raise self.invalid("label", "a known label", label)
-            if (decision._eligible is not None or self.growth) and found not in among:
+            limited = decision._eligible is not None or self.growth
+            if limited and found not in among and found != self.none:
                 raise FeedbackError.must("label", self.of, "one of the eligible labels", label)
             number, hit = found, found in sets[1].tolist()
         return row, sets, among, bool(hit), number
@@ -437,7 +445,7 @@ def loop_of(learner: type[Learner], rule: type[Rule], standard: bool) -> Loop:
     kernels, name = learner.kernels, f"{learner.name}-{rule.name}"
     if standard:
         kernels, name = kernels._replace(scale=standardise, absorb=absorb), f"{name}-named"
-    return compile_loop(name, kernels, rule.choose)
+    return compile_loop(name, kernels, rule.choose, rule.hear)
 
 
 class LabelLearner(Learner):

@@ -50,6 +50,7 @@ class Common:
     sparse: bool | None
     state: Any
     answered: Answered
+    none: int | None = None  # the number of a label that may be the truth, but is never shown
     _loop: Loop
     _scratch: Any
 
@@ -92,6 +93,7 @@ class Common:
     def _forget_compiled(self) -> None:
         """Whatever depends on the number of labels, and is made when first needed."""
         self._all = np.arange(self.n_labels)
+        self._can_show = self._all if self.none is None else np.delete(self._all, self.none)
         self._s = np.zeros(self.n_labels, np.float32)
         self._plans: dict[tuple[int, int], Plan] = {}
         self._shape = (self.n_features,)
@@ -110,6 +112,8 @@ class Common:
         among = np.sort(self.known.numbers(labels, "eligible", self.of))
         if not len(among):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
+        if self.none is not None and self.none in among:
+            raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
         return among
 
     # ------------------------------------------------------------ predictions
@@ -125,20 +129,21 @@ class Common:
         return out
 
     def rank(self, x: Any) -> list[Label]:
-        """All labels for one row, best first."""
-        return self.known.public(
-            np.argsort(-self.scores(one_row(self._row(x, grow=False)))[0], kind="stable")
-        )
+        """All labels that can be shown for one row, best first."""
+        return self.known.public(self._best(one_row(self._row(x, grow=False)))[0])
 
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
-        return self.known.array(self.scores(X).argmax(axis=1))
+        return self.known.array(self._can_show[self.scores(X)[:, self._can_show].argmax(axis=1)])
 
     def predict_set(self, X: Any, set_size: int | None = None) -> Array:
         """The best ``set_size`` labels for every row of X, best first."""
         size = self.set_size if set_size is None else self._size(set_size)
-        order = np.argsort(-self.scores(X), axis=1, kind="stable")
-        return self.known.array(order[:, :size])
+        return self.known.array(self._best(X)[:, :size])
+
+    def _best(self, X: Any) -> Array:
+        """The numbers of the labels that can be shown, best first, for every row of X."""
+        return self._can_show[np.argsort(-self.scores(X)[:, self._can_show], axis=1, kind="stable")]
 
     # ------------------------------------------------------------ copies
 

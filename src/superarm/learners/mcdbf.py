@@ -212,7 +212,7 @@ class MCDBF(Learner):
     >>> learner = sa.MCDBF(n_labels=5, n_features=3, set_size=2, gamma=0.2, seed=1)
     >>> decision = learner.decide([1.0, 0.0, 0.5])
     >>> decision.labels, round(decision.propensity, 4)
-    ([0, 1], 0.6914)
+    ([1, 0], 0.6914)
     >>> learner.update(decision, hit=True)
     """
 

@@ -145,9 +145,9 @@ class PlainLearner(Learner):
         rows = self._own_rows(X)
         m = self.set_size if set_size is None else self._size(set_size)
         each = None if eligible is None else self._eligible_each(eligible, len(rows), m)
-        among = each if isinstance(each, list) else [each] * len(rows)
-        made = [self._decide_row(rows.row(i), kept, m) for i, kept in enumerate(among)]
-        return Decisions.of(made, rows, self.known, m)
+        among = each if isinstance(each, list) else [self._can_show if each is None else each] * len(rows)
+        made = [self._decide_row(rows.row(i), labels, m) for i, labels in enumerate(among)]
+        return Decisions.of(made, rows, self.known, made[0].set_size if made else m)
 
     def update_many(self, decisions: Decisions, hits: Any = None, *, labels: Any = None) -> int:
         """Learn from the answers to many decisions, one after the other."""
@@ -162,7 +162,9 @@ class PlainLearner(Learner):
         y, visit = self._checked_run(len(rows), y, visit)
         counts = np.zeros(3, np.int64)
         for i in visit:
-            decision = self._decide_row(densify(rows.row(i), self.n_features).copy(), None, self.set_size)
+            decision = self._decide_row(
+                densify(rows.row(i), self.n_features).copy(), self._can_show, self.set_size
+            )
             shown, top = decision._sets[1], decision._sets[2]
             hit = bool((shown == y[i]).any())
             self.update(decision, hit=hit)
@@ -199,9 +201,9 @@ class PlainLearner(Learner):
             raise TypeError(f"begin() of {self.of} must return a dict, got {memory!r}")
         self.memory.update(memory)
 
-    def _decide_row(self, row: Row, kept: Array | None, m: int) -> Decision:
+    def _decide_row(self, row: Row, among: Array, m: int) -> Decision:
         s = self._scored(row)
-        among = self._all if kept is None else kept
+        kept = None if among is self._all else among
         tables, m, n_numbers = self._plan(len(among), m)
         sets, numbers = np.empty((3, m), np.int64), np.zeros(n_numbers)
         choose, _ = choosers(type(self._rule))  # type: ignore[arg-type]

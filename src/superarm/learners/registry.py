@@ -13,7 +13,7 @@ from superarm import learners
 from superarm.errors import InvalidInput
 from superarm.learners import Learner
 
-__all__ = ["make", "names", "parameters", "parse"]
+__all__ = ["make", "names", "parameters", "parse", "value_of"]
 
 
 def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
@@ -51,7 +51,7 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
         key, equals, value = part.partition("=")
         if not equals:
             raise InvalidInput.must("learner", "superarm", "name:key=value,key=value", spec)
-        params[key.strip()] = _value(value.strip())
+        params[key.strip()] = value_of(value.strip())
     return cls, params
 
 
@@ -74,7 +74,8 @@ def parameters(cls: type[Learner]) -> list[str]:
     return [name for name in dict.fromkeys(named) if name != "self"]
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
+    """A parameter's value as written on the command line."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]

@@ -1,31 +1,38 @@
 """Decision logs: their format, training on them, and what another policy would have done.
 
-entry.py       one row: what was shown, how it was drawn, what came of it
+A row is a `superarm.decision.Record`: what was shown, how it was drawn, what came of it.
+
 writing.py     Writer: Parquet, JSON lines, CSV
-reading.py     Log: the same formats, and other people's columns
+reading.py     Log: the same formats, frames, and other people's columns: sources.py, cells.py, features.py,
+               foreign.py (Vowpal Wabbit, Open Bandit Pipeline)
 survey.py      a first look through a log; which rows are kept out of training
 training.py    several passes over a log
-evaluation.py  policies judged by a log: weights.py, estimates.py
+evaluation.py  policies (policies.py) judged by a log: designs.py, weights.py, estimates.py
 """
 
-from superarm.logs.entry import FIELDS, Entry
-from superarm.logs.evaluation import Evaluation, Policy, Verdict, evaluate
-from superarm.logs.reading import BadRow, Columns, Log
+from superarm.decision import COLUMNS, Record
+from superarm.logs.cells import BadRow
+from superarm.logs.estimates import Estimate, Wanted
+from superarm.logs.evaluation import Evaluation, Verdict, evaluate
+from superarm.logs.policies import Policy
+from superarm.logs.reading import Columns, Log
 from superarm.logs.survey import Survey, held_out, survey
 from superarm.logs.training import Training, train
 from superarm.logs.writing import Writer
 
 __all__ = [
-    "FIELDS",
+    "COLUMNS",
     "BadRow",
     "Columns",
-    "Entry",
+    "Estimate",
     "Evaluation",
     "Log",
     "Policy",
+    "Record",
     "Survey",
     "Training",
     "Verdict",
+    "Wanted",
     "Writer",
     "evaluate",
     "held_out",

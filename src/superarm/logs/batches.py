@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from superarm.decision import Decision, Record
+from superarm.errors import at_row
+from superarm.explore import Draw, draw_of
+from superarm.labels import Labels
 from superarm.learners import Learner
-from superarm.logs.entry import Entry
-from superarm.logs.survey import Vocabulary
+from superarm.learners.common import probabilities as softmax
+from superarm.logs.cells import BadRow
+from superarm.logs.designs import Design
+from superarm.logs.slots import slots_draw
+from superarm.logs.survey import respelt
 from superarm.rows import SparseRow, stack
 
 __all__ = ["Batch", "batches", "probabilities"]
@@ -22,60 +29,88 @@ Array = np.ndarray[Any, Any]
 class Batch:
     """Some rows with an outcome; n x k arrays say which labels belong to a set."""
 
-    entries: list[Entry]
+    records: list[Record]
     hit: Array
     shown: Array
     top: Array
     eligible: Array
     propensity: Array  # NaN where the log does not say
-    gamma: Array  # NaN where the log does not say how the set was drawn
+    gamma: Array  # NaN where the set was not drawn as in the paper, or nobody knows
+    designs: list[Design | None]  # of rows that were drawn by another rule
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.hit)
 
-    def matrix(self, learner: Learner) -> Any:
-        """The features, dense or sparse as the learner's weights are."""
-        rows = [entry.x for entry in self.entries]
-        sparse = isinstance(rows[0], SparseRow) if learner.sparse is None else learner.sparse
-        return stack(rows, learner.n_features, sparse=sparse)
+    def part(self, i: Array) -> Batch:
+        """Some of the rows."""
+        return Batch(
+            [self.records[at] for at in i],
+            self.hit[i],
+            self.shown[i],
+            self.top[i],
+            self.eligible[i],
+            self.propensity[i],
+            self.gamma[i],
+            [self.designs[at] for at in i],
+        )
+
+    def matrix(self, n_features: int, *, sparse: bool | None = None) -> Any:
+        """The features, dense or sparse; ``None`` takes them as they are."""
+        rows = [record.decision.x for record in self.records]
+        if sparse is None:
+            sparse = isinstance(rows[0], SparseRow)
+        return stack(rows, n_features, sparse=sparse)
+
+    def matrix_for(self, learner: Learner) -> Any:
+        return self.matrix(learner.n_features, sparse=learner.sparse)
 
 
-def batches(entries: Iterable[Entry], words: Vocabulary) -> Iterator[Batch]:
-    """Entries with an outcome, in batches of at most 4096 rows."""
-    size = max(1, min(4096, 20_000_000 // words.n_labels))
-    pending: list[Entry] = []
-    for entry in entries:
-        if entry.hit is not None:
-            pending.append(entry)
+def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:
+    """Rows with an outcome, in batches of at most 4096."""
+    size = max(1, min(4096, 20_000_000 // labels.count))
+    pending: list[Record] = []
+    for record in records:
+        if record.hit is not None:
+            pending.append(record)
         if len(pending) == size:
-            yield _batch(pending, words)
+            yield _batch(pending, labels)
             pending = []
     if pending:
-        yield _batch(pending, words)
+        yield _batch(pending, labels)
 
 
-def _batch(entries: list[Entry], words: Vocabulary) -> Batch:
-    n, k = len(entries), words.n_labels
+def _batch(records: list[Record], labels: Labels) -> Batch:
+    n, k = len(records), labels.count
     shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
-    gamma = np.full(n, np.nan)
-    for i, entry in enumerate(entries):
-        shown[i, words.codes(entry.labels, "labels", entry.place)] = True
-        if entry.eligible is None:
-            eligible[i] = True
-        else:
-            eligible[i, words.codes(entry.eligible, "eligible", entry.place)] = True
-        if entry.gamma is None:
-            continue
-        if entry.top is not None:
-            top[i, words.codes(entry.top, "top", entry.place)] = True
-        elif entry.gamma == 1.0:  # uniform: any top set gives the same draw
-            top[i, np.flatnonzero(eligible[i])[: len(entry.labels)]] = True
-        else:
-            continue
-        gamma[i] = entry.gamma
-    claimed = [np.nan if entry.propensity is None else entry.propensity for entry in entries]
-    hit = np.array([entry.hit for entry in entries], np.float64)
-    return Batch(entries, hit, shown, top, eligible, np.array(claimed, np.float64), gamma)
+    propensity, gamma = np.full((2, n), np.nan)
+    designs: list[Design | None] = [None] * n
+    every = list(range(k))
+    for i, record in enumerate(records):
+        made = respelt(record, labels, every)
+        shown[i, made.labels] = True
+        eligible[i, every if made.eligible is None else made.eligible] = True
+        if made.propensity is not None:
+            propensity[i] = made.propensity
+        if made.top:
+            top[i, made.top] = True
+        if made.gamma is not None:
+            gamma[i] = made.gamma
+        elif made.rule is not None:
+            draw = _draw(made, every, record.number)
+            designs[i] = None if draw is None else Design(draw)
+    hit = np.array([record.hit for record in records], np.float64)
+    return Batch(records, hit, shown, top, eligible, propensity, gamma, designs)
+
+
+def _draw(made: Decision, every: list[int], number: int) -> Draw | None:
+    rule = made.rule
+    try:
+        if rule is not None and rule["name"] == "slots":
+            return slots_draw(rule, made.eligible or every)
+        return draw_of(made, every)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        where = at_row("the log", number)
+        raise BadRow.must("rule", where, "as superarm wrote it, with all it names", rule) from error
 
 
 def probabilities(learner: Learner, X: Any) -> Array:
@@ -83,6 +118,4 @@ def probabilities(learner: Learner, X: Any) -> Array:
     own = getattr(learner, "predict_proba", None)
     if own is not None:
         return np.asarray(own(X), np.float64)
-    s = learner.scores(X).astype(np.float64)
-    e = np.exp(s - s.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
+    return softmax(learner.scores(X))

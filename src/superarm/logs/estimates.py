@@ -8,26 +8,35 @@
 All are sums over rows, so a log of any length is read once and nothing is kept. The intervals are
 Student's, with as many degrees of freedom as the weights leave effective rows: n E[w]^2 / E[w^2],
 where E[w^2] is exact if the log says how its sets were drawn (a sample of heavy weights looks
-harmless just when the heavy ones are missing), and else the sample's.
+harmless just when the heavy ones are missing), and else the sample's. If a few rows are much heavier than
+the others, the spread is known from those alone: it is as steady as (sum E[w^2])^2 / sum E[w^4] rows, with
+E[w^4] = E[w^2]^3 of a weight that is either 0 or heavy.
+
+Some rows cannot answer: their sets could not show what the policy would. A few others would need weights so
+heavy that they drown the rest. Which ones is decided by E[w^2] alone, never by what was drawn, so that the
+others stay unbiased. In such rows any outcome is possible, and the interval is made wider by their share.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan, sqrt
-from typing import Any
+from math import ceil, nan, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from superarm.logs.weights import Weights
 
-__all__ = ["ESTIMATORS", "Estimate", "Sums", "interval"]
+__all__ = ["ESTIMATORS", "Estimate", "Sums", "Wanted", "interval"]
 
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
 LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
 LEAST_HITS = 20  # and effective hits
+LEAST_STEADY = 40  # and rows that the spread is known from
 RARE = 10  # hits or misses, too few for the spread to be known
 SURE = 4.0  # standard errors that are no accident
+SILENT = 1 / 3  # the share of rows that may be unable to answer
+BINS = 64  # of rows, by the power of two of E[w^2]
 
 Array = np.ndarray[Any, Any]
 
@@ -44,6 +53,7 @@ class Estimate:
         largest: the largest weight.
         overlap: the share of rows with a weight other than 0.
         mean_weight: its expectation is 1; else sets are missing, or probabilities are wrong.
+        silent: the share of rows that cannot answer; the interval allows for any outcome in them.
         problem: why not to believe it; empty if nothing speaks against it.
     """
 
@@ -56,11 +66,21 @@ class Estimate:
     largest: float
     overlap: float
     mean_weight: float
+    silent: float = 0.0
     problem: str = ""
 
     @property
     def width(self) -> float:
         return self.high - self.low
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an answer would take: so many rows like these (``None``: no number of them would do), or
+    this share of uniform sets in as many rows (``None``: more than all of them)."""
+
+    rows: int | None
+    uniform: float | None
 
 
 def interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
@@ -71,80 +91,175 @@ def interval(value: float, error: float, freedom: float, level: float = 0.95) ->
     return max(0.0, value - reach), min(1.0, value + reach)
 
 
+class _Sum(NamedTuple):
+    """Sums over rows."""
+
+    rows: Any
+    used: Any
+    hits: Any
+    w: Any
+    ww: Any
+    wf: Any
+    wwf: Any
+    t: Any
+    tt: Any
+    one: Any  # w times its control
+    ones: Any
+    expected: Any  # E[w]
+    square: Any  # E[w^2]
+    fourth: Any  # E[w^4]
+    left: Any  # (f - q_S)^2
+    q: Any  # q_B
+
+
+def _effective(s: _Sum) -> tuple[Any, Any]:
+    """How many equal rows would know as much, and how many the spread is known from."""
+    some = np.maximum(s.square, 1e-300)
+    return s.expected**2 / some, some**2 / np.maximum(s.fourth, 1e-300)
+
+
 class Sums:
     """Sums over rows of one kind of weight."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind  # "set" or "linear"
-        self.rows = self.missing = 0
-        self.used = 0
         self.largest = 0.0
-        self.hits = 0.0
-        # w, w^2, wf, w^2 f, t, t^2, w's own control, its square, E[w], E[w^2]
-        self.sums = np.zeros(10)
+        self.unknown = 0  # rows that do not say how probable their set was
+        self.silent = np.zeros(2)  # rows that cannot answer, and the sum of q_B over them
+        self.bins = np.zeros((BINS, len(_Sum._fields)))  # by how heavy the weights of a row may be
+        self.uniform = np.zeros(2)  # E[w] and E[w^2], had the sets been uniform
 
-    def add(self, weights: Weights, f: Array, q_policy: Array, q_logged: Array, control: Array) -> None:
-        """Rows with weights w, bits f; ``control`` times w has expectation 1."""
-        known = ~np.isnan(weights.w)
-        self.missing += int((~known).sum())
+    def add(
+        self, weights: Weights, f: Array, q_policy: Array, q_logged: Array, control: Array, known: Array
+    ) -> None:
+        """Rows with weights w, bits f; ``control`` times w has expectation 1, ``known`` rows have odds."""
+        answers = ~np.isnan(weights.w)
+        self.unknown += int((~known).sum())
+        self.silent += [(~answers).sum(), q_policy[~answers].sum()]
+        flat = ~np.isnan(weights.uniform)
+        self.uniform += [(1.0 / control)[flat].sum(), weights.uniform[flat].sum()]
         columns = (weights.w, weights.square, f, q_policy, q_logged, control)
-        w, square, f, q_policy, q_logged, control = (column[known] for column in columns)
+        w, square, f, q_policy, q_logged, control = (column[answers] for column in columns)
         if not len(w):
             return
         t, one = q_policy + w * (f - q_logged), w * control
-        self.rows += len(w)
-        self.used += int((w != 0).sum())
         self.largest = max(self.largest, float(np.abs(w).max()))
-        self.hits += float(f.sum())
-        mean = np.where(np.isnan(square), w, 1.0 / control)
-        square = np.where(np.isnan(square), w**2, square)
-        terms = (w, w**2, w * f, w**2 * f, t, t**2, one, one**2, mean, square)
-        self.sums += [float(term.sum()) for term in terms]
+        exact = ~np.isnan(square)
+        heavy = np.ceil(np.log2(np.maximum(np.where(exact, square, 1.0), 1.0))).clip(0, BINS - 1)
+        mean, square = np.where(exact, 1.0 / control, w), np.where(exact, square, w**2)
+        fourth = np.where(exact, square**3 * control**2, w**4)
+        rows = np.ones(len(w))
+        left = (f - q_logged) ** 2
+        terms = _Sum(
+            rows,
+            w != 0,
+            f,
+            w,
+            w**2,
+            w * f,
+            w**2 * f,
+            t,
+            t**2,
+            one,
+            one**2,
+            mean,
+            square,
+            fourth,
+            left,
+            q_policy,
+        )
+        np.add.at(self.bins, heavy.astype(np.int64), np.stack(terms, axis=1).astype(np.float64))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values; `from_dict` goes on from there."""
+        arrays = {
+            "silent": self.silent.tolist(),
+            "bins": self.bins.tolist(),
+            "uniform": self.uniform.tolist(),
+        }
+        return {"kind": self.kind, "largest": self.largest, "unknown": self.unknown, **arrays}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Sums:
+        sums = cls(data["kind"])
+        sums.largest, sums.unknown = data["largest"], data["unknown"]
+        sums.silent, sums.bins, sums.uniform = (np.array(data[n]) for n in ("silent", "bins", "uniform"))
+        return sums
+
+    @property
+    def rows(self) -> int:
+        return round(float(self.bins[:, 0].sum() + self.silent[0]))
+
+    def _kept(self) -> tuple[_Sum, float, float]:
+        """Sums over the rows to use, the share of the others, and the sum of q_B over those."""
+        up_to = _Sum(*np.cumsum(self.bins, axis=0).T)  # each an array over bins
+        n = self.rows
+        share = 1.0 - up_to.rows / n
+        left = up_to.left[-1] / max(up_to.rows[-1], 1.0)
+        width = 4.0 * np.sqrt(np.maximum(left * up_to.square, 0.0)) / n + share
+        effective, steady = _effective(up_to)
+        enough = (effective >= LEAST_ROWS) & (steady >= LEAST_STEADY)
+        width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
+        width[(share > SILENT) & (up_to.rows < up_to.rows[-1])] = np.inf
+        cut = int(np.argmin(width))
+        kept = _Sum(*(float(column[cut]) for column in up_to))
+        return kept, float(share[cut]), float(self.silent[1] + up_to.q[-1] - up_to.q[cut])
 
     def estimates(self) -> list[Estimate]:
         """All estimates that these weights give."""
         names = ("ips", "snips", "dr") if self.kind == "set" else ("pi", "pi-dr")
-        n = self.rows
-        if n < 2:
-            why = "the log does not say how probable its sets were"
-            return [Estimate(name, nan, nan, nan, n, 0.0, 0.0, 0.0, nan, why) for name in names]
-        w, ww, wf, wwf, t, tt, one, ones, expected, square = self.sums.tolist()
-        effective = min(float(n), expected**2 / square) if square > 0 else 0.0
-        mean = one / n
-        mean_error = sqrt(max(ones / n - mean**2, 0.0) / (n - 1))
-        # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
-        hits = effective * self.hits / n
-        problem = self._problem(effective, hits, mean, mean_error)
+        if self.rows < 2 or self.bins[:, 0].sum() < 2:
+            why = "the log never shows a set of this policy's"
+            if self.unknown >= self.silent[0]:
+                why = "the log does not say how probable its sets were"
+            return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
+        s, silent, q_silent = self._kept()
+        n = s.rows
+        effective, steady = (min(n, float(number)) for number in _effective(s))
+        mean = s.one / n
+        mean_error = sqrt(max(s.ones / n - mean**2, 0.0) / (n - 1)) if n > 1 else nan
+        problem = self._problem(s, effective, steady, silent, mean, mean_error)
 
-        def made(name: str, value: float, variance: float) -> Estimate:
-            error = sqrt(max(variance, 0.0) / (n - 1))
+        def made(name: str, value: float, variance: float, guess: float) -> Estimate:
+            error = sqrt(max(variance, 0.0) / max(n - 1, 1))
             if effective > 0 and effective * min(value, 1 - value) < RARE:
                 # of what has hardly been seen, the sample's own spread says little: two rows more,
                 # a hit and a miss
                 near = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
                 error = max(error, sqrt(near * (1 - near) / effective))
-            low, high = interval(value, error, effective - 1)
-            return Estimate(name, value, low, high, n, effective, self.largest, self.used / n, mean, problem)
+            low, high = interval(value, error, min(effective, steady) - 1)
+            whole = (1.0 - silent) * value + guess
+            low, high = (1.0 - silent) * low, (1.0 - silent) * high + silent
+            facts = (self.largest, s.used / n, mean, silent, problem)
+            return Estimate(name, whole, low, high, round(n), effective, *facts)
 
-        plain = made(names[0], wf / n, wwf / n - (wf / n) ** 2)
-        robust = made(names[-1], t / n, tt / n - (t / n) ** 2)
+        plain = s.wf / n
+        robust = made(names[-1], s.t / n, s.tt / n - (s.t / n) ** 2, q_silent / self.rows)
+        simple = made(names[0], plain, s.wwf / n - plain**2, silent * plain)
         if self.kind == "linear":
-            return [plain, robust]
-        ratio = wf / w if w else nan
-        spread = wwf - 2 * ratio * wwf + ratio**2 * ww if w else nan
-        return [plain, made("snips", ratio, n * spread / w**2 if w else nan), robust]
+            return [simple, robust]
+        ratio = s.wf / s.w if s.w else nan
+        spread = s.wwf - 2 * ratio * s.wwf + ratio**2 * s.ww if s.w else nan
+        return [simple, made("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
 
-    def _problem(self, effective: float, hits: float, mean: float, error: float) -> str:
-        if self.used == 0:
+    def _problem(
+        self, s: _Sum, effective: float, steady: float, silent: float, mean: float, error: float
+    ) -> str:
+        # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
+        hits, n = effective * s.hits / s.rows, f"{self.rows:,}"
+        if s.used == 0:
             return "the log never shows a set of this policy's"
+        if silent > SILENT:
+            why = "do not say how probable their set was" if self.unknown else "could not show its sets"
+            return f"{silent:.0%} of {n} rows {why}"
         if effective < LEAST_ROWS:
-            return f"{self.used:,} of {self.rows:,} rows speak of it, as much as {effective:.0f} equal ones"
-        if hits < LEAST_HITS:
+            return f"{s.used:,.0f} of {n} rows speak of it, as much as {effective:.0f} equal ones"
+        if steady < LEAST_STEADY:
             return (
-                f"{self.rows:,} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
+                f"a few of {n} rows weigh so much that they decide: the spread is that of {steady:.0f} rows"
             )
-        if self.missing:
-            return f"{self.missing:,} rows say nothing about it"
+        if hits < LEAST_HITS:
+            return f"{n} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
         if mean < 1.0 - SURE * error - 1e-6:
             return (
                 f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its odds are wrong"
@@ -152,3 +267,18 @@ class Sums:
         if mean > 1.0 + SURE * error + 1e-6:
             return f"weights average {mean:.3f}, not 1: the log's odds are wrong"
         return ""
+
+    def wanted(self, hit_rate: float) -> Wanted:
+        """What it would take to answer."""
+        need = max(LEAST_ROWS, LEAST_HITS / hit_rate) if hit_rate else np.inf
+        rows = uniform = None
+        if self.bins[:, 0].sum() >= 2:
+            s, silent, _ = self._kept()
+            effective, steady = (float(number) for number in _effective(s))
+            if silent <= SILENT and effective > 0:
+                rows = ceil(self.rows * max(need / effective, LEAST_STEADY / steady, 1.0))
+        mean, square = self.uniform
+        if mean > 0:  # mixing in a share u of uniform sets makes E[w^2] at most 1/u of theirs
+            share = need * square / mean**2
+            uniform = float(share) if share <= 1.0 else None
+        return Wanted(rows, uniform)

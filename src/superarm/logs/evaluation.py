@@ -9,70 +9,42 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Label
+from superarm.decision import Record
 from superarm.errors import InvalidInput
-from superarm.learners import Learner, SetLogit
+from superarm.learners import SetLogit
 from superarm.logs.batches import Batch, batches, probabilities
-from superarm.logs.entry import Entry
-from superarm.logs.estimates import SURE, Estimate, Sums, interval
+from superarm.logs.estimates import SURE, Estimate, Sums, Wanted, interval
+from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
-from superarm.logs.survey import Survey, Vocabulary, held_out
+from superarm.logs.survey import Survey, held_out, respelt
 from superarm.logs.weights import Choice, Odds, linear_weights, logged_odds, set_weights
 
-__all__ = ["Evaluation", "Policy", "Verdict", "evaluate"]
+__all__ = ["Evaluation", "Tally", "Verdict", "evaluate"]
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """A way to choose sets. Give a learner, or a fixed list of labels.
+class Verdict:
+    """What a log says about one policy.
 
     Attributes:
-        name: how tables call it.
-        learner: it shows the ``set_size`` labels that this learner ranks best.
-        fixed: or always these labels, as far as they are eligible.
-        set_size: how many; the learner's own by default.
-        gamma: it explores: it draws around that set as in the paper's eq. 5.
-        draws: it shows what the learner's own `decide` gives.
+        policy, set_size, gamma, rule: which one; ``rule`` is how it draws, in words.
+        estimates: one for each of `ESTIMATORS`.
+        wanted: what an answer would take, where there is none.
     """
-
-    name: str
-    learner: Learner | None = None
-    fixed: Sequence[Label] | None = None
-    set_size: int | None = None
-    gamma: float | None = None
-    draws: bool = False
-
-    def __post_init__(self) -> None:
-        if (self.learner is None) == (self.fixed is None):
-            raise InvalidInput.must("policy", self.name, "a learner or a fixed list", "both or neither")
-        if self.gamma is not None and not 0.0 < self.gamma <= 1.0:
-            raise InvalidInput.must("gamma", self.name, "in (0, 1]", self.gamma)
-        if self.draws and (self.fixed is not None or self.gamma is not None):
-            raise InvalidInput.must("draws", self.name, "for a learner without gamma=", self.draws)
-
-    @property
-    def size(self) -> int:
-        if self.set_size is not None:
-            return self.set_size
-        return len(self.fixed) if self.fixed is not None else self.learner.set_size  # type: ignore[union-attr]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a log says about one policy."""
 
     policy: str
     set_size: int
     gamma: float | None
+    rule: str | None
     estimates: tuple[Estimate, ...]
+    wanted: Wanted
 
     @property
     def best(self) -> Estimate | None:
         """The sharpest estimate that nothing speaks against; ``None`` if the log cannot answer."""
-        sound = [estimate for estimate in self.estimates if not estimate.problem]
-        return min(sound, key=lambda estimate: estimate.width, default=None)
+        return best_of(self.estimates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,92 +87,72 @@ def evaluate(
             ``holdout`` and ``seed``; ``None`` judges by all of them.
         progress: called with the number of rows read since the last call.
     """
-    words = Vocabulary(facts.labels, facts.n_labels)
-    tallies = [(_Policy(policy, words), Sums("set"), Sums("linear")) for policy in policies]
+    labels = facts.known
+    tallies = [(AtWork(policy, labels, facts.n_features), Tally()) for policy in policies]
+    columns = tuple(dict.fromkeys(name for policy in policies for name in policy.columns))
     audit = _Audit()
     # the reward model learns every row only after it has been judged: no row is judged by itself
     model = SetLogit(**facts.common)
-    for batch in batches(_counted(log, audit, progress), words):
+    names = model.known.all()
+    for batch in batches(_counted(log.records(columns), audit, progress), labels):
         chosen = [
-            i for i, e in enumerate(batch.entries) if holdout is None or held_out(e.place, holdout, seed)
+            i
+            for i, record in enumerate(batch.records)
+            if holdout is None or held_out(record.number, holdout, seed)
         ]
         if chosen:
-            part = _rows(batch, np.array(chosen))
+            part = batch.part(np.array(chosen))
             odds = logged_odds(part)
             audit.add(part, odds)
-            p = probabilities(model, part.matrix(model))
-            q_logged = (p * part.shown).sum(axis=1)
-            ranked: dict[int, Array] = {}
-            for policy, by_set, by_label in tallies:
-                choice = policy.choose(part, ranked)
-                q = choice.expected(p, part.eligible)
-                size = choice.top.sum(axis=1)
-                by_set.add(set_weights(part, odds, choice), part.hit, q, q_logged, np.ones(len(q)))
-                by_label.add(
-                    linear_weights(part, odds, choice), part.hit, q, q_logged, odds.m / np.maximum(size, 1)
-                )
-        for entry in batch.entries:
-            model.update(words.decision(entry), hit=entry.hit)
-    return audit.report(
-        log,
-        [
-            Verdict(p.policy.name, p.policy.size, p.policy.gamma, (*a.estimates(), *b.estimates()))
-            for p, a, b in tallies
-        ],
-    )
+            p = probabilities(model, part.matrix_for(model))
+            scored: dict[int, Array] = {}
+            for policy, tally in tallies:
+                tally.add(part, odds, policy.choose(part, scored), p)
+        for record in batch.records:
+            model.update(respelt(record, labels, names), hit=record.hit)
+    rate = audit.hits / audit.rows if audit.rows else 0.0
+    return audit.report(log, [tally.verdict(at_work, rate) for at_work, tally in tallies])
 
 
-def _counted(log: Log, audit: _Audit, progress: Callable[[int], object] | None) -> Iterator[Entry]:
-    for entry in log:
-        audit.unanswered += entry.hit is None
+class Tally:
+    """What has been added up about one policy."""
+
+    def __init__(self) -> None:
+        self.by_set, self.by_label = Sums("set"), Sums("linear")
+
+    def add(self, batch: Batch, odds: Odds, choice: Choice, p: Array) -> None:
+        """Rows, and what a reward model thinks of their labels."""
+        pi, known = choice.inclusion(batch.eligible), ~np.isnan(odds.propensity)
+        answers = (batch.hit, (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1))
+        whole = np.ones(len(batch))
+        self.by_set.add(set_weights(batch, odds, choice), *answers, whole, known)
+        control = odds.m / np.maximum(choice.size(), 1)
+        self.by_label.add(linear_weights(batch, odds, pi), *answers, control, known)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (*self.by_set.estimates(), *self.by_label.estimates())
+
+    def verdict(self, at_work: AtWork, hit_rate: float) -> Verdict:
+        policy = at_work.policy
+        facts = (policy.name, at_work.size, policy.gamma, policy.chosen_by)
+        return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate))
+
+
+def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
+    """The sharpest estimate that nothing speaks against."""
+    sound = [estimate for estimate in estimates if not estimate.problem]
+    return min(sound, key=lambda estimate: estimate.width, default=None)
+
+
+def _counted(
+    records: Iterator[Record], audit: _Audit, progress: Callable[[int], object] | None
+) -> Iterator[Record]:
+    for record in records:
+        audit.unanswered += record.hit is None
         if progress is not None:
             progress(1)
-        yield entry
-
-
-def _rows(batch: Batch, i: Array) -> Batch:
-    arrays = (batch.hit, batch.shown, batch.top, batch.eligible, batch.propensity, batch.gamma)
-    return Batch([batch.entries[at] for at in i], *(array[i] for array in arrays))
-
-
-class _Policy:
-    """A policy at work on batches."""
-
-    def __init__(self, policy: Policy, words: Vocabulary) -> None:
-        self.policy = policy
-        learner = policy.learner
-        if learner is not None:
-            theirs = Vocabulary(learner.labels, learner.n_labels)
-            if [str(label) for label in theirs.labels] != [str(label) for label in words.labels]:
-                raise InvalidInput.must(
-                    "labels", policy.name, f"those of the log, {words.labels}", theirs.labels
-                )
-        self.fixed = None if policy.fixed is None else words.codes(policy.fixed, "fixed list", 0)
-        if not 1 <= policy.size <= words.n_labels:
-            raise InvalidInput.must("set_size", policy.name, f"in 1..{words.n_labels}", policy.size)
-
-    def choose(self, batch: Batch, ranked: dict[int, Array]) -> Choice:
-        """Its sets; ``ranked`` keeps the ranks of learners that several policies share."""
-        top = np.zeros(batch.shown.shape, bool)
-        if self.fixed is not None:
-            top[:, self.fixed[: self.policy.size]] = True
-            return Choice(top & batch.eligible, self.policy.gamma)
-        learner = self.policy.learner
-        assert learner is not None  # Policy has one or the other
-        if self.policy.draws:
-            for i, entry in enumerate(batch.entries):
-                among = None if batch.eligible[i].all() else np.flatnonzero(batch.eligible[i])
-                names = (
-                    None if among is None else [(learner.labels or range(learner.n_labels))[r] for r in among]
-                )
-                decision = learner.decide(entry.x, eligible=names, set_size=self.policy.size)
-                top[i, learner.known.numbers(decision.labels, "labels", learner.of)] = True
-            return Choice(top)
-        if id(learner) not in ranked:
-            s = np.where(batch.eligible, learner.scores(batch.matrix(learner)), -np.inf)
-            ranked[id(learner)] = np.argsort(-s, axis=1, kind="stable")
-        np.put_along_axis(top, ranked[id(learner)][:, : self.policy.size], True, axis=1)
-        return Choice(top & batch.eligible, self.policy.gamma)
+        yield record
 
 
 @dataclass(slots=True)
@@ -228,10 +180,11 @@ class _Audit:
         self.surprise += float(odds.surprise[drawn].sum())
         self.variance += float(odds.variance[drawn].sum())
         both = drawn & ~np.isnan(batch.propensity)
-        wrong = both & (np.abs(np.log(batch.propensity / odds.by_design)) > 0.01)
+        with np.errstate(divide="ignore"):  # a set that the rule could not have shown
+            wrong = both & (np.abs(np.log(batch.propensity / odds.by_design)) > 0.01)
         self.differ += int(wrong.sum())
         for i in np.flatnonzero(wrong):
-            ordered = batch.entries[i].ordered_propensity
+            ordered = batch.records[i].decision.ordered_propensity
             self.as_ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
         ratio = np.exp(-np.log(p[~np.isnan(p) & free]) - odds.log_sets[~np.isnan(p) & free])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
@@ -240,7 +193,7 @@ class _Audit:
         if not self.known:
             yield (
                 "The log does not say how probable its sets were, so nothing can be said about other "
-                "policies. Log a propensity (or top and gamma) with every decision from now on."
+                "policies. Log a propensity (or the rule) with every decision from now on."
             )
         elif self.certain > 0.5 * self.rows:
             yield (
@@ -250,14 +203,14 @@ class _Audit:
         if self.differ:
             hint = " They are probabilities of the ordered draw." if self.as_ordered else ""
             yield (
-                f"{self.differ:,} rows have a propensity that does not follow from their top set and "
-                f"gamma.{hint} One of the two is wrong."
+                f"{self.differ:,} rows have a propensity that does not follow from their rule."
+                f"{hint} One of the two is wrong."
             )
         if self.variance > 0 and abs(self.surprise) > SURE * sqrt(self.variance):
             yield (
                 f"The sets do not look drawn as the log says: labels of the top set were shown "
                 f"{abs(self.surprise) / self.rows:.3f} {'more' if self.surprise > 0 else 'less'} often a row "
-                f"than gamma implies ({self.surprise / sqrt(self.variance):+.1f} standard errors)."
+                f"than the rule implies ({self.surprise / sqrt(self.variance):+.1f} standard errors)."
             )
         n, total, squares = self.inverse
         if n > 1:
@@ -271,9 +224,7 @@ class _Audit:
 
     def report(self, log: Log, verdicts: list[Verdict]) -> Evaluation:
         if not self.rows:
-            raise InvalidInput.must(
-                "log", str(log.path), "with rows to judge by that have an outcome", "none"
-            )
+            raise InvalidInput.must("log", log.name, "with rows to judge by that have an outcome", "none")
         rate = self.hits / self.rows
         low, high = interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)
         return Evaluation(

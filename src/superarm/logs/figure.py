@@ -20,7 +20,7 @@ def chart(answer: Evaluation) -> Any:
 
     rows: list[dict[str, Any]] = [
         {
-            "policy": v.policy if v.gamma is None else f"{v.policy}, gamma = {v.gamma:g}",
+            "policy": v.policy if v.rule is None else f"{v.policy}, {v.rule}",
             "set size": v.set_size,
             "hit rate": v.best.value,
             "low": v.best.low,

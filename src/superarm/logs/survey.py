@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from superarm.decision import Decision, Label
-from superarm.errors import InvalidInput
+from superarm.decision import Decision, Label, Record
+from superarm.errors import InvalidInput, at_row
+from superarm.explore import rules
 from superarm.kernels.randomness import uniform_number
-from superarm.logs.entry import Entry
-from superarm.logs.reading import BadRow, Log
+from superarm.labels import Labels
+from superarm.logs.cells import BadRow, label_in
+from superarm.logs.reading import UNIFORM, Log
 from superarm.rows import SparseRow
 
-__all__ = ["Survey", "Vocabulary", "held_out", "survey"]
+__all__ = ["Survey", "held_out", "numbers_of", "respelt", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,15 @@ class Survey:
     answered: int  # rows with an outcome
     hits: int
     with_propensity: int
-    with_design: int  # rows that say how their set was drawn: top set and gamma
+    with_design: int  # rows that say how their set was drawn
     n_features: int
     labels: tuple[Label, ...] | None  # names; None if labels are the numbers 0..n_labels-1
     n_labels: int
     set_size: int  # the most common one
+
+    @property
+    def known(self) -> Labels:
+        return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")
 
     @property
     def common(self) -> dict[str, Any]:
@@ -50,21 +56,22 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     seen: set[Label] = set()
     sizes: Counter[int] = Counter()
     rows = answered = hits = known = drawn = width = 0
-    for entry in log:
+    for record in log:
+        made, x = record.decision, record.decision.x
         rows += 1
-        seen.update(entry.labels, entry.top or (), entry.eligible or ())
-        if entry.label is not None:
-            seen.add(entry.label)
-        sizes[len(entry.labels)] += 1
-        answered += entry.hit is not None
-        hits += entry.hit is True
-        known += entry.propensity is not None
-        drawn += entry.gamma is not None and (entry.top is not None or entry.gamma == 1.0)
-        if isinstance(entry.x, SparseRow) and len(entry.x.indices):
-            width = max(width, int(entry.x.indices[-1]) + 1)
+        seen.update(made.labels, made.top, made.eligible or (), _named_by(made.rule))
+        if record.label is not None:
+            seen.add(record.label)
+        sizes[made.set_size] += 1
+        answered += record.hit is not None
+        hits += record.hit is True
+        known += made.propensity is not None
+        drawn += made.rule is not None
+        if isinstance(x, SparseRow) and len(x.indices):
+            width = max(width, int(x.indices[-1]) + 1)
     if not rows:
-        raise InvalidInput.must("content", str(log.path), "a log with a row that can be read", log.first_bad)
-    names, count = _names(seen, labels, str(log.path))
+        raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
+    names, count = _names(seen, labels, log.name)
     return Survey(
         rows=rows,
         bad=log.bad,
@@ -77,6 +84,14 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
     )
+
+
+def _named_by(rule: dict[str, Any] | None) -> Iterable[Label]:
+    """Labels that a rule would have shown next."""
+    cls = None if rule is None else rules().get(rule["name"])
+    if rule is None or cls is None:
+        return ()
+    return [label_in(label, "rule", "a log") for key in cls.names_labels for label in rule.get(key, ())]
 
 
 def _names(seen: set[Label], labels: Any, of: str) -> tuple[tuple[Label, ...] | None, int]:
@@ -101,45 +116,50 @@ def _names(seen: set[Label], labels: Any, of: str) -> tuple[tuple[Label, ...] | 
     return tuple(names), len(names)
 
 
-class Vocabulary:
-    """A learner's labels as a log spells them: 3, 3.0 and "3" are one label."""
-
-    def __init__(self, labels: tuple[Label, ...] | None, n_labels: int) -> None:
-        self.labels: tuple[Label, ...] = tuple(range(n_labels)) if labels is None else labels
-        self.n_labels = n_labels
-        self._place = {str(label): i for i, label in enumerate(self.labels)}
-        if len(self._place) != n_labels:
-            raise InvalidInput.must("labels", "a log", "distinct when written as text", self.labels)
-
-    def codes(self, labels: Iterable[Label], field: str, place: int) -> list[int]:
-        """The numbers of labels."""
-        try:
-            return [self._place[str(label)] for label in labels]
-        except KeyError as error:
-            raise BadRow.must(field, f"row {place + 1}", "labels of the learner", error.args[0]) from None
-
-    def decision(self, entry: Entry) -> Decision:
-        """The decision that a learner with these labels can learn from."""
-
-        def own(labels: Iterable[Label], field: str) -> list[Label]:
-            return [self.labels[i] for i in self.codes(labels, field, entry.place)]
-
-        drawn = own(entry.drawn or entry.labels, "labels")
-        among = None if entry.eligible is None else own(entry.eligible, "eligible")
-        gamma, top = entry.gamma, None if entry.top is None else own(entry.top, "top")
-        if gamma == 1.0 and top is None:  # uniform: any top set gives the same draw
-            top = list(among or self.labels)[: len(drawn)]
-        if gamma is None or top is None:
-            gamma = top = None
-        return Decision.given(entry.x, drawn, entry.propensity, top=top, gamma=gamma, eligible=among)
+# ---------------------------------------------------------------- labels as others spell them
 
 
-def held_out(place: int, share: float, seed: int = 0) -> bool:
-    """Whether the row at ``place`` is kept from training: a pure function, the same for every command.
+def numbers_of(labels: Labels, given: Iterable[Label], field: str, of: str) -> list[int]:
+    """The numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
+    found = []
+    for label in given:
+        number = labels.by_text(label)
+        if number is None:
+            raise BadRow.must(field, of, "known labels", label)
+        found.append(number)
+    return found
 
-    >>> [held_out(place, 0.5) for place in range(6)]
+
+def respelt(record: Record, labels: Labels, names: list[Label]) -> Decision:
+    """The decision of a row, with ``names[i]`` for the label of number i."""
+    made, where = record.decision, at_row("the log", record.number)
+
+    def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
+        return tuple(names[i] for i in numbers_of(labels, given, field, where))
+
+    eligible = None if made.eligible is None else own(made.eligible, "eligible")
+    top, rule = own(made.top, "top"), made.rule
+    if rule is not None:
+        if rule["name"] == "uniform" or (rule == UNIFORM and not top):
+            rule, top = UNIFORM, (eligible or tuple(names))[: made.set_size]  # any top set gives this draw
+        elif rule["name"] == "slots":
+            slots = [{**slot, "labels": own(slot["labels"], "rule")} for slot in rule["slots"]]
+            rule = {**rule, "slots": slots}
+        else:
+            cls = rules().get(rule["name"])
+            named = () if cls is None else cls.names_labels
+            rule = {**rule, **{key: own(rule[key], "rule") for key in named if key in rule}}
+    odds = (made.log_ordered_propensity, made.log_propensity)
+    sets = (own(made.labels), own(made.drawn), top)
+    return Decision(made.x, sets, eligible, odds, 0.0, rule, None, made.learner, None)
+
+
+def held_out(number: int, share: float, seed: int = 0) -> bool:
+    """Whether a row is kept from training: a pure function of its number, the same for every command.
+
+    >>> [held_out(number, 0.5) for number in range(6)]
     [False, True, False, False, False, False]
     """
     # another seed than a learner's: its draws at that round would be the same numbers, and the rows
     # kept out would be those with certain sets
-    return bool(uniform_number(seed + 2**41, place, 0) < share)
+    return bool(uniform_number(seed + 2**41, number, 0) < share)

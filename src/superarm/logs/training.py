@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log as ln
-from math import nan, sqrt
+from math import nan
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.decision import Record
+from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
 from superarm.logs.batches import Batch, batches, probabilities
-from superarm.logs.entry import Entry
+from superarm.logs.estimates import Estimate
+from superarm.logs.evaluation import Tally, best_of
+from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
-from superarm.logs.survey import Survey, Vocabulary, held_out
-from superarm.logs.weights import Choice, linear_weights, logged_odds
+from superarm.logs.survey import Survey, held_out, numbers_of, respelt
+from superarm.logs.weights import logged_odds
 
 __all__ = ["Progress", "Training", "train"]
 
 KEPT = 20_000  # held-out rows that are looked at for progress
 REPORTS = 5  # a pass
+PACE = 1_000  # rows between two looks at how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +37,13 @@ class Progress:
         turn: the pass, from 1.
         rows: rows learnt from so far, over all passes.
         log_loss: of the bit, for learners with probabilities; else NaN. Less is better.
-        hit_rate, error: of its top set, with a standard error, where the log says how probable its
-            sets were; else NaN.
+        hit_rate: of its top set, where the log can answer for it as `evaluate` would; else ``None``.
     """
 
     turn: int
     rows: int
     log_loss: float
-    hit_rate: float
-    error: float
+    hit_rate: Estimate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Training:
     """What came of a training.
 
     Attributes:
-        base_loss: the log loss of knowing only how often a set hits.
+        base_loss: the log loss of knowing only how often a set hits, on the same rows.
         useless: rows that this learner cannot learn from.
     """
 
@@ -92,53 +94,58 @@ def train(
         raise InvalidInput.must("passes", "train", "at least 1", passes)
     if not 0.0 <= holdout < 1.0:
         raise InvalidInput.must("holdout", "train", "in [0, 1)", holdout)
-    words = Vocabulary(learner.labels, learner.n_labels)
+    labels, names = learner.known, learner.known.all()
     began, history = perf_counter(), list[Progress]()
-    kept: list[Entry] = []
+    kept: list[Record] = []
     checks: list[Batch] = []
     rows = answered = hits = aside = useless = unanswered = 0
 
     def look(turn: int) -> None:
         if not checks:
-            checks.extend(batches(kept, words))
+            checks.extend(batches(kept, labels))
         if checks:
-            history.append(_progress(learner, checks, turn, rows))
+            history.append(_progress(learner, checks, turn, rows, facts))
             if report is not None:
                 report(history[-1])
 
+    learner.anneal(1.0, passes)
     for turn in range(1, passes + 1):
         answered = hits = aside = useless = unanswered = 0
         marks = [facts.rows * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
-        for number, entry in enumerate(log):
+        for number, record in enumerate(log):
             if progress is not None:
                 progress(1)
-            if entry.hit is None:
+            if number % PACE == 0:
+                learner.anneal(1.0 - (turn - 1 + number / facts.rows) / passes, passes)
+            if record.hit is None:
                 unanswered += 1
-            elif held_out(entry.place, holdout, seed):
+            elif held_out(record.number, holdout, seed):
                 aside += 1
                 if turn == 1 and len(kept) < KEPT:
-                    kept.append(entry)
+                    kept.append(record)
             else:
-                decision = words.decision(entry)
+                decision = respelt(record, labels, names)
                 if learner.learns_from(decision):
-                    if entry.label is None:
-                        learner.update(decision, hit=entry.hit)
+                    if record.label is None:
+                        learner.update(decision, hit=record.hit)
                     else:
-                        named = words.codes([entry.label], "label", entry.place)[0]
-                        learner.update(decision, label=words.labels[named])
+                        where = at_row(log.name, record.number)
+                        named = numbers_of(labels, [record.label], "label", where)[0]
+                        learner.update(decision, label=names[named])
                     rows += 1
                     answered += 1
-                    hits += entry.hit
+                    hits += record.hit
                 else:
                     useless += 1
             if number + 1 in marks and len(kept) == KEPT:
                 look(turn)
         if not answered:
             wanted = "a learner of given sets (set-logit), or top and gamma in every row"
-            raise FeedbackError.must("learner", str(log.path), wanted, learner.name)
+            raise FeedbackError.must("learner", log.name, wanted, learner.name)
         look(turn)
+    learner.anneal(1.0, passes)
     learner.notes["training"] = {
-        "log": log.path.name,
+        "log": Path(log.name).name,
         "sha256": log.fingerprint(),
         "holdout": holdout,
         "seed": seed,
@@ -146,15 +153,16 @@ def train(
         "rows": answered,
         "features": list(log.feature_columns),
     }
-    rate = hits / answered
-    entropy = -sum(part * ln(part) for part in (rate, 1 - rate) if part > 0)
+    judged = np.array([record.hit for record in kept], np.float64)
+    rate = (hits + 1.0) / (answered + 2.0)  # one of each more: a rate of 0 would be too sure
+    base = _loss(np.full(len(judged), rate), judged) if len(judged) else nan
     return Training(
         rows=answered,
         held_out=aside,
         unanswered=unanswered,
         useless=useless,
         bad=log.bad,
-        base_loss=entropy,
+        base_loss=base,
         seconds=perf_counter() - began,
         progress=tuple(history),
     )
@@ -164,22 +172,14 @@ def _loss(p: Any, f: Any) -> float:
     return float(-np.log(np.clip(np.where(f > 0.5, p, 1.0 - p), 1e-12, 1.0)).mean())
 
 
-def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int) -> Progress:
+def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, facts: Survey) -> Progress:
     """Where the learner stands on the rows kept out."""
-    bits, terms = list[Any](), list[Any]()
+    bits = list[Any]()
+    policy, tally = AtWork(Policy(learner.name, learner=learner), facts.known, facts.n_features), Tally()
     likely = hasattr(learner, "predict_proba") or learner.learns_from_given
     for batch in checks:
-        X = batch.matrix(learner)
-        p = probabilities(learner, X) if likely else np.zeros(batch.shown.shape)
-        logged = (p * batch.shown).sum(axis=1)
-        bits.append((logged, batch.hit))
-        s = np.where(batch.eligible, learner.scores(X), -np.inf)
-        top = np.zeros(s.shape, bool)
-        np.put_along_axis(top, np.argsort(-s, axis=1, kind="stable")[:, : learner.set_size], True, axis=1)
-        choice = Choice(top & batch.eligible)
-        w = linear_weights(batch, logged_odds(batch), choice).w
-        terms.append(choice.expected(p, batch.eligible) + w * (batch.hit - logged))
+        p = probabilities(learner, batch.matrix_for(learner)) if likely else np.zeros(batch.shown.shape)
+        bits.append(((p * batch.shown).sum(axis=1), batch.hit))
+        tally.add(batch, logged_odds(batch), policy.choose(batch, {}), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
-    t = np.concatenate(terms)  # NaN if a row does not say how its set was drawn
-    error = float(t.std(ddof=1) / sqrt(len(t))) if len(t) > 1 else nan
-    return Progress(turn, rows, loss, float(t.mean()), error)
+    return Progress(turn, rows, loss, best_of(tally.estimates))

@@ -1,86 +1,37 @@
 """What a logged row is worth for a question that was not asked when it was written.
 
-A policy B shows its top set T_B, or draws around it with gamma_B. Logged were a set S, drawn with
-known probability p(S), and the bit f. Two weights w with E[w f] = B's hit rate:
+A policy B shows its top set T_B, or draws its set by a rule. Logged were a set S, drawn with known
+probability p(S), and the bit f. Two weights w with E[w f] = B's hit rate:
 
-    set      w = P_B(S) / p(S)                 needs B to show exactly the logged set at times
-    linear   w = pi_B' G^-1 1_S                G = E[1_S 1_S'], pi_B B's inclusion probabilities
+    set      w = P_B(S) / p(S)                 needs the log to show B's sets at times
+    linear   w = pi_B' G^+ 1_S                 G = E[1_S 1_S'], pi_B B's inclusion probabilities
 
 The second is the pseudo-inverse estimator (Swaminathan et al. 2017): given x, E[f | S] is the sum
 of p_r over S, so G^-1 1_S f is an unbiased estimate of every label's probability p, also where
-some people want none of the labels. It answers for sets of any size. For the draw of the paper's
-eq. 5, G has two blocks (inside and outside of the logged top set), and its inverse is closed. For
-sets drawn in any other way with known p(S) > 0, rows are first weighted to a uniform draw.
+some people want none of the labels. It answers for sets of any size. designs.py asks the rule for p(S) and G;
+rows with a known p(S) > 0 and no rule are first weighted to a uniform draw. Rows whose weight nobody can know
+are NaN: the log does not say how its set was drawn, or could not have shown what B would show.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.explore.dilute import inclusion, overlap_probabilities, table
+from superarm.explore import Draw, FewSets
+from superarm.explore.dilute import table
 from superarm.explore.draws import log_comb
 from superarm.logs.batches import Batch
+from superarm.logs.designs import NEGLIGIBLE, Blocks, blocks
 
-__all__ = ["Choice", "Drawn", "Odds", "Weights", "drawn", "linear_weights", "logged_odds", "set_weights"]
+__all__ = ["Choice", "Odds", "Weights", "linear_weights", "logged_odds", "set_weights"]
 
 Array = np.ndarray[Any, Any]
-
-
-class Drawn(NamedTuple):
-    """How sets of m out of n are drawn with gamma: tables by j = |S n T|."""
-
-    m: int
-    rest: int
-    log_set: Array  # log probability of a set
-    mean_j: float
-    var_j: float
-    inside: float  # inclusion probabilities
-    outside: float
-    gap_in: float  # G: the diagonal of each block is ``gap`` above its other entries,
-    gap_out: float  # ``pair``; between the blocks all entries are ``cross``
-    pair_in: float
-    pair_out: float
-    cross: float
-
-    def sums(self, inside: Array, outside: Array) -> tuple[Array, Array]:
-        """The sums of z = G^-1 1_A over each block, for a set A with so many labels in each."""
-        a, b = self.gap_in + self.m * self.pair_in, self.m * self.cross
-        c, d = self.rest * self.cross, self.gap_out + self.rest * self.pair_out
-        det = a * d - b * c
-        return (d * inside - b * outside) / det, (a * outside - c * inside) / det
-
-    def product(self, a: tuple[Array, Array], b: tuple[Array, Array], both: tuple[Array, Array]) -> Array:
-        """1_A' G^-1 1_B from the numbers of labels (inside, outside) in A, in B, and in both."""
-        z_in, z_out = self.sums(*b)
-        value = (both[0] - a[0] * (self.pair_in * z_in + self.cross * z_out)) / self.gap_in
-        value = value + (both[1] - a[1] * (self.pair_out * z_out + self.cross * z_in)) / self.gap_out
-        return np.asarray(value)
-
-
-@lru_cache(maxsize=4096)
-def drawn(n: int, m: int, gamma: float) -> Drawn:
-    """The tables for one design; 1 <= m < n."""
-    pi, j = inclusion(n, m, gamma), np.arange(m + 1)
-    odds = overlap_probabilities(n, m, gamma)
-    mean = float(odds @ j)
-    return Drawn(
-        m=m,
-        rest=n - m,
-        log_set=table(n, m, gamma).log_set,
-        mean_j=mean,
-        var_j=float(odds @ (j - mean) ** 2),
-        inside=pi.inside,
-        outside=pi.outside,
-        gap_in=pi.inside - pi.both_inside,
-        gap_out=pi.outside - pi.both_outside,
-        pair_in=pi.both_inside,
-        pair_out=pi.both_outside,
-        cross=pi.one_each,
-    )
 
 
 def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
@@ -90,8 +41,8 @@ def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
     for column in columns:
         part = column[known]
         if len(part) and (part != part[0]).any():
-            values, place = np.unique(part, return_inverse=True)
-            code = code * len(values) + place
+            values, number = np.unique(part, return_inverse=True)
+            code = code * len(values) + number
     found = []
     for value in np.unique(code):
         rows = known[code == value]
@@ -101,26 +52,56 @@ def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a policy would show for each row of a batch."""
+    """What a policy would show for each row of a batch: its top set, a draw around it, or any draw."""
 
-    top: Array  # n x k: its set
-    gamma: float | None = None  # it draws around that set; None shows the set itself
+    top: Array  # n x k
+    gamma: float | None = None  # it draws around that set as in the paper
+    draws: list[Draw] | None = None  # or so, for each row
 
-    def mixture(self, n: Array) -> tuple[Array, Array]:
-        """Inclusion probabilities (inside, outside) of its set, for n eligible labels."""
-        inside, outside = np.ones(len(n)), np.zeros(len(n))
+    def inclusion(self, eligible: Array) -> Array:
+        """n x k: the probability of each label to be shown."""
+        pi = self.top.astype(np.float64)
+        if self.draws is not None:
+            for i, draw in enumerate(self.draws):
+                pi[i] = 0.0
+                pi[i, list(draw.eligible)] = draw.inclusion()
+        elif self.gamma is not None:
+            for (n, m), rows in _groups(eligible.sum(axis=1), self.top.sum(axis=1)):
+                if 0 < m < n:
+                    plan = blocks(int(n), int(m), self.gamma)
+                    inside = np.where(self.top[rows], plan.inside, plan.outside)
+                    pi[rows] = inside * eligible[rows]
+        return pi
+
+    def size(self) -> Array:
+        """How many labels it shows."""
+        if self.draws is None:
+            return np.asarray(self.top.sum(axis=1))
+        return np.array([draw.m for draw in self.draws])
+
+    def chance(self, shown: Array, n: Array) -> Array:
+        """The probability that it shows exactly these sets."""
+        if self.draws is not None:
+            return np.array(
+                [draw.probability(np.flatnonzero(s)) for draw, s in zip(self.draws, shown, strict=True)]
+            )
+        m, shared = shown.sum(axis=1), (shown & self.top).sum(axis=1)
+        same = m == self.size()
+        chance: Array = (same & (shared == m)).astype(np.float64)
         if self.gamma is not None:
-            for (total, m), rows in _groups(n, self.top.sum(axis=1)):
-                if m < total:
-                    plan = drawn(int(total), int(m), self.gamma)
-                    inside[rows], outside[rows] = plan.inside, plan.outside
-        return inside, outside
+            for (total, size), rows in _groups(n, np.where(same, m, np.nan)):
+                if 0 < size < total:
+                    chance[rows] = np.exp(blocks(int(total), int(size), self.gamma).log_set[shared[rows]])
+        return chance
 
-    def expected(self, p: Array, eligible: Array) -> Array:
-        """The expected hit where labels have probabilities p."""
-        inside, outside = self.mixture(eligible.sum(axis=1))
-        on_top = (p * self.top).sum(axis=1)
-        return np.asarray(outside * (p * eligible).sum(axis=1) + (inside - outside) * on_top)
+    def parts(self, i: int) -> _Parts | None:
+        """Its draw in row i, as a sum of parts."""
+        if self.draws is not None:
+            return _parts_of(self.draws[i])
+        mine = frozenset(np.flatnonzero(self.top[i]).tolist())
+        if self.gamma is None:
+            return _Parts({mine: 1.0}, 0.0, mine, 1.0)
+        return _Parts({}, 1.0, mine, self.gamma)
 
 
 class Odds(NamedTuple):
@@ -129,18 +110,20 @@ class Odds(NamedTuple):
     n: Array  # eligible labels
     m: Array  # shown labels
     j: Array  # shown labels that are in the logged top set
-    propensity: Array  # as claimed, or from the design; NaN if unknown
-    by_design: Array  # from top and gamma; NaN if unknown
+    propensity: Array  # as claimed, or from the rule; NaN if unknown
+    by_design: Array  # from the rule; NaN if unknown
     log_sets: Array  # log of the number of sets there are
-    surprise: Array  # j minus its mean under the claimed design
+    surprise: Array  # j minus its mean under the rule
     variance: Array
 
 
 class Weights(NamedTuple):
-    """Weights w, and E[w^2] over the draw of the logged set (NaN where the design is unknown)."""
+    """Weights w (NaN where nobody knows), E[w^2] over the draw of the logged set (NaN where its rule is
+    unknown), and what E[w^2] would be if the sets had been uniform."""
 
     w: Array
     square: Array
+    uniform: Array
 
 
 def logged_odds(batch: Batch) -> Odds:
@@ -152,42 +135,101 @@ def logged_odds(batch: Batch) -> Odds:
         if size >= total:
             by_design[rows], surprise[rows], variance[rows] = 1.0, 0.0, 0.0
             continue
-        plan = drawn(int(total), int(size), gamma)
+        plan = blocks(int(total), int(size), gamma)
         by_design[rows] = np.exp(plan.log_set[j[rows]])
         surprise[rows], variance[rows] = j[rows] - plan.mean_j, plan.var_j
+    for i, design in enumerate(batch.designs):
+        if design is not None:
+            by_design[i] = design.draw.probability(np.flatnonzero(batch.shown[i]))
+            mean, variance[i] = design.spread(np.flatnonzero(batch.top[i]))
+            surprise[i] = j[i] - mean
     claimed = np.where(np.isnan(batch.propensity), by_design, batch.propensity)
+    claimed = np.where(claimed > 0.0, claimed, np.nan)  # what was shown can not have been impossible
     log_sets = np.zeros(len(n))
     for (total, size), rows in _groups(n, m):
         log_sets[rows] = log_comb(int(total), int(size))
     return Odds(n, m, j, claimed, by_design, log_sets, surprise, variance)
 
 
+# ---------------------------------------------------------------- by sets
+
+
+class _Parts(NamedTuple):
+    """A draw as a sum: some sets with chances of their own, and a share of the paper's draw."""
+
+    sets: Mapping[frozenset[int], float]
+    share: float
+    top: frozenset[int]
+    gamma: float  # 1 is uniform, around any top set
+
+    def base(self, labels: frozenset[int], n: int, m: int) -> float:
+        if not self.share:
+            return 0.0
+        j = m if self.gamma == 1.0 else len(labels & self.top)
+        return self.share * exp(table(n, m, self.gamma).log_set[j])
+
+    def chance(self, labels: frozenset[int], n: int, m: int) -> float:
+        return self.sets.get(labels, 0.0) + self.base(labels, n, m)
+
+
+def _parts_of(draw: Draw) -> _Parts | None:
+    if not isinstance(draw, FewSets):
+        return None
+    sets = {s: (1.0 - draw.uniform) * p for s, p in draw.chances.items() if p > NEGLIGIBLE}
+    return _Parts(sets, draw.uniform, frozenset(), 1.0)
+
+
 def set_weights(batch: Batch, odds: Odds, choice: Choice) -> Weights:
-    """P_B(S) / p(S); NaN where p is unknown."""
-    size, shared = choice.top.sum(axis=1), (batch.shown & choice.top).sum(axis=1)
-    chance, square = np.zeros(len(batch)), np.full(len(batch), np.nan)
-    for (total, m, b), rows in _groups(odds.n, odds.m, size):
-        if m == b:
-            if choice.gamma is None or m >= total:
-                chance[rows] = shared[rows] == m
-            else:
-                chance[rows] = np.exp(drawn(int(total), int(m), choice.gamma).log_set[shared[rows]])
-    common = (batch.top & choice.top).sum(axis=1)
-    for (total, m, gamma, b, a), rows in _groups(odds.n, odds.m, batch.gamma, size, common):
-        if m < total and m == b:
-            square[rows] = _square(int(total), int(m), gamma, int(a), choice.gamma)
-        else:
-            square[rows] = float(m == b)
-    return Weights(np.asarray(chance / odds.propensity), square)
+    """P_B(S) / p(S); NaN where p is unknown, or the log could not show all that B would."""
+    size, square = choice.size(), np.full(len(batch), np.nan)
+    w = choice.chance(batch.shown, odds.n) / odds.propensity
+    w[size != odds.m] = np.nan
+    by_row = np.array([design is not None for design in batch.designs])
+    if choice.draws is None:
+        common = (batch.top & choice.top).sum(axis=1)
+        for (n, m, gamma, b, a), rows in _groups(odds.n, odds.m, batch.gamma, size, common):
+            if m == b:
+                square[rows] = _square(int(n), int(m), gamma, int(a), choice.gamma) if m < n else 1.0
+    else:
+        by_row |= ~np.isnan(batch.gamma)
+    for i in np.flatnonzero(by_row & (size == odds.m)):
+        square[i] = _square_by_row(batch, choice, int(i), int(odds.n[i]), int(odds.m[i]))
+    w[np.isposinf(square)] = np.nan
+    square[np.isposinf(square)] = np.nan
+    return Weights(w, square, np.full(len(batch), np.nan))
+
+
+def _square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> float:
+    """E[w^2] where one of the two draws has a rule of its own; inf where B's sets are not all possible."""
+    design, own = batch.designs[i], choice.parts(i)
+    if design is None:
+        top = frozenset(np.flatnonzero(batch.top[i]).tolist())
+        logged: _Parts | None = _Parts({}, 1.0, top, float(batch.gamma[i]))
+    else:
+        logged = _parts_of(design.draw)
+    if logged is None or own is None or m >= n:
+        return np.nan if m < n else 1.0
+    if not logged.share:
+        shared = [(own.chance(s, n, m), p) for s, p in logged.sets.items()]
+        covered = sum(b for b, _ in shared)
+        return sum(b * b / p for b, p in shared) if covered > 1.0 - 1e-6 else np.inf
+    total = 0.0
+    if own.share:
+        common = m if 1.0 in (own.gamma, logged.gamma) else len(own.top & logged.top)
+        total = own.share**2 / logged.share * _square(n, m, logged.gamma, common, own.gamma)
+    for s in own.sets.keys() | logged.sets.keys():
+        total += own.chance(s, n, m) ** 2 / logged.chance(s, n, m)
+        total -= own.base(s, n, m) ** 2 / logged.base(s, n, m)
+    return total
 
 
 @lru_cache(maxsize=65536)
 def _square(n: int, m: int, gamma: float, common: int, gamma_b: float | None) -> float:
     """E[w^2] = sum over sets of P_B(S)^2 / p(S), where the two top sets share ``common`` labels."""
-    logged = drawn(n, m, gamma).log_set
+    logged = blocks(n, m, gamma).log_set
     if gamma_b is None:
         return float(np.exp(-logged[common]))
-    own = drawn(n, m, gamma_b).log_set
+    own = blocks(n, m, gamma_b).log_set
     total, apart = 0.0, m - common
     for both in range(common + 1):  # labels of S in both top sets, in B's alone, in the log's alone
         for ours in range(min(apart, m - both) + 1):
@@ -200,35 +242,52 @@ def _square(n: int, m: int, gamma: float, common: int, gamma_b: float | None) ->
     return float(total)
 
 
-def linear_weights(batch: Batch, odds: Odds, choice: Choice) -> Weights:
-    """pi_B' G^-1 1_S; NaN where the log does not say how probable the set was."""
-    inside, outside = choice.mixture(odds.n)
-    mine, shown, top = choice.top, batch.shown, batch.top
+# ---------------------------------------------------------------- by labels
 
-    def count(labels: Array) -> tuple[Array, Array]:
-        within = (labels & top).sum(axis=1)
-        return within, labels.sum(axis=1) - within
 
-    counts = [count(labels) for labels in (mine, shown, mine & shown)]
-    w, square = np.full(len(batch), np.nan), np.full(len(batch), np.nan)
-    by_weight = np.isnan(batch.gamma) & ~np.isnan(odds.propensity)
-    design_gamma = np.where(by_weight, 1.0, batch.gamma)
-    for (total, m, gamma), rows in _groups(odds.n, odds.m, design_gamma):
-        if m >= total:  # everything was shown: it answers for that set alone
-            same = (mine[rows] == shown[rows]).all(axis=1)
+def linear_weights(batch: Batch, odds: Odds, pi: Array) -> Weights:
+    """pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
+    shown = batch.shown
+    w, square, uniform = np.full((3, len(batch)), np.nan)
+    own = np.array([design is not None for design in batch.designs])
+    by_weight = np.isnan(batch.gamma) & ~own & ~np.isnan(odds.propensity)
+    # a uniform draw is one around any top set
+    around = _Inside(pi, shown, np.where(by_weight[:, None], shown, batch.top))
+    anywhere = _Inside(pi, shown, shown)
+    for (total, m), rows in _groups(odds.n, odds.m):
+        if m < total:
+            uniform[rows] = anywhere.square(blocks(int(total), int(m), 1.0), rows)
+        else:  # everything was shown: it answers for that set alone
+            same = (np.abs(pi[rows] - shown[rows]) < 1e-9).all(axis=1)
             w[rows] = square[rows] = np.where(same, 1.0, np.nan)
-            continue
-        plan = drawn(int(total), int(m), gamma)
-        b, s, both = ((x[rows], y[rows]) for x, y in counts)
-        whole = np.full(len(rows), m), np.full(len(rows), total - m)
-        out, extra = outside[rows], inside[rows] - outside[rows]
-        w[rows] = out * plan.product(whole, s, s) + extra * plan.product(b, s, both)
-        square[rows] = (
-            out**2 * plan.product(whole, whole, whole)
-            + 2 * out * extra * plan.product(whole, b, b)
-            + extra**2 * plan.product(b, b, b)
-        )
+    for (total, m, gamma), rows in _groups(odds.n, odds.m, np.where(by_weight, 1.0, batch.gamma)):
+        if m < total:
+            plan = blocks(int(total), int(m), gamma)
+            w[rows], square[rows] = around.weight(plan, rows), around.square(plan, rows)
+    for i in np.flatnonzero(own & (odds.m < odds.n)):
+        design = batch.designs[i]
+        assert design is not None
+        w[i], square[i] = design.linear(pi[i], shown[i])
     free = by_weight & (odds.m < odds.n)
     w[free] *= np.exp(-odds.log_sets[free]) / odds.propensity[free]
     square[free] = np.nan
-    return Weights(w, square)
+    return Weights(w, square, uniform)
+
+
+class _Inside:
+    """Sums over the labels inside and outside of a top set, by row."""
+
+    def __init__(self, pi: Array, shown: Array, top: Array) -> None:
+        def of(values: Array) -> tuple[Array, Array]:
+            within = (values * top).sum(axis=1)
+            return within, values.sum(axis=1) - within
+
+        self.asked, self.seen, self.both, self.squares = map(of, (pi, shown, pi * shown, pi**2))
+
+    def weight(self, plan: Blocks, rows: Array) -> Array:
+        a, s, both = ((x[rows], y[rows]) for x, y in (self.asked, self.seen, self.both))
+        return plan.product(a, s, both)
+
+    def square(self, plan: Blocks, rows: Array) -> Array:
+        a, squares = ((x[rows], y[rows]) for x, y in (self.asked, self.squares))
+        return plan.product(a, a, squares)

@@ -10,25 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from superarm.decision import Decision, Label
+from superarm.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
-from superarm.logs.entry import FIELDS, Entry
+from superarm.logs.sources import ENDINGS, kind_of
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["ENDINGS", "Writer", "kind_of"]
+__all__ = ["ENDINGS", "Writer"]
 
-ENDINGS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 BATCH = 8192
-
-
-def kind_of(path: str | PathLike[str]) -> str:
-    """The format that a file's ending names."""
-    kind = ENDINGS.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InvalidInput.must("ending", os.fspath(path), f"one of {', '.join(ENDINGS)}", Path(path).suffix)
-    return kind
 
 
 class Writer:
@@ -40,8 +31,8 @@ class Writer:
     >>> with Writer(file) as log:
     ...     log.add(learner.decide([1.0, 0.5]), hit=True)
     >>> from superarm.logs import Log
-    >>> [(entry.labels, entry.hit) for entry in Log(file)]
-    [((0, 4), True)]
+    >>> [(record.decision.labels, record.hit) for record in Log(file)]
+    [([0, 4], True)]
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -54,15 +45,15 @@ class Writer:
 
     def add(
         self,
-        decision: Decision | Entry,
+        decision: Decision | Record,
         *,
         hit: bool | None = None,
         label: Label | None = None,
         **facts: Any,
     ) -> None:
-        """Append a decision with its answer (``facts``: id, time, context), or a whole `Entry`."""
+        """Append a decision with its answer (``facts``: id, time, context), or a whole `Record`."""
         if isinstance(decision, Decision):
-            decision = Entry.of(decision, hit=hit, label=label, **facts)
+            decision = Record.of(decision, hit=hit, label=label, **facts)
         self._pending.append(decision.to_dict())
         self.rows += 1
         if len(self._pending) >= BATCH:
@@ -99,10 +90,10 @@ class Writer:
             if self.kind == "jsonl":
                 file.writelines(json.dumps(row) + "\n" for row in rows)
                 return
-            sheet = csv.writer(file)
+            sheet = csv.writer(file, delimiter="\t" if self.path.suffix == ".tsv" else ",")
             if first:
-                sheet.writerow(FIELDS)
-            sheet.writerows([_cell(row[name]) for name in FIELDS] for row in rows)
+                sheet.writerow(COLUMNS)
+            sheet.writerows([_cell(row[name]) for name in COLUMNS] for row in rows)
 
     def _finish(self) -> None:
         if self.kind != "parquet":
@@ -123,7 +114,7 @@ def _cell(value: Any) -> Any:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
@@ -139,6 +130,7 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
     time: Any = pl.String if str in times else pl.Float64
     lists = {"labels", "drawn", "top", "eligible"}
     types: dict[str, Any] = {
+        "format": pl.Int32,
         "time": time,
         "x": pl.List(pl.Float32),
         "x_indices": pl.List(pl.Int32),
@@ -151,10 +143,11 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
         "label": label,
     }
     types |= dict.fromkeys(lists, pl.List(label))
-    if not whole:
-        for row in rows:
+    for row in rows:
+        row["rule"] = None if row["rule"] is None else json.dumps(row["rule"])
+        if not whole:
             for name in lists:
                 row[name] = None if row[name] is None else [str(value) for value in row[name]]
             row["label"] = None if row["label"] is None else str(row["label"])
-    schema = {name: types.get(name, pl.String) for name in FIELDS}
+    schema = {name: types.get(name, pl.String) for name in COLUMNS}
     return pl.DataFrame(rows, schema=schema)

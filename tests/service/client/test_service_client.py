@@ -136,3 +136,70 @@ def test_traffic_with_delays_duplicates_and_losses(live, open_session):
 def test_traffic_must_fit_the_service(live):
     with pytest.raises(ValueError, match="5 features and 6 labels"):
         traffic(live().url, Arrays([[1.0], [2.0]], [0, 1]), 1)
+
+
+class Script:
+    """Answers each request on a connection with what the script says, then hangs up if it says so."""
+
+    def __init__(self, *answers: tuple[int, dict[str, str], bool]) -> None:
+        self.answers, self.requests, self.connections = list(answers), 0, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.work, daemon=True).start()
+
+    def work(self) -> None:
+        with self.listener:
+            while self.answers:
+                self.talk()
+
+    def talk(self) -> None:
+        connection, _ = self.listener.accept()
+        self.connections += 1
+        with connection:
+            while self.answers and connection.recv(65536):
+                self.requests += 1
+                status, headers, hang_up = self.answers.pop(0)
+                if status:
+                    body = b'{"error": {"status": 0, "field": null, "message": "no"}}'
+                    lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}"]
+                    lines += [f"{name}: {value}" for name, value in headers.items()]
+                    connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+                if hang_up:
+                    break
+
+
+def test_a_connection_that_the_service_has_closed_is_not_used_again(monkeypatch):
+    slept: list[float] = []
+    server = Script((200, {}, True), (200, {}, True), (200, {}, True))
+    with Client(server.url, retries=0) as client:  # no retry is needed for it, and no pause
+        for _ in range(3):
+            client.info()
+            monkeypatch.setattr(client_module.time, "sleep", slept.append)
+    assert (server.connections, server.requests, slept) == (3, 3, [])
+
+
+def test_a_connection_that_ends_under_a_request_is_tried_once_more_at_once():
+    server = Script((200, {}, False), (0, {}, True), (200, {}, True))  # the second: not a word, and gone
+    with Client(server.url, retries=0) as client:
+        client.info()
+        client.info()
+    assert (server.connections, server.requests) == (2, 3)
+    server = Script((0, {}, True))  # on a new connection that is a failure
+    with Client(server.url, retries=0) as client, pytest.raises(ServiceError, match="cannot be reached"):
+        client.info()
+
+
+def test_retry_after_is_honoured(monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr(client_module.time, "sleep", slept.append)
+    server = Script(
+        (429, {"retry-after": "7"}, False), (503, {"retry-after": "Sunday"}, False), (200, {}, True)
+    )
+    with Client(server.url) as client:
+        client.info()
+    assert slept[0] == 7.0
+    assert 0 < slept[1] < 1.0
+    server = Script((503, {"retry-after": "86400"}, False), (200, {}, True))
+    with Client(server.url) as client:
+        client.info()
+    assert slept[2] == client_module.LONGEST_PAUSE

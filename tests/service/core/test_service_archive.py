@@ -12,14 +12,16 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from service_kit import LABELS, D, rows, sha256_of
+from service_kit import LABELS, D, forge, forge_snapshot, rows, sha256_of
 
 from superarm.errors import InvalidInput
 from superarm.service.core import archive as archive_module
 from superarm.service.core.archive import Compaction, folder
 from superarm.service.core.export import export
+from superarm.service.core.faults import JournalDamaged
 from superarm.service.core.replay import replay
 from superarm.service.core.session import Ask, Reply, Session
+from superarm.service.core.snapshots import learner_from, model_bytes
 
 # ---------------------------------------------------------------- archives
 
@@ -125,27 +127,46 @@ def test_keep_no_snapshots_means_never_compact(open_session):
 # ---------------------------------------------------------------- replay finds what is not the same
 
 
-def test_replay_notices_a_changed_event(open_session):
+def test_an_event_that_was_changed_is_found_before_it_is_replayed(open_session):
     session = filled(open_session)
-    event = session.journal.event(1)
-    body = event.body
-    body["labels"] = body["drawn"] = [label for label in LABELS if label not in body["labels"]][:2]
-    session.journal.write("UPDATE events SET body = ? WHERE seq = 1", (json.dumps(body).encode(),))
+    session.journal.write("UPDATE events SET body = replace(body, '1', '2') WHERE seq = 7")
     session.commit()
+    with pytest.raises(JournalDamaged, match=r"event 7 of journal .* is not what was written") as caught:
+        replay(session.journal)
+    assert caught.value.event == 7
+
+
+def test_replay_tells_another_set_from_other_odds_from_last_bits(open_session):
+    """Events that were forged with all their digests: only the replay itself can notice."""
+    session = filled(open_session)
+    one, two, three = (session.journal.event(p.seq) for p in session.journal.open_places(limit=3))
+    others = [label for label in LABELS if label not in one.body["labels"]][:2]
+    forge(session.journal, one.seq, labels=others, drawn=others)
+    forge(session.journal, two.seq, log_propensity=two.body["log_propensity"] + 1e-3)
+    forge(session.journal, three.seq, log_propensity=three.body["log_propensity"] + 1e-12)
     done = replay(session.journal)
-    assert done.different >= 1
+    assert (done.sets, done.odds, done.bits) == (1, 1, 1)
+    assert done.different == 3
     assert not done.same
+    assert not done.sound
+
+
+def test_replay_tells_rounding_from_damage_in_a_snapshot(open_session):
+    session = filled(open_session)
+    kept = session.journal.snapshots()
+    for seq, factor in ((kept[-2], 1.0 + 1e-6), (kept[-1], 1.5)):
+        learner = learner_from(session.journal.snapshot(seq).parts["model"])
+        learner.state.weights.W[...] *= factor
+        forge_snapshot(session.journal, seq, model_bytes(learner))
+    done = replay(session.journal)
+    assert (done.near, done.broken) == ((kept[-2],), (kept[-1],))
+    assert not done.sound
 
 
 def test_replay_notices_a_changed_outcome(open_session):
     session = filled(open_session)
     outcome = next(e for e in session.journal.events() if e.kind == 2)
-    body = outcome.body
-    body["taught"] = {"hit": not body["taught"]["hit"]}
-    session.journal.write(
-        "UPDATE events SET body = ? WHERE seq = ?", (json.dumps(body).encode(), outcome.seq)
-    )
-    session.commit()
+    forge(session.journal, outcome.seq, taught={"hit": not outcome.body["taught"]["hit"]})
     assert replay(session.journal).broken
 
 
@@ -209,7 +230,20 @@ def test_whatever_happens_a_replay_gives_the_same_bits(tmp_path_factory, steps, 
 
 # ---------------------------------------------------------------- export
 
-COLUMNS = ["id", "time", "x", "labels", "drawn", "top", "eligible", "set_size", "gamma", "propensity"]
+COLUMNS = [
+    "id",
+    "time",
+    "x",
+    "x_indices",
+    "x_values",
+    "labels",
+    "drawn",
+    "top",
+    "eligible",
+    "set_size",
+    "gamma",
+    "propensity",
+]
 COLUMNS += ["ordered_propensity", "hit", "label", "learner", "context"]
 
 
@@ -246,8 +280,8 @@ def test_export_of_sparse_rows_and_of_nothing(open_session, tmp_path):
     export(session.journal, tmp_path / "log.parquet")
     row = pl.read_parquet(tmp_path / "log.parquet").to_dicts()[0]
     assert (row["x_indices"], row["x_values"]) == ([1, 3], [0.5, 2.0])
-    with pytest.raises(InvalidInput, match=r"\.parquet or \.jsonl"):
-        export(session.journal, tmp_path / "log.csv")
+    with pytest.raises(InvalidInput, match=r"ends in one of \.parquet, \.jsonl"):
+        export(session.journal, tmp_path / "log.txt")
 
 
 def test_the_default_outcome_of_a_timeout_is_nobodys_answer(open_session, tmp_path):

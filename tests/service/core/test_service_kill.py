@@ -22,7 +22,7 @@ from typing import Any
 from service_kit import LABELS, D, Web, free_port, rows
 
 from superarm.service.client.client import Client, ServiceError
-from superarm.service.core.journal import Journal
+from superarm.service.core.journal import open_journal
 from superarm.service.core.replay import replay
 
 KILLS = 50
@@ -80,7 +80,7 @@ def check(web: Web, journal: Path, load: Load) -> None:
     web.wait()
     status, model = web.get("/v1/model")
     assert status == 200
-    looking = Journal(journal, read_only=True)
+    looking = open_journal(journal, read_only=True)
     done = replay(looking)
     assert done.same
     assert done.sha256 == hashlib.sha256(model).hexdigest()
@@ -109,7 +109,7 @@ def test_fifty_kills_lose_nothing(nursery, tmp_path):
         check(web, journal, load)
     assert total > 500, "there was hardly any load"
     kill(pid)
-    looking = Journal(journal, read_only=True)
+    looking = open_journal(journal, read_only=True)
     assert looking.archived() > 0, "compaction was not under fire"
     assert replay(looking, from_start=True).same
     looking.close()
@@ -158,10 +158,12 @@ def test_the_command_itself(tmp_path):
     finally:
         process.kill()
         process.wait()
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    # before the log begins, the command says in words that it has made a new journal
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert "journal" in log.read_text().splitlines()[0]
     assert lines[-2]["message"] != "upkeep"
     assert any(line["message"] == "closed" for line in lines[-5:])
-    looking = Journal(journal, read_only=True)
+    looking = open_journal(journal, read_only=True)
     assert looking.snapshots()[-1] == looking.seq
     assert all(looking.place(id_) is not None for id_ in load.decided)
     looking.close()

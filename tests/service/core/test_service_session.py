@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from service_kit import LABELS, D, rows
+from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.service.core import session as session_module
+from superarm.service.core import sqlite as sqlite_module
 from superarm.service.core.faults import Conflict, JournalForeign, Refused, UnknownDecision
 from superarm.service.core.replay import replay
 from superarm.service.core.session import Ask, Reply
@@ -22,11 +22,12 @@ def test_the_same_bits_as_the_library(open_session):
         entry = session.decide(Ask(x))
         decision = twin.decide(x)
         assert entry.decision.labels == decision.labels
-        assert entry.decision.odds.tobytes() == decision.odds.tobytes()
+        assert entry.decision.to_dict()["rule"] == decision.to_dict()["rule"]
+        assert entry.decision.log_propensity == decision.log_propensity
         session.outcome(Reply(entry.place.id, hit=i % 3 == 0))
         twin.update(decision, hit=i % 3 == 0)
     session.commit()
-    assert session.learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
 
 
 def test_the_same_id_gives_the_same_set_also_after_a_restart(open_session):
@@ -88,7 +89,7 @@ def test_a_named_label_is_learnt_and_tells_the_bit(open_session):
     entry = session.outcome(Reply("a", label=shown[1]))
     assert entry.outcome["hit"] is True
     assert entry.outcome["label"] == shown[1]
-    assert session.learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
     # the bit alone says nothing else than that
     assert session.outcome(Reply("a", hit=True)).outcome["label"] == shown[1]
 
@@ -114,14 +115,6 @@ def test_a_learner_of_labels_refuses_a_bit(open_session):
         session.outcome(Reply("a", hit=True))
     assert session.stats.pending == 1
     assert session.outcome(Reply("a", label="label-3")).outcome["learnt"]
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.mark.parametrize(
@@ -160,15 +153,17 @@ def test_timeout_is_an_event_and_nothing_is_learnt_twice(open_session, default, 
 
 
 def test_without_a_timeout_nothing_expires(open_session):
-    session = open_session()
+    clock = Clock()
+    session = open_session(clock=clock)
     session.decide(Ask(rows(1)[0]))
     session.commit()
-    assert session.expire(now=1e12) == 0
+    clock.now = 1e12
+    assert session.expire() == 0
 
 
 def test_a_decision_that_has_left_the_memory_can_be_answered(open_session, monkeypatch):
-    monkeypatch.setattr(session_module, "CACHED", 3)
     session = open_session()
+    monkeypatch.setattr(session._entries, "most_bytes", 3 * 4_000)
     twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0)
     made = [twin.decide(x) for x in rows(10)]
     ids = [session.decide(Ask(x)).place.id for x in rows(10)]
@@ -176,7 +171,7 @@ def test_a_decision_that_has_left_the_memory_can_be_answered(open_session, monke
     for id_, decision in zip(ids, made, strict=True):
         session.outcome(Reply(id_, hit=True))
         twin.update(decision, hit=True)
-    assert session.learner.state.W.tobytes() == twin.state.W.tobytes()
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
 
 
 def overflow(*_, **__):
@@ -290,7 +285,7 @@ def test_the_curves_of_the_totals_stay_short():
 
 
 def test_the_index_of_ids_keeps_up_in_the_middle_of_a_transaction(open_session, monkeypatch):
-    monkeypatch.setattr(session_module, "INDEX_EVERY", 7)
+    monkeypatch.setattr(sqlite_module, "INDEX_EVERY", 7)
     session = open_session()
     ids = []
     for i, x in enumerate(rows(60)):

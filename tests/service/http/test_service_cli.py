@@ -1,4 +1,4 @@
-"""The commands serve, replay, export and traffic."""
+"""The commands serve, change, replay, export and traffic."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import importlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from service_kit import LABELS, D, rows
 from typer.testing import CliRunner
 
+import superarm as sa
 from superarm.cli.app import app
-from superarm.errors import InvalidInput, MissingExtra
-from superarm.service.core.faults import JournalForeign
+from superarm.errors import InvalidInput, MissingExtra, SuperarmError
+from superarm.learners.registry import parse
+from superarm.service.client.client import ServiceError
+from superarm.service.core.faults import JournalDamaged, JournalForeign
 from superarm.service.core.session import Ask, Reply
 from superarm.service.http import server
 
@@ -64,7 +68,8 @@ def test_serve(served, label_file, tmp_path):
     assert session.labels == tuple(LABELS)
     assert (session.learner.name, session.learner.gamma, session.learner.set_size) == ("mc-dbf", 0.2, 3)
     assert (session.timeout, session.default) == (60.0, False)
-    assert (options["host"], options["port"], options["token"]) == ("127.0.0.1", 8800, None)
+    assert (options["listener"].host, options["listener"].port) == ("127.0.0.1", 8800)
+    assert not options["tokens"]
     session.close()
     run("serve", "--journal", tmp_path / "e.db")  # later starts need no more
     assert served[1][0].learner.id == session.learner.id
@@ -86,7 +91,116 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_pat
     assert served == []
     (tmp_path / "token").write_text("sixteen-characters\n")
     run(*words, "--host", "0.0.0.0", "--token-file", tmp_path / "token")
-    assert served[0][1]["token"] == "sixteen-characters"
+    assert served[0][1]["tokens"].role(b"Bearer sixteen-characters") == "operate"
+
+
+def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, tmp_path):
+    words = ["serve", "--labels", label_file, "--features", D, "--set-size", 2, "--journal"]
+    wrong = {
+        ("--timeout", "-5"): "--timeout of superarm serve must be a time",
+        ("--timeout", "soon"): "--timeout of superarm serve must be a time",
+        ("--retain", "0d"): "--retain of superarm serve must be a time",
+        ("--shadow", "perceptron"): "shadow of superarm serve must be a learner that learns from sets",
+        ("--tls-cert", label_file): "--tls-cert of superarm serve must be given together with --tls-key",
+        ("--learner", "perceptron", "--default-outcome", "miss"): "--default-outcome of superarm serve",
+        ("--no-create",): "journal of superarm serve must be there already",
+    }
+    for number, (options, sentence) in enumerate(wrong.items()):
+        with pytest.raises(SuperarmError, match=sentence):
+            run(*words, tmp_path / f"{number}.db", *options)
+        assert not (tmp_path / f"{number}.db").exists()
+    assert served == []
+
+
+def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file, tmp_path):
+    words = [
+        "serve",
+        "--labels",
+        label_file,
+        "--features",
+        D,
+        "--set-size",
+        2,
+        "--journal",
+        tmp_path / "e.db",
+    ]
+    done = run(
+        *words,
+        "--shadow",
+        "set-logit:explore=show",
+        "--shadow",
+        "set-logit:explore=0.1",
+        "--retain",
+        "90d",
+        "--timeout",
+        "2h",
+    )
+    assert "made a new one" in done.stderr
+    session = served[0][0]
+    assert (session.retain, session.timeout) == (90 * 86400.0, 7200.0)
+    assert [one.spec for one in session.shadows] == [
+        "set-logit",
+        "set-logit:explore=show",
+        "set-logit:explore=0.1",
+    ]
+
+
+def test_serve_a_model_of_ones_own(served, tmp_path):
+    own = Path(__file__).parents[2] / "own_learner.py"
+    cls = parse(f"{own}:UpAndDown")[0]
+    cls(labels=LABELS, n_features=D, set_size=2).save(tmp_path / "own.npz")
+    words = ["serve", "--model", tmp_path / "own.npz", "--journal", tmp_path / "e.db"]
+    run(*words, "--learner", f"{own}:UpAndDown")
+    assert type(served[0][0].learner).__name__ == "UpAndDown"
+    served[0][0].close()
+    done = run(*words, "--learner", f"{own}:UpAndDown")  # the same words start it again
+    assert "--model is not used" in done.stderr
+
+
+def test_a_learner_that_is_not_the_models_is_refused(served, tmp_path):
+    sa.SetLogit(labels=LABELS, n_features=D, set_size=2).save(tmp_path / "m.npz")
+    words = ["serve", "--model", tmp_path / "m.npz", "--journal", tmp_path / "e.db"]
+    with pytest.raises(JournalForeign, match="explore of superarm serve must be left out or 'balanced'"):
+        run(*words, "--learner", "set-logit:explore=show")
+    with pytest.raises(JournalForeign, match="--learner of superarm serve must be the class"):
+        run(*words, "--learner", "mc-dbf")
+    assert not (tmp_path / "e.db").exists()
+
+
+def test_change(live, open_session, monkeypatch):
+    monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
+    web = live(open_session())
+    change = ["change", web.url]
+    assert "7 labels are shown" in run(*change, "add-label", "weather").stdout
+    assert "5 labels are shown; 2 are retired" in run(*change, "retire-label", "label-0", "weather").stdout
+    assert "learning is frozen" in run(*change, "freeze").stdout
+    web.post("/v1/decisions", {"features": [1, 2, 3, 4, 5], "id": "a"})
+    assert web.post("/v1/decisions/a/outcome", {"hit": True})[1]["outcome"]["learnt"] is False
+    assert "frozen" not in run(*change, "resume").stdout
+    told = json.loads(run("change", "--json", web.url, "explore", "show").stdout)
+    assert told["what"] == "set_explore"
+    assert "1 decisions erased" in run(*change, "erase", "a").stdout
+    assert web.get("/v1/decisions/a")[1]["features"] is None
+    assert "go_back: event" in run(*change, "go-back", 0).stdout
+    listed = run(*change, "list").stdout
+    for word in (
+        "add_labels",
+        "retire_labels",
+        "freeze",
+        "resume",
+        "set_explore",
+        "erase",
+        "go_back",
+        "snapshot after",
+    ):
+        assert word in listed
+    told = json.loads(run("change", "--json", web.url, "list").stdout)
+    assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "retire_labels"]
+    with pytest.raises(InvalidInput, match="--older in their place"):
+        run(*change, "erase")
+    with pytest.raises(ServiceError, match="labels of change must be new, or retired"):
+        run(*change, "add-label", "label-1")
+    web.stop()
 
 
 def filled(open_session):
@@ -106,9 +220,9 @@ def test_replay(open_session, tmp_path):
         "replayed 80 events from event 0 on" in run("replay", tmp_path / "events.db", "--from-start").stdout
     )
     session.journal.write("UPDATE events SET body = replace(body, '\"hit\":true', '\"hit\":false')")
-    session.snapshot()
-    session.commit()
-    assert run("replay", tmp_path / "events.db").exit_code == 1
+    session.journal.commit()
+    with pytest.raises(JournalDamaged, match=r"event \d of journal .* is not what was written"):
+        run("replay", tmp_path / "events.db")
 
 
 def test_export(open_session, tmp_path):
@@ -148,7 +262,10 @@ def test_traffic(live, tmp_path):
     web.stop()
 
 
-@pytest.mark.parametrize(("part", "module"), [("orjson", "fastjson"), ("fastapi", "app")])
+@pytest.mark.parametrize(
+    ("part", "module"),
+    [("orjson", "core.fastjson"), ("msgspec", "http.messages"), ("httptools", "http.wire")],
+)
 def test_a_missing_part_is_told_with_the_command_that_installs_it(monkeypatch, part, module):
     name = f"superarm.service.{module}"
     __import__(name)
@@ -159,6 +276,6 @@ def test_a_missing_part_is_told_with_the_command_that_installs_it(monkeypatch, p
 
 
 def test_the_client_needs_no_extra():
-    code = "import sys; sys.modules.update(orjson=None, fastapi=None, uvicorn=None, numba=None)\n"
+    code = "import sys; sys.modules.update(orjson=None, msgspec=None, httptools=None, numba=None)\n"
     code += "from superarm.service import Client; Client('http://127.0.0.1:1')"
     subprocess.run([sys.executable, "-c", code], check=True)

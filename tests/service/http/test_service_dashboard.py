@@ -39,7 +39,7 @@ def users() -> Arrays:
 
 
 def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
-    web = live(open_session(labels=NAMES))
+    web = live(open_session(labels=NAMES, shadows=["set-logit:explore=show", "set-logit:explore=0.1"]))
     browser.look(width=1280, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.getElementById('state').textContent == 'live'")
@@ -57,6 +57,9 @@ def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
     assert browser.eval("document.querySelectorAll('#recent tr').length") == 12
     assert browser.eval("document.querySelectorAll('#hit-chart path').length") == 2  # the line and its band
     browser.wait(f"document.querySelectorAll('.tile .number')[3].textContent == '{stats['pending']}'")
+    assert browser.eval("document.querySelectorAll('#shadows tr').length") == 3  # the model, two shadows
+    assert browser.eval("document.querySelectorAll('#shadows .range').length") == 3  # each with its interval
+    assert browser.eval("document.getElementById('trouble').hidden")
     shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
     for width in (1280, 400):
         for dark in (False, True):
@@ -92,3 +95,33 @@ def test_it_asks_for_the_token(live, browser):
     browser.eval("document.getElementById('login').requestSubmit()")
     browser.wait("document.getElementById('state').className == 'live'")
     assert browser.eval("document.getElementById('login').hidden")
+
+
+def test_trouble_comes_first(live, open_session, browser, tmp_path):
+    session = open_session()
+    web = live(session)
+    browser.look(width=400, dark=False)
+    browser.open(web.url + "/")
+    browser.wait("document.getElementById('state').className == 'live'")
+    session.broken_snapshots = (4711,)
+    browser.wait("document.getElementById('trouble').hidden === false")
+    assert "4711" in browser.eval("document.getElementById('trouble').innerText")
+    assert browser.eval("document.getElementById('state').textContent") == "trouble"
+    first = "[...document.querySelectorAll('main > *')].find(one => !one.hidden).id"
+    assert browser.eval(first) == "trouble"
+    assert browser.eval("document.documentElement.scrollWidth <= innerWidth")
+    browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "trouble-400-light.png")
+    session.broken_snapshots = ()
+    browser.wait("document.getElementById('trouble').hidden")
+    assert browser.complaints() == []
+
+
+def test_the_documentation_needs_nothing_from_elsewhere(live, browser, tmp_path):
+    web = live()
+    for width in (1280, 400):
+        browser.look(width=width, dark=False)
+        browser.open(web.url + "/docs")
+        assert "/v1/decisions/{id}/outcome" in browser.eval("document.body.innerText")
+        assert browser.eval("document.documentElement.scrollWidth <= innerWidth")
+        browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / f"docs-{width}.png")
+    assert browser.complaints() == []

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
+import ssl
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from random import random
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -16,7 +20,8 @@ from superarm.errors import SuperarmError
 
 __all__ = ["Client", "Outcome", "ServiceError", "Shown"]
 
-AGAIN = frozenset({429, 503, 507})  # may be better soon
+AGAIN = frozenset({408, 429, 503, 507})  # may be better soon
+LONGEST_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
 class ServiceError(SuperarmError):
@@ -49,28 +54,54 @@ class Outcome:
     timeout: bool
 
 
+class UnixConnection(HTTPConnection):
+    """HTTP over a socket in the file system."""
+
+    def __init__(self, path: str, *, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Client:
     """A connection to a service; one thread at a time.
 
     Args:
-        url: as ``http://127.0.0.1:8800``.
+        url: as ``http://127.0.0.1:8800``, ``https://models.example`` or ``unix:/run/superarm.sock``.
         token: the bearer token, if the service wants one.
-        retries: how often to try again after a failed connection or a 429, 503 or 507.
+        retries: how often to try again after a failed connection or a 408, 429, 503 or 507.
         timeout: seconds to wait for an answer.
+        ca_file: certificates to trust in place of the system's, for https.
 
     Every decision gets an id before it is sent, so a request whose answer was lost can be sent
     again: the service gives the same set. The same outcome twice is fine too.
     """
 
     def __init__(
-        self, url: str, *, token: str | None = None, retries: int = 5, timeout: float = 10.0
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        retries: int = 5,
+        timeout: float = 10.0,
+        ca_file: str | Path | None = None,
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ServiceError(f"url of Client must be http://host:port, got {url!r}")
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._connection: HTTPConnection
         self._base = parts.path.rstrip("/")
+        if parts.scheme == "unix" and parts.path and not parts.netloc:
+            self._connection, self._base = UnixConnection(parts.path, timeout=timeout), ""
+        elif parts.scheme == "https" and parts.hostname:
+            trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+            self._connection = HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=trust)
+        elif parts.scheme == "http" and parts.hostname:
+            self._connection = HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        else:
+            raise ServiceError(f"url of Client must be http://host:port or unix:/path, got {url!r}")
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -122,6 +153,53 @@ class Client:
         """What its dashboard shows."""
         return self._call("GET", "/v1/stats")
 
+    # ------------------------------------------------------------ for operators
+
+    def add_labels(self, names: Sequence[str]) -> dict[str, Any]:
+        """New labels, to be shown from now on; retired ones come back."""
+        return self._change(what="add_labels", labels=list(names))
+
+    def retire_labels(self, names: Sequence[str]) -> dict[str, Any]:
+        """Never show these labels again; answers about them are still taken."""
+        return self._change(what="retire_labels", labels=list(names))
+
+    def freeze(self) -> dict[str, Any]:
+        """Keep answers, and learn nothing from them."""
+        return self._change(what="freeze")
+
+    def resume(self) -> dict[str, Any]:
+        """Learn again, from the answers that come from now on."""
+        return self._change(what="resume")
+
+    def set_explore(
+        self, *, explore: str | float | None = None, uniform: float | None = None
+    ) -> dict[str, Any]:
+        """Explore more or less, as the learner's parameters of these names say."""
+        return self._change(what="set_explore", explore=explore, uniform=uniform)
+
+    def go_back(self, to: int) -> dict[str, Any]:
+        """The weights as they were in the snapshot after an event (see `snapshots`)."""
+        return self._change(what="go_back", to=to)
+
+    def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> dict[str, Any]:
+        """Forget features and context of these decisions, or of all made before a time."""
+        return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
+
+    def changes(self) -> list[dict[str, Any]]:
+        """What operators have changed, oldest first."""
+        return self._call("GET", "/v1/changes")["changes"]  # type: ignore[no-any-return]
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The kept snapshots, oldest first."""
+        return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
+
+    def shadows(self) -> list[dict[str, Any]]:
+        """Estimated hit rates: of the model itself, then of each shadow."""
+        return self._call("GET", "/v1/shadows")["shadows"]  # type: ignore[no-any-return]
+
+    def _change(self, **what: Any) -> dict[str, Any]:
+        return self._call("POST", "/v1/changes", {k: v for k, v in what.items() if v is not None})
+
     def close(self) -> None:
         self._connection.close()
 
@@ -134,15 +212,13 @@ class Client:
     def _call(self, method: str, path: str, data: Any = None) -> dict[str, Any]:
         body = None if data is None else json.dumps(data, allow_nan=False).encode()
         failure: ServiceError | None = None
+        pause = 0.0
         for attempt in range(self.retries + 1):
             if attempt:
-                time.sleep(min(2.0, 0.05 * 2**attempt) * (0.5 + random()))
+                time.sleep(max(pause, min(2.0, 0.05 * 2**attempt) * (0.5 + random())))
             try:
-                self._connection.request(method, self._base + path, body, self._headers)
-                response = self._connection.getresponse()
-                status, content = response.status, response.read()
+                status, content, pause = self._once(method, path, body)
             except (OSError, HTTPException) as error:
-                self._connection.close()  # the next request opens it again
                 failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
                 continue
             if status == 200:
@@ -152,6 +228,38 @@ class Client:
                 break
         assert failure is not None
         raise failure
+
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
+        """One request: its status, its content, and how long the service asks us to wait."""
+        connection = self._connection
+        if connection.sock is not None and _is_over(connection.sock):
+            connection.close()  # the service has hung up meanwhile, say after a restart
+        used = connection.sock is not None
+        try:
+            try:
+                connection.request(method, self._base + path, body, self._headers)
+                response = connection.getresponse()
+            except (ConnectionError, HTTPException):
+                # it hung up just now; nothing happens twice, so ask again at once on a new connection
+                connection.close()
+                if not used:
+                    raise
+                connection.request(method, self._base + path, body, self._headers)
+                response = connection.getresponse()
+            return response.status, response.read(), _pause(response.headers.get("retry-after"))
+        except (OSError, HTTPException):
+            connection.close()
+            raise
+
+
+def _is_over(sock: socket.socket) -> bool:
+    """Whether there is something to read on an idle connection: that can only be its end."""
+    return bool(select.select([sock], [], [], 0)[0])
+
+
+def _pause(retry_after: str | None) -> float:
+    """Seconds; a date, or anything else that is no number, counts as nothing said."""
+    return min(float(retry_after), LONGEST_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
 
 def _ask(features: Any, id_: str | None, eligible: Any, set_size: int | None, context: Any) -> dict[str, Any]:

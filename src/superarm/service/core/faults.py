@@ -1,13 +1,17 @@
-"""What can go wrong in a service, each with the HTTP status that says so.
+"""What can go wrong in a service. Faults say what it means; http/ says it in status codes.
 
 SuperarmError
-├── Refused             (ValueError)    a request that cannot be taken: `status`, and the `field` at fault
-│   ├── UnknownDecision  404             no decision has that id
-│   └── Conflict         409             the id, or the answer, is taken by something else
+├── Refused             (ValueError)   a request that cannot be taken; `field` names what is at fault
+│   ├── UnknownDecision                 no decision has that id
+│   ├── Erased                          its features and context were erased: it cannot be asked for again
+│   └── Conflict                        the id, or the answer, is taken by something else
+├── Overloaded          (RuntimeError)  too many requests wait; nothing has been done
 └── JournalError        (OSError)       the journal cannot be used
     ├── JournalHeld                      another process has it
-    ├── JournalForeign                   not a journal, or one made for something else
-    └── JournalDown                      it cannot be written at the moment: `status` 507 (full) or 503
+    ├── JournalForeign                   not a journal, of another format, or made for something else
+    ├── JournalDamaged                   what it holds is not what was written: `event`, where it is one
+    └── JournalDown                      it cannot be written at the moment; try again later
+        └── JournalFull                  ... because its disk, or its size limit, is full
 """
 
 from __future__ import annotations
@@ -16,10 +20,14 @@ from superarm.errors import SuperarmError
 
 __all__ = [
     "Conflict",
+    "Erased",
+    "JournalDamaged",
     "JournalDown",
     "JournalError",
     "JournalForeign",
+    "JournalFull",
     "JournalHeld",
+    "Overloaded",
     "Refused",
     "UnknownDecision",
 ]
@@ -28,25 +36,25 @@ __all__ = [
 class Refused(SuperarmError, ValueError):
     """A request that cannot be taken."""
 
-    status = 422
-
-    def __init__(self, message: str, *, field: str | None = None, status: int | None = None) -> None:
+    def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
-        if status is not None:
-            self.status = status
 
 
 class UnknownDecision(Refused):
     """No decision has that id."""
 
-    status = 404
+
+class Erased(Refused):
+    """The decision's features and context were erased."""
 
 
 class Conflict(Refused):
     """The id, or the answer, is taken by something else."""
 
-    status = 409
+
+class Overloaded(SuperarmError, RuntimeError):
+    """Too many requests wait."""
 
 
 class JournalError(SuperarmError, OSError):
@@ -58,12 +66,24 @@ class JournalHeld(JournalError):
 
 
 class JournalForeign(JournalError):
-    """The file is not a journal, or was made for something else."""
+    """The file is not a journal, is of another format, or was made for something else."""
+
+
+class JournalDamaged(JournalError):
+    """What the journal holds is not what was written.
+
+    Attributes:
+        event: the number of the damaged event, where it is one.
+    """
+
+    def __init__(self, message: str, *, event: int | None = None) -> None:
+        super().__init__(message)
+        self.event = event
 
 
 class JournalDown(JournalError):
     """The journal cannot be written at the moment."""
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
+
+class JournalFull(JournalDown):
+    """The disk, or the journal's size limit, is full."""

@@ -6,51 +6,89 @@ import time
 from pathlib import Path
 from typing import Any
 
-from superarm.learners import load
-from superarm.learners.registry import make
+from superarm.learners import Learner, load
+from superarm.learners.registry import make, parse
+from superarm.service.core.changes import Settings
 from superarm.service.core.faults import JournalForeign
-from superarm.service.core.journal import Journal
-from superarm.service.core.replay import model_bytes
+from superarm.service.core.holder import Hold
+from superarm.service.core.model import totals
+from superarm.service.core.parts import describe, pieces, write_snapshot
+from superarm.service.core.schema import create
+from superarm.service.core.shadows import Judge
+from superarm.service.core.snapshots import made_by, model_bytes
 from superarm.service.core.stats import Stats
 
 __all__ = ["check", "found"]
 
 
-def check(journal: Journal, meta: dict[str, Any], asked: dict[str, Any]) -> None:
+def check(path: Path, meta: dict[str, Any], asked: dict[str, Any]) -> None:
     """Refuse to use a journal for something else than it was made for."""
     for name, value in asked.items():
-        if value is not None and (list(value) if name == "labels" else value) != meta[name]:
-            wanted = f"left out or {meta[name]!r}, which {journal.path} was made for"
+        if value is None:
+            continue
+        is_, was = (list(value) if name == "labels" else value), meta[name]
+        if name == "learner" and _is_file(value) and _is_file(was):  # the file may have moved
+            is_, was = value.partition(":")[2], was.partition(":")[2]
+        if is_ != was:
+            wanted = f"left out or {meta[name]!r}, which {path} was made for"
             raise JournalForeign.must(name, "superarm serve", wanted, value)
 
 
-def found(journal: Journal, asked: dict[str, Any], model: str | Path | None) -> None:
-    """Give a new journal its learner."""
-    if model is not None:
-        learner = load(model)
-        spec = asked["learner"] or learner.name
-        for name in ("labels", "n_features", "set_size", "seed"):
-            has = getattr(learner, name)
-            if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
-                raise JournalForeign.must(
-                    name, "superarm serve", f"left out or {has!r}, which {model} has", asked[name]
-                )
-    else:
-        for name, option in (("labels", "--labels"), ("n_features", "--features")):
-            if asked[name] is None:
-                raise JournalForeign.must(option, "superarm serve", "given for a new journal", None)
-        spec = asked["learner"] or "set-logit"
-        common = {
-            "labels": list(asked["labels"]),
-            "n_features": asked["n_features"],
-            "seed": asked["seed"] or 0,
-        }
-        if asked["set_size"] is not None:
-            common["set_size"] = asked["set_size"]
-        learner = make(spec, **common)
+def _is_file(spec: str) -> bool:
+    return spec.partition(":")[0].endswith(".py")
+
+
+def found(path: Path, asked: dict[str, Any], model: str | Path | None) -> None:
+    """A new journal with its learner, whole or not at all: nothing is left behind if it cannot be made."""
+    learner, spec = _given(asked, model) if model is not None else _new(asked)
     if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
         raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
-    meta = {name: getattr(learner, name) for name in ("labels", "n_features", "set_size", "seed")}
-    journal.put_meta({"learner": spec, "id": learner.id, "made": time.time(), **meta})
-    journal.put_snapshot(model_bytes(learner), Stats(learner.labels).to_dict())
-    journal.commit()
+    common = {name: getattr(learner, name) for name in ("labels", "n_features", "set_size", "seed")}
+    now = time.time()
+    meta = {"learner": spec, "id": learner.id, "made": now, **common, "labels": list(learner.labels)}
+    nothing = totals(Stats(learner.labels), Settings(), Judge())
+    parts = {"model": model_bytes(learner)}
+
+    def fill(connection: Any, chain: bytes) -> None:
+        for number, piece in enumerate(pieces(parts["model"])):
+            connection.execute("INSERT INTO chunks VALUES (?, 0, 'model', ?)", (number, piece))
+        write_snapshot(connection.execute, chain, 0, now, nothing, made_by(), describe(parts))
+
+    lock = Hold(path)
+    try:
+        if not path.exists():
+            create(path, meta, fill)
+    finally:
+        lock.close()
+
+
+def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
+    if asked["learner"] is not None:
+        parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
+    learner = load(model)
+    for name in ("labels", "n_features", "set_size", "seed"):
+        has = getattr(learner, name)
+        if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
+            wanted = f"left out or {has!r}, which {model} has"
+            raise JournalForeign.must(name, "superarm serve", wanted, asked[name])
+    spec = asked["learner"] or learner.name
+    cls, params = parse(spec)
+    if type(learner) is not cls:
+        wanted = f"the class in {model}, {type(learner).__name__}"
+        raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
+    for name, value in params.items():
+        if learner.params.get(name, value) != value:
+            wanted = f"left out or {learner.params[name]!r}, which {model} has"
+            raise JournalForeign.must(name, "superarm serve", wanted, value)
+    return learner, spec
+
+
+def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
+    for name, option in (("labels", "--labels"), ("n_features", "--features")):
+        if asked[name] is None:
+            raise JournalForeign.must(option, "superarm serve", "given for a new journal", None)
+    spec = asked["learner"] or "set-logit"
+    common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
+    if asked["set_size"] is not None:
+        common["set_size"] = asked["set_size"]
+    return make(spec, **common), spec

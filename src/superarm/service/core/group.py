@@ -18,7 +18,7 @@ from threading import Thread
 from time import perf_counter
 from typing import Any
 
-from superarm.service.core.faults import JournalDown
+from superarm.service.core.faults import Overloaded
 from superarm.service.core.session import Session
 
 __all__ = ["Group"]
@@ -28,6 +28,7 @@ MOST_WAITING = 10_000
 SHORTEST_TIMER = 0.0005  # seconds; the loop's timers round to a millisecond
 
 Call = tuple[Callable[[Any], Any], Any, "asyncio.Future[Any]"]
+Done = list[tuple["asyncio.Future[Any]", Any, Exception | None]]
 Job = tuple[Callable[[], None], Callable[[Exception | None], None]]
 
 
@@ -43,24 +44,38 @@ class Group:
         self._disk = Thread(target=self._work, name="superarm-commit", daemon=True)
         self._disk.start()
         self._waiting: list[Call] = []
+        self._heavy: list[Call] = []  # for the thread
         self._busy = False  # a turn is under way
         self._wanted = 1  # calls to wait for before the next turn
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their turn."""
+        return len(self._waiting)
 
     def submit(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
         """``method(argument)`` in its turn; the future is done when its effects are on the disk."""
         future = self._loop.create_future()
         if len(self._waiting) >= MOST_WAITING:
-            future.set_exception(JournalDown("the service has too many requests waiting", 503))
+            future.set_exception(Overloaded("the service has too many requests waiting"))
             return future
         self._waiting.append((method, argument, future))
         if not self._busy:
             self._gather()
         return future
 
+    def on_disk(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
+        """The same for work that would keep the loop: it is done in the thread, before the commit."""
+        future = self._loop.create_future()
+        self._heavy.append((method, argument, future))
+        if not self._busy:
+            self._gather()
+        return future
+
     async def close(self) -> None:
         """Wait for all that was submitted."""
-        while self._busy or self._waiting:
+        while self._busy or self._waiting or self._heavy:
             await asyncio.sleep(0.005)
         self._jobs.put(None)
         await asyncio.to_thread(self._disk.join)
@@ -91,16 +106,13 @@ class Group:
 
     def _apply(self) -> None:
         batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
+        heavy, self._heavy = self._heavy[:1], self._heavy[1:]
         was_down = self.session.down is not None
-        done: list[tuple[asyncio.Future[Any], Any, Exception | None]] = []
-        for method, argument, future in batch:
-            try:
-                done.append((future, method(argument), None))
-            except Exception as error:  # that caller is told, the others go on
-                done.append((future, None, error))
+        done = [_applied(call) for call in batch]
         if self.session.down is not None and not was_down:
+            self._heavy = heavy + self._heavy
             self._answer(done, self.session.down)
-        elif self.session.journal.dirty:
+        elif heavy or self.session.journal.dirty:
             began = perf_counter()
 
             def committed(error: Exception | None) -> None:
@@ -110,9 +122,38 @@ class Group:
                 self._usual += 0.1 * (seconds - self._usual)
                 self._answer(done, error)
 
-            self._in_thread(self.session.commit, committed)
+            if self.session.journal.dirty:
+                self._in_thread(self.session.commit, self._answer_heavy(heavy, committed))
+            else:
+                self._answer_heavy(heavy, lambda error: self._answer(done, error))(None)
         else:
             self._answer(done, None)
+
+    def _answer_heavy(
+        self, heavy: list[Call], then: Callable[[Exception | None], None]
+    ) -> Callable[[Exception | None], None]:
+        """After the commit of a turn, the work that is for the thread, in a transaction of its own."""
+        if not heavy:
+            return then
+        done: Done = []
+
+        def work() -> None:
+            done.extend(_applied(call) for call in heavy)
+            if self.session.journal.dirty:
+                self.session.commit()
+
+        def worked(error: Exception | None) -> None:
+            self._tell(done, error)
+            then(None)
+
+        def next_(error: Exception | None) -> None:
+            if error is None:
+                self._in_thread(work, worked)
+            else:
+                self._heavy = heavy + self._heavy
+                then(error)
+
+        return next_
 
     def _in_thread(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         self._jobs.put((work, then))
@@ -127,15 +168,34 @@ class Group:
                 failure = error
             self._loop.call_soon_threadsafe(then, failure)
 
-    def _answer(self, done: list[Any], failure: Exception | None) -> None:
+    def _answer(self, done: Done, failure: Exception | None) -> None:
+        self._tell(done, failure)
+        self._busy = False
+        self._wanted = min(len(done) + len(self._waiting), MOST_TOGETHER)
+        if self._waiting or self._heavy:
+            self._gather()
+
+    def _tell(self, done: Done, failure: Exception | None) -> None:
+        """A turn that failed has not happened: whatever was found in it may rest on what was taken back."""
         for future, result, error in done:
             if future.done():  # the caller has gone away
                 continue
             if error is not None or failure is not None:
-                future.set_exception(error or failure)
+                future.set_exception(_settable(failure or error))
             else:
                 future.set_result(result)
-        self._busy = False
-        self._wanted = min(len(done) + len(self._waiting), MOST_TOGETHER)
-        if self._waiting:
-            self._gather()
+
+
+def _applied(call: Call) -> tuple[asyncio.Future[Any], Any, Exception | None]:
+    method, argument, future = call
+    try:
+        return future, method(argument), None
+    except Exception as error:  # that caller is told, the others go on
+        return future, None, error
+
+
+def _settable(error: Exception | None) -> Exception:
+    """A Future takes no StopIteration: it would never be done, and neither would any later turn."""
+    if error is None or isinstance(error, StopIteration):
+        return RuntimeError(f"failed with {error!r}")
+    return error

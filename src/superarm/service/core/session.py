@@ -1,65 +1,95 @@
 """A learner behind a journal. No HTTP in here.
 
-Every call that changes something also writes its event into the transaction under way; nothing may
-be acknowledged before `commit` has returned. The order of the events is the order of the learner's
-calls, so replaying them gives the same bits. If a commit fails, the learner has seen what the
-journal has not: the session stays down until `recover` has loaded the journal's own state.
+The room: decisions and answers (desk.py), what moves the model (model.py, changes.py, shadows.py), where it
+is kept (journal.py, sqlite.py, archive.py, snapshots.py), what an operator does (operating.py, erasing.py,
+verify.py, backup.py, replay.py, health.py), and taking turns (group.py, upkeep.py).
 """
 
 from __future__ import annotations
 
-import os
+import logging
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from superarm.decision import Decision
-from superarm.errors import WeightsOverflow
-from superarm.rows import SparseRow, as_row, densify, sparsify
-from superarm.service.core.entries import Ask, Entry, Reply, outcome_of
-from superarm.service.core.events import DECISION, OUTCOME, TIMEOUT, decision_body, pack_row, to_decision
-from superarm.service.core.fastjson import dumps
-from superarm.service.core.faults import Conflict, JournalDown, Refused, UnknownDecision
+from superarm.errors import InvalidInput
+from superarm.service.core import erasing, operating
+from superarm.service.core.clocks import Ages
+from superarm.service.core.compare import BITS, ODDS, SETS
+from superarm.service.core.desk import Desk
+from superarm.service.core.entries import Ask, Cache, Entry, Reply
+from superarm.service.core.faults import (
+    JournalDamaged,
+    JournalDown,
+    JournalForeign,
+    JournalFull,
+)
 from superarm.service.core.founding import check, found
-from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Journal, Place
-from superarm.service.core.replay import Model, learner_from, model_bytes
+from superarm.service.core.health import Health
+from superarm.service.core.journal import open_journal
+from superarm.service.core.model import Model, load_class
+from superarm.service.core.shadows import Shadow, ShadowReport, make_shadows, rebuild
+from superarm.service.core.snapshots import SnapshotJob, learner_from, model_bytes
 
 __all__ = ["Ask", "Entry", "Reply", "Session"]
 
-CACHED = 20_000  # decisions kept in memory; older ones are read from the journal
-EXPIRED_AT_ONCE = 500
-RETRY_SECONDS = 1.0
-INDEX_EVERY = 2_000  # events
+log = logging.getLogger("superarm.service")
 
 
-class Session:
+class Session(Desk):
     """One model and its journal.
 
     Use `Session.open`. A session belongs to one thread at a time; the process that has it is the
     only one that may write the journal.
+
+    Attributes:
+        learner, stats: the model and its totals, as of the last call (committed or not).
+        labels, known, retired, frozen: what may be shown; they change while it runs.
+        down: why nothing can be written at the moment, or None.
+        founded: whether `open` has made a new journal.
     """
 
     def __init__(
         self,
-        journal: Journal,
+        journal: Any,
         *,
+        learner: str | None = None,
         timeout: float | None = None,
         default: bool | None = None,
         snapshot_every: int = 50_000,
         keep_snapshots: int = 3,
+        retain: float | None = None,
+        shadows: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] | None = None,
     ) -> None:
+        of = "superarm serve"
+        for name, value in (("timeout", timeout), ("retain", retain)):
+            if value is not None and not value > 0.0:
+                raise InvalidInput.must(f"--{name}", of, "more than 0 seconds", value)
+        began = time.perf_counter()
+        load_class(journal.meta(), learner)
         self.journal, self.timeout, self.default, self.clock = journal, timeout, default, clock
-        self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
-        self.down: JournalDown | None = None  # why nothing can be written at the moment
+        self.snapshot_every, self.keep_snapshots, self.retain = snapshot_every, keep_snapshots, retain
+        self.down: JournalDown | None = None
+        self.founded = False
+        self.upkeep_failures = 0  # counted by Upkeep
+        self.upkeep_error: str | None = None
+        self._shadow_specs = tuple(shadows)
         self._retry_at = 0.0
-        self._entries: OrderedDict[str, Entry] = OrderedDict()
-        self._stamp, self._count = 0, 0
+        self._commit_began: float | None = None
+        self._stale = False  # whether the learner has moved on from what the journal holds
+        self._entries = Cache()
         self.load_model()
+        if default is not None and "hit" not in self.learner.feedback:
+            wanted = f"none: {type(self.learner).__name__} learns from labels, not from hits"
+            raise InvalidInput.must("--default-outcome", of, wanted, "hit" if default else "miss")
+        same = clock if clock is not time.time else time.monotonic
+        self.ages = Ages(clock, steady or same, journal.seq)
+        self.restart_seconds = time.perf_counter() - began
 
     @classmethod
     def open(
@@ -73,6 +103,7 @@ class Session:
         seed: int | None = None,
         model: str | Path | None = None,
         max_mb: int | None = None,
+        create: bool = True,
         **settings: Any,
     ) -> Session:
         """The session on a journal; a new journal is given its learner, an old one must agree.
@@ -86,172 +117,188 @@ class Session:
             seed: of the learner.
             model: a model file to start a new journal with, instead of all the above.
             max_mb: a limit for the size of the journal.
+            create: make a journal if there is none; False refuses.
             settings: ``timeout`` in seconds and ``default`` outcome (True, False, or None: none);
-                ``snapshot_every`` events; ``keep_snapshots``.
+                ``snapshot_every`` events; ``keep_snapshots``; ``retain`` seconds; ``shadows``, a list of
+                learners; ``clock`` and ``steady``, in place of the system's.
         """
+        place = Path(path).resolve()
+        asked: dict[str, Any] = {
+            "learner": learner,
+            "labels": labels,
+            "n_features": n_features,
+            "set_size": set_size,
+            "seed": seed,
+        }
+        founded = not place.exists()
+        if founded:
+            if not create:
+                raise JournalForeign.must("journal", "superarm serve", "there already", str(place))
+            found(place, asked, model)
+            log.warning("a new journal was made", extra={"journal": str(place)})
         down = None
         try:
-            journal = Journal(path, max_mb=max_mb)
+            journal = open_journal(place, max_mb=max_mb)
         except JournalDown as error:  # say, a read-only disk: what is there can still be looked at
-            if not Path(path).is_file():
-                raise
-            journal, down = Journal(path, read_only=True, max_mb=max_mb), error
+            journal, down = open_journal(place, read_only=True, max_mb=max_mb), error
         try:
-            meta = journal.meta()
-            asked: dict[str, Any] = {
-                "learner": learner,
-                "labels": labels,
-                "n_features": n_features,
-                "set_size": set_size,
-                "seed": seed,
-            }
-            if meta:
-                check(journal, meta, asked)
-            else:
-                found(journal, asked, model)
-            session = cls(journal, **settings)
-            session.down = down
+            check(place, journal.meta(), asked)
+            session = cls(journal, learner=learner, **settings)
+            session.down, session.founded = down, founded
             return session
         except BaseException:
             journal.close()
+            if founded:  # a start that fails leaves nothing behind
+                for end in ("", "-mark", ".lock"):
+                    place.with_name(place.name + end).unlink(missing_ok=True)
             raise
 
     # ------------------------------------------------------------ the model
 
     def load_model(self) -> None:
-        """The newest snapshot, and all events since."""
-        self._entries.clear()
-        newest = self.journal.snapshots()[-1]
-        model = Model(self.journal, self.journal.snapshot(newest))
+        """The newest snapshot that can be read, and all events since."""
+        broken: list[int] = []
+        for seq in reversed(self.journal.snapshots()):
+            try:
+                snapshot = self.journal.snapshot(seq)
+                break
+            except JournalDamaged as error:  # an older one, and more events, give the same bits
+                log.error("snapshot", extra={"reason": str(error)})
+                broken.append(seq)
+        else:
+            raise JournalDamaged(f"journal {self.journal.name} has no snapshot that can be read")
+        model = Model(self.journal, snapshot)
+        model.shadows = self._load_shadows(model, snapshot)
         model.catch_up()
-        self.learner, self.stats = model.learner, model.stats
-        self.replayed, self.different = model.seq - newest, model.different
-        self.snapshot_seq = newest
+        self.replayed, self.different = model.seq - snapshot.seq, model.different
+        self.broken_snapshots = tuple(broken)
+        self.snapshot_seq = snapshot.seq
+        self.model = model
+        self._entries.clear()
+        self._follow()
+        self._stale = False
+
+    def _load_shadows(self, model: Model, snapshot: Any) -> dict[str, Shadow]:
+        shadows = make_shadows(self._shadow_specs, model.learner) if self._shadow_specs else {}
+        kept = {name: snapshot.parts[name] for name in shadows if name in snapshot.parts}
+        new = {name: shadow for name, shadow in shadows.items() if name not in kept}
+        if new:
+            fresh = make_shadows([shadow.spec for shadow in new.values()], self._first_learner())
+            rebuild(fresh, self.journal, snapshot.seq)
+            shadows |= fresh
+        return shadows | {name: Shadow.from_bytes(shadows[name].spec, data) for name, data in kept.items()}
+
+    def _first_learner(self) -> Any:
+        return learner_from(self.journal.snapshot(0).parts["model"])
+
+    def _follow(self) -> None:
+        """What is read off the model on every request."""
+        self.learner, self.stats = self.model.learner, self.model.stats
         self.labels: tuple[str, ...] = self.stats.labels
         self.known = frozenset(self.labels)
+        self.retired, self.frozen = frozenset(self.model.settings.retired), self.model.settings.frozen
+        self._among = tuple(label for label in self.labels if label not in self.retired)
 
     def warm_up(self) -> None:
         """Compile what the first request would have to wait for, on a copy that nobody sees."""
-        copy = learner_from(self.model_file())
+        copy = learner_from(model_bytes(self.learner))
         row = np.zeros(copy.n_features, np.float32)
         decision = copy.decide(row)
         copy.update(decision, **({"hit": False} if "hit" in copy.feedback else {"label": self.labels[0]}))
 
     def model_file(self) -> bytes:
-        """The model as `Learner.save` writes it."""
+        """The model as `Learner.save` writes it; refused while it is ahead of the journal."""
+        if self._stale and self.down is not None:
+            raise self.down
         return model_bytes(self.learner)
+
+    def begin_snapshot(self) -> SnapshotJob:
+        """A snapshot as of now, to be made and put without keeping anybody waiting."""
+        self._writable()
+        return SnapshotJob(self.journal, self.learner, self.model.shadows, self.model.totals(), self.clock())
 
     def snapshot(self) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
         if self.snapshot_seq < self.journal.seq:
-            self.journal.put_snapshot(self.model_file(), self.stats.to_dict())
-            self.snapshot_seq = self.journal.seq
+            job = self.begin_snapshot().make()
+            while self.put(job):
+                pass
+
+    def put(self, job: SnapshotJob) -> bool:
+        """One step of a snapshot, in the transaction under way; whether there is more to do."""
+        with self.writing():
+            more = job.step()
+        if not more:
+            self.snapshot_seq = job.seq
+        return more
 
     def snapshot_due(self) -> bool:
-        return self.journal.seq - self.snapshot_seq >= self.snapshot_every
+        return bool(self.journal.seq - self.snapshot_seq >= self.snapshot_every)
 
-    # ------------------------------------------------------------ what a service does
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The kept snapshots, oldest first, each with what made it."""
+        return [{"seq": seq, "time": at, **made} for seq, at, made in self.journal.snapshot_notes()]
 
-    def decide(self, ask: Ask) -> Entry:
-        """Choose a set; the same request with the same id gives the same set again."""
-        if ask.id is not None:
-            entry = self.find(ask.id, uncommitted=True)
-            if entry is not None:
-                return self._same(entry, ask)
-        self._writable()
-        id_ = ask.id or self._new_id()
-        try:
-            decision = self.learner.decide(ask.x, eligible=ask.eligible, set_size=ask.set_size)
-        except WeightsOverflow as error:  # nothing has changed; other rows may well be fine
-            wanted = "so small that all scores stay finite"
-            raise Refused.must("features", "decision", wanted, "an overflow") from error
-        body = decision_body(decision, ask.set_size, ask.context)
-        body["version"] = self.stats.learnt  # how many answers the model had learnt
-        x, at = pack_row(decision.x), self._now()
-        place = Place(id_, self.journal.seq + 1, at, OPEN, None)
-        self._append(at, DECISION, x, body, place)
-        self.stats.decision(at, body["labels"], body["top"], decision.propensity)
-        return self._keep(Entry(place, x, body, decision, None))
+    @property
+    def shadows(self) -> tuple[ShadowReport, ...]:
+        """Estimated hit rates: of the model itself, then of each shadow."""
+        own = self.model.judge.report(self.journal.meta()["learner"], self.stats.learnt)
+        return (own, *(shadow.report() for shadow in self.model.shadows.values()))
 
-    def outcome(self, reply: Reply) -> Entry:
-        """Take an answer: learn from it, once."""
-        entry = self.find(reply.id, uncommitted=True)
-        if entry is None:
-            raise UnknownDecision.must("id", "outcome", "that of a decision", reply.id)
-        shown = entry.body["labels"]
-        eligible = entry.body["eligible"]
-        if reply.label is not None and eligible is not None and reply.label not in eligible:
-            raise Refused.must("label", "outcome", "one of the eligible labels", reply.label)
-        hit = reply.label in shown if reply.hit is None else reply.hit
-        state = entry.place.state
-        if state in (ANSWERED, LATE):
-            return self._agreed(entry, reply, hit)
-        self._writable()
-        expired = entry.outcome if state == EXPIRED else None
-        body: dict[str, Any] = {
-            "of": entry.place.seq,
-            "hit": hit,
-            "label": reply.label,
-            "late": expired is not None,
-        }
-        body |= {"default": expired["hit"] if expired else None}
-        if expired is not None and expired["learnt"]:
-            body |= {"learnt": False, "taught": None}  # the default outcome has been learnt already
-        else:
-            named = reply.label is not None and "label" in self.learner.feedback
-            body |= self._teach(entry.decision, {"label": reply.label} if named else {"hit": hit})
-        at = self._now()
-        self._close(entry, at, OUTCOME, LATE if expired else ANSWERED, body)
-        self.stats.outcome(at, at - entry.place.time, shown, body)
-        return entry
+    # ------------------------------------------------------------ what an operator does (operating.py)
 
-    def expire(self, now: float | None = None) -> int:
-        """Close decisions that have waited longer than the timeout; how many."""
-        if self.timeout is None:
-            return 0
-        at = self._now()
-        before = (at if now is None else now) - self.timeout
-        places = self.journal.open_places(limit=EXPIRED_AT_ONCE, before=before)
-        for place in places:
-            entry = self.find(place.id, uncommitted=True)
-            assert entry is not None
-            if entry.place.state != OPEN:
-                continue
-            self._writable()
-            body: dict[str, Any] = {"of": entry.place.seq, "hit": self.default, "label": None, "late": False}
-            if self.default is None:
-                body |= {"learnt": False, "taught": None}
-            else:
-                body |= self._teach(entry.decision, {"hit": self.default})
-            self._close(entry, at, TIMEOUT, EXPIRED, body)
-            self.stats.timeout(body)
-        return len(places)
+    def add_labels(self, names: Sequence[str]) -> None:
+        """New labels, that may be shown from now on; retired ones come back."""
+        operating.add_labels(self, names)
 
-    def commit(self) -> None:
-        """Make all of it durable. If that fails, none of it has happened."""
-        try:
-            self.journal.commit()
-        except JournalDown as error:
-            self.fail(error)
-            raise
+    def retire_labels(self, names: Sequence[str]) -> None:
+        """Never show these labels again; answers about them are still taken."""
+        operating.retire_labels(self, names)
 
-    def fail(self, error: JournalDown) -> None:
-        """The journal cannot be written: take back what was not committed, and wait for `recover`."""
-        self.down = error
-        self._retry_at = time.monotonic() + RETRY_SECONDS
-        self._entries.clear()  # the learner and totals are behind it too: recover() loads them anew
-        self.journal.rollback()
+    def freeze(self) -> None:
+        """Go on deciding and keeping answers, and learn nothing."""
+        operating.freeze(self, True)
 
-    def can_retry(self) -> bool:
-        return self.down is not None and time.monotonic() >= self._retry_at
+    def resume(self) -> None:
+        """Learn again, from the answers that come from now on."""
+        operating.freeze(self, False)
 
-    def recover(self) -> None:
-        """Try to write again; if that works, go on from what the journal holds."""
-        self._retry_at = time.monotonic() + RETRY_SECONDS
-        self.journal.reopen()
-        self.journal.probe()
-        self.load_model()
-        self.down = None
+    def set_explore(self, explore: str | float | None = None, uniform: float | None = None) -> None:
+        """Explore more or less, as the learner's parameters of these names say."""
+        operating.set_explore(self, explore, uniform)
+
+    def go_back(self, seq: int) -> None:
+        """The weights as they were in the snapshot after an event; nothing else is undone."""
+        operating.go_back(self, seq)
+
+    def changes(self) -> list[dict[str, Any]]:
+        """What operators have changed, oldest first."""
+        return [{"seq": event.seq, "time": event.time, **event.body} for event in self.journal.changes()]
+
+    def erase(self, ids: Iterable[str] | None = None, before: float | None = None) -> int:
+        """Forget features and context of these decisions, or of all made before a time; how many."""
+        return erasing.erase(self, ids, before)
+
+    def health(self) -> Health:
+        """What people on call need to know."""
+        began = self._commit_began
+        return Health(
+            down=None if self.down is None else str(self.down),
+            full=isinstance(self.down, JournalFull),
+            events=self.journal.seq,
+            snapshot_lag=self.journal.seq - self.snapshot_seq,
+            upkeep_failures=self.upkeep_failures,
+            upkeep_error=self.upkeep_error,
+            different_sets=self.different[SETS],
+            different_odds=self.different[ODDS],
+            different_bits=self.different[BITS],
+            commit_seconds=0.0 if began is None else time.monotonic() - began,
+            wal_bytes=self.journal.log_bytes(),
+            missing_archives=self.journal.missing_archives(),
+            broken_snapshots=self.broken_snapshots,
+            restart_seconds=self.restart_seconds,
+            replayed=self.replayed,
+        )
 
     def close(self) -> None:
         """Snapshot, if it can be written, and let go of the journal."""
@@ -261,96 +308,3 @@ class Session:
                 self.commit()
         finally:
             self.journal.close()
-
-    # ------------------------------------------------------------ looking
-
-    def find(self, id_: str, *, uncommitted: bool = False) -> Entry | None:
-        """A decision by its id; only what is durable, unless ``uncommitted``."""
-        entry = self._entries.get(id_) if uncommitted else None
-        if entry is not None:
-            return entry
-        place = self.journal.place(id_, uncommitted=uncommitted)
-        if place is None:
-            return None
-        entry = self.entry(place, uncommitted=uncommitted)
-        return self._keep(entry) if uncommitted else entry
-
-    def entry(self, place: Place, *, uncommitted: bool = False) -> Entry:
-        event = self.journal.event(place.seq, uncommitted=uncommitted)
-        body = event.body
-        outcome = None
-        if place.closed is not None:
-            closing = self.journal.event(place.closed, uncommitted=uncommitted)
-            outcome = outcome_of(closing.time, closing.kind == TIMEOUT, closing.body)
-        assert event.x is not None
-        return Entry(place, event.x, body, to_decision(event.x, body, self.learner.id), outcome)
-
-    # ------------------------------------------------------------ inside
-
-    def _writable(self) -> None:
-        if self.down is not None:
-            raise self.down
-
-    def _append(self, at: float, kind: int, x: bytes | None, body: dict[str, Any], place: Place) -> None:
-        try:
-            self.journal.append(at, kind, x, dumps(body), place)
-            if self.journal.seq % INDEX_EVERY == 0:
-                self.journal.index()
-        except JournalDown as error:
-            self.fail(error)
-            raise
-
-    def _teach(self, decision: Decision, answer: dict[str, Any]) -> dict[str, Any]:
-        try:
-            self.learner.update(decision, **answer)
-        except WeightsOverflow as error:  # the learner is as before; the answer is kept all the same
-            return {"learnt": False, "taught": None, "refused": str(error)}
-        return {"learnt": True, "taught": answer}
-
-    def _same(self, entry: Entry, ask: Ask) -> Entry:
-        row = as_row(ask.x, self.learner.n_features, "decision")
-        sparse = isinstance(entry.decision.x, SparseRow)
-        row = sparsify(row) if sparse else densify(row, self.learner.n_features)
-        eligible = None if ask.eligible is None else sorted(ask.eligible)
-        kept = entry.body
-        checks = {
-            "features": pack_row(row) == entry.x,
-            "eligible": eligible == (None if kept["eligible"] is None else sorted(kept["eligible"])),
-            "set_size": ask.set_size == kept["asked"],
-            "context": ask.context == kept["context"],
-        }
-        for field, same in checks.items():
-            if not same:
-                wanted = f"what they were when decision {entry.place.id!r} was first asked for"
-                raise Conflict.must(field, "decision", wanted, "something else")
-        return entry
-
-    def _agreed(self, entry: Entry, reply: Reply, hit: bool) -> Entry:
-        assert entry.outcome is not None
-        kept = entry.outcome
-        if hit == kept["hit"] and reply.label in (None, kept["label"]):
-            return entry
-        field = "hit" if reply.label is None else "label"
-        first = kept["hit"] if kept["label"] is None or field == "hit" else kept["label"]
-        got = reply.hit if reply.label is None else reply.label
-        raise Conflict.must(field, "outcome", f"{first!r}, as it was first answered", got)
-
-    def _keep(self, entry: Entry) -> Entry:
-        self._entries[entry.place.id] = entry
-        if len(self._entries) > CACHED:
-            self._entries.popitem(last=False)
-        return entry
-
-    def _close(self, entry: Entry, at: float, kind: int, state: int, body: dict[str, Any]) -> None:
-        place = entry.place._replace(state=state, closed=self.journal.seq + 1)
-        self._append(at, kind, None, body, place)
-        entry.place = place
-        entry.outcome = outcome_of(at, state == EXPIRED, body)
-
-    def _now(self) -> float:
-        return max(self.clock(), self.journal.time)
-
-    def _new_id(self) -> str:
-        """Ids that grow with time, so that the index of ids grows at its end; 48 random bits."""
-        stamp = int(self.clock() * 1e3)
-        return f"{stamp:011x}{os.urandom(6).hex()}"

@@ -41,6 +41,15 @@ class Stats:
         self.start, self.width = 0.0, 0.25
         self.slots: list[list[int]] = []
 
+    def grow(self, labels: Sequence[str]) -> None:
+        """New labels have come at the end."""
+        more = len(labels) - len(self.labels)
+        if more:
+            self.labels = tuple(labels)
+            self._place = {label: i for i, label in enumerate(self.labels)}
+            for counts in (self.shown, self.answered, self.hit):
+                counts.extend([0] * more)
+
     @property
     def pending(self) -> int:
         return self.decisions - self.outcomes - self.timeouts

@@ -6,12 +6,20 @@ from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from superarm.service.core.snapshots import made_by
 from superarm.service.core.stats import AGES
 
 if TYPE_CHECKING:
     from superarm.service.core.group import Group
+    from superarm.service.http.wire import Wire
 
 __all__ = ["Metrics"]
+
+
+def escaped(text: str) -> str:
+    """For a tag's value."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", " ")
+
 
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 
@@ -23,6 +31,7 @@ class Metrics:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.times: dict[str, list[int]] = {}
         self.sums: dict[str, float] = {}
+        self.wire: Wire | None = None
 
     def saw(self, route: str, status: int, seconds: float) -> None:
         self.requests[route, status] += 1
@@ -85,9 +94,52 @@ class Metrics:
         one("oldest_pending_seconds", "gauge", "The age of the oldest of them.", age)
         one("journal_events", "gauge", "Events written since the journal was made.", session.journal.seq)
         one("journal_bytes", "gauge", "The journal and its archives on disk.", session.journal.size())
-        one("journal_up", "gauge", "Whether the journal can be written.", int(session.down is None))
+        health = session.health()
+        one("journal_up", "gauge", "Whether the journal can be written.", int(health.down is None))
+        one("ready", "gauge", "Whether requests that write should be sent here.", int(health.ready))
+        one("troubles", "gauge", "How many things are wrong; /ready says which.", len(health.trouble))
+        one("snapshot_lag_events", "gauge", "Events since the newest snapshot.", health.snapshot_lag)
+        one(
+            "upkeep_failures_total",
+            "counter",
+            "Failed expiry, snapshots, compaction.",
+            health.upkeep_failures,
+        )
+        lines.append("# HELP superarm_replay_mismatches Decisions that came out otherwise at the start.")
+        lines.append("# TYPE superarm_replay_mismatches gauge")
+        for kind in ("sets", "odds", "bits"):
+            count = getattr(health, f"different_{kind}")
+            lines.append(f'superarm_replay_mismatches{{kind="{kind}"}} {count}')
+        one("queue_depth", "gauge", "Requests that wait for their commit.", group.waiting)
+        one("commit_age_seconds", "gauge", "The age of the commit in flight.", health.commit_seconds)
+        one("wal_bytes", "gauge", "The write-ahead log.", health.wal_bytes)
+        one(
+            "missing_archives", "gauge", "Archives that the disk does not have.", len(health.missing_archives)
+        )
+        one("broken_snapshots", "gauge", "Snapshots that could not be read.", len(health.broken_snapshots))
+        one("restart_seconds", "gauge", "What the last start took.", health.restart_seconds)
+        one("restart_replayed_events", "gauge", "Events replayed by it.", health.replayed)
+        one("frozen", "gauge", "Whether learning is frozen.", int(session.frozen))
+        built = ",".join(f'{name}="{escaped(value)}"' for name, value in made_by().items())
+        lines.append("# HELP superarm_build_info What this process is made of.")
+        lines.append("# TYPE superarm_build_info gauge")
+        lines.append(f"superarm_build_info{{{built}}} 1")
+        failed = sum(count for (_, status), count in self.requests.items() if status == 500)
+        one("bugs_total", "counter", "Answers of status 500.", failed)
+        lines.append("# HELP superarm_estimated_hit_rate Of top sets: the model's, and its shadows'.")
+        lines.append("# TYPE superarm_estimated_hit_rate gauge")
+        for report in session.shadows:
+            for bound in ("rate", "low", "high"):
+                value = getattr(report, bound)
+                tags = f'learner="{escaped(report.spec)}",bound="{bound}"'
+                lines.append(f"superarm_estimated_hit_rate{{{tags}}} {'NaN' if value != value else value}")
         one("commits_total", "counter", "Commits by this process.", group.commits)
         one("commit_seconds_total", "counter", "Time spent waiting for them.", group.commit_seconds)
+        if self.wire is not None:
+            one("connections", "gauge", "Open connections.", len(self.wire.connections))
+            one(
+                "connections_refused_total", "counter", "Connections beyond the limit.", self.wire.turned_away
+            )
         lines.append("# HELP superarm_outcome_age_seconds Time between a decision and its answer.")
         lines.append("# TYPE superarm_outcome_age_seconds histogram")
         histogram("outcome_age_seconds", AGES, stats.ages, stats.age_sum)

@@ -1,205 +1,411 @@
-"""What each route does: bytes in, a status and bytes out. No framework in here."""
+"""Every route: its path, who may use it, what it takes, gives and does.
+
+A new one is a function in here with `@route` over it: the router, the checks and the OpenAPI document
+follow from that line and from the types it names.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import copy
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from superarm.errors import SuperarmError
-from superarm.service.core.fastjson import dumps, loads
-from superarm.service.core.faults import JournalDown, Refused, UnknownDecision
+from superarm.service.core.faults import JournalDown, JournalFull, Refused, UnknownDecision
 from superarm.service.core.group import Group
-from superarm.service.core.journal import OPEN, STATES
-from superarm.service.core.session import Entry
+from superarm.service.core.journal import OPEN as PENDING
+from superarm.service.core.journal import STATES
+from superarm.service.core.session import Ask, Entry, Reply
+from superarm.service.core.shadows import ShadowReport
+from superarm.service.core.snapshots import model_bytes
 from superarm.service.core.stats import AGES
+from superarm.service.core.upkeep import Upkeep
+from superarm.service.http import messages as m
+from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
 from superarm.service.http.metrics import Metrics
-from superarm.service.http.requests import Shape, items, parse_json, read_ask, read_reply
+from superarm.service.http.reading import read, to_ask, to_reply
+from superarm.service.http.statuses import error_of, status_of
+from superarm.service.http.wire import Answer
 
-__all__ = ["Answer", "Routes", "refusal"]
+__all__ = ["ROUTES", "Route", "Service", "route"]
 
-
-class Answer(NamedTuple):
-    status: int
-    body: bytes
-    kind: str = "application/json"
+Handler = Callable[..., Any]  # an answer, or something to wait for
 
 
-def refusal(error: Exception) -> Answer:
-    """The answer that says what was wrong."""
-    status, field = 422, None
-    if isinstance(error, JournalDown):
-        status = error.status
-    elif isinstance(error, Refused):
-        status, field = error.status, error.field
-    elif isinstance(error, SuperarmError):
-        field = str(error).partition(" of ")[0]
-    else:
-        raise error
-    return Answer(status, dumps({"error": _error(status, field, str(error))}))
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One line of the table.
+
+    Attributes:
+        method, path: ``{id}`` stands for a decision's id.
+        roles: of the tokens that may use it; empty: everybody.
+        takes: the type of the body, or for a GET of the query.
+        gives: the type of the answer; a content type where it is not JSON.
+        told: what statuses mean here that the table of statuses does not tell.
+        examples: bodies for the document, by what they show.
+        listed: whether it is in the document.
+        run: what it does; called with the service, then the id if the path has one, then what it takes.
+    """
+
+    method: str
+    path: str
+    roles: frozenset[str]
+    run: Handler
+    takes: Any = None
+    gives: Any = None
+    told: tuple[tuple[int, str], ...] = ()
+    examples: tuple[tuple[str, Any], ...] = ()
+    listed: bool = True
+    decoder: Any = None
+
+    @property
+    def name(self) -> str:
+        """For logs and metrics."""
+        return self.run.__name__
 
 
-def _error(status: int, field: str | None, message: str) -> dict[str, Any]:
-    return {"status": status, "field": field, "message": message}
+ROUTES: list[Route] = []
 
 
-class Routes:
-    """The service's answers."""
+def route(
+    method: str,
+    path: str,
+    roles: frozenset[str],
+    *,
+    takes: Any = None,
+    gives: Any = None,
+    told: dict[int, str] | None = None,
+    examples: dict[str, Any] | None = None,
+    listed: bool = True,
+) -> Callable[[Handler], Handler]:
+    """Put a function into the table."""
+
+    def put(run: Handler) -> Handler:
+        decoder = msgspec.json.Decoder(takes) if takes is not None and method == "POST" else None
+        more = tuple((told or {}).items()), tuple((examples or {}).items())
+        ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed, decoder))
+        return run
+
+    return put
+
+
+class Service:
+    """What the routes work with."""
 
     def __init__(self, group: Group, metrics: Metrics) -> None:
         self.group, self.session, self.metrics = group, group.session, metrics
-        self.shape = Shape(self.session.learner.n_features, self.session.labels)
+        self.upkeep = Upkeep(group)
 
-    # ------------------------------------------------------------ the hot two, and their batches
+    # The answers are made in their turn: a later call in the same commit may change the entry.
 
-    async def decide(self, body: bytes) -> Answer:
-        try:
-            ask = read_ask(parse_json(body), self.shape)
-            shown = await self.group.submit(self._decide, ask)
-        except SuperarmError as error:
-            return refusal(error)
-        return Answer(200, dumps(shown))
+    def decide_now(self, ask: Ask) -> m.DecisionAnswer:
+        return m.DecisionAnswer(**self.session.decide(ask).shown())
 
-    async def outcome(self, id_: str, body: bytes) -> Answer:
-        try:
-            reply = read_reply(parse_json(body), id_, self.shape)
-            taken = await self.group.submit(self._outcome, reply)
-        except SuperarmError as error:
-            return refusal(error)
-        return Answer(200, dumps(taken))
-
-    async def decide_batch(self, body: bytes) -> Answer:
-        return await self._batch(body, "decisions", self._decide, lambda item: read_ask(item, self.shape))
-
-    async def outcome_batch(self, body: bytes) -> Answer:
-        return await self._batch(
-            body, "outcomes", self._outcome, lambda item: read_reply(item, None, self.shape)
-        )
-
-    # The answers are made in their turn: a later call in the same batch may change the entry.
-
-    def _decide(self, ask: Any) -> dict[str, Any]:
-        return self.session.decide(ask).shown()
-
-    def _outcome(self, reply: Any) -> dict[str, Any]:
+    def outcome_now(self, reply: Reply) -> m.OutcomeAnswer:
         entry = self.session.outcome(reply)
-        return {"id": entry.place.id, "outcome": entry.outcome}
+        assert entry.outcome is not None
+        return m.OutcomeAnswer(entry.place.id, m.Outcome(**entry.outcome))
 
-    async def _batch(
-        self, body: bytes, name: str, method: Callable[[Any], Any], read: Callable[[Any], Any]
-    ) -> Answer:
+
+# ---------------------------------------------------------------- decisions and outcomes
+
+
+@route(
+    "POST",
+    "/v1/decisions",
+    DECIDE,
+    takes=m.DecisionRequest,
+    gives=m.DecisionAnswer,
+    told={
+        409: "The id is taken by another request.",
+        410: "The id is that of a decision whose features were erased.",
+    },
+    examples={
+        "named features": {"features": {"age": 41, "colour": "red"}, "id": "order-4711"},
+        "a sparse row": {"features": {"indices": [0, 3], "values": [1.0, 0.5]}},
+        "a smaller set, and something to be kept with it": {
+            "features": {"age": 41},
+            "set_size": 2,
+            "context": {"page": "/home"},
+        },
+    },
+)
+def decisions(service: Service, request: m.DecisionRequest) -> Awaitable[m.DecisionAnswer]:
+    """Choose a set of labels to show."""
+    return service.group.submit(service.decide_now, to_ask(request, service.session))
+
+
+@route(
+    "POST",
+    "/v1/decisions/{id}/outcome",
+    DECIDE,
+    takes=m.OutcomeRequest,
+    gives=m.OutcomeAnswer,
+    told={404: "No such decision.", 409: "It has been answered otherwise."},
+    examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
+)
+def outcomes(service: Service, id_: str, request: m.OutcomeRequest) -> Awaitable[m.OutcomeAnswer]:
+    """Say whether the right label was among the shown ones: now, or days later."""
+    return service.group.submit(service.outcome_now, to_reply(request, id_, service.session))
+
+
+ASK, ANSWER = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
+
+
+@route(
+    "POST",
+    "/v1/batch/decisions",
+    DECIDE,
+    takes=m.DecisionBatch,
+    gives=m.DecisionResults,
+    examples={"two": {"decisions": [{"features": {"age": 41}}, {"features": {"age": 23}}]}},
+)
+async def batch_decisions(service: Service, request: m.DecisionBatch) -> m.DecisionResults:
+    """Many decisions in one request."""
+
+    def one(item: msgspec.Raw) -> Any:
+        return service.group.submit(service.decide_now, to_ask(read(ASK, item), service.session))
+
+    return m.DecisionResults(await _each(one, request.decisions))
+
+
+@route(
+    "POST",
+    "/v1/batch/outcomes",
+    DECIDE,
+    takes=m.OutcomeBatch,
+    gives=m.OutcomeResults,
+    examples={"two": {"outcomes": [{"id": "order-1", "hit": True}, {"id": "order-2", "hit": False}]}},
+)
+async def batch_outcomes(service: Service, request: m.OutcomeBatch) -> m.OutcomeResults:
+    """Many outcomes in one request."""
+
+    def one(item: msgspec.Raw) -> Any:
+        told = read(ANSWER, item)
+        return service.group.submit(service.outcome_now, to_reply(told, told.id, service.session))
+
+    return m.OutcomeResults(await _each(one, request.outcomes))
+
+
+AT_ONCE = 100  # items of a batch between two looks at other callers
+
+
+async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) -> list[Any]:
+    """Submit all items; a result or a refusal for each."""
+    waiting: list[Any] = []
+    for number, item in enumerate(items, 1):
         try:
-            given = items(parse_json(body), name)
+            waiting.append(submit(item))
         except SuperarmError as error:
-            return refusal(error)
-        waiting: list[Any] = []
-        for item in given:
-            try:
-                waiting.append(self.group.submit(method, read(item)))
-            except SuperarmError as error:
-                waiting.append(error)
-        futures = [one for one in waiting if isinstance(one, asyncio.Future)]
-        await asyncio.gather(*futures, return_exceptions=True)
-        results: list[Any] = []
-        down: JournalDown | None = None
-        for one in waiting:
-            failed: Any = one.exception() if isinstance(one, asyncio.Future) else one
-            if failed is None:
-                results.append(one.result())
-            else:
-                down = failed if isinstance(failed, JournalDown) else down
-                results.append(loads(refusal(failed).body))
-        # a batch of which something could not be written fails as a whole: all of it may be sent again
-        return refusal(down) if down else Answer(200, dumps({"results": results}))
+            waiting.append(error)
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    futures = [one for one in waiting if isinstance(one, asyncio.Future)]
+    await asyncio.gather(*futures, return_exceptions=True)
+    results: list[Any] = []
+    for one in waiting:
+        failed: Any = one.exception() if isinstance(one, asyncio.Future) else one
+        if failed is None:
+            results.append(one.result())
+        elif status_of(failed) >= 500:
+            # a batch of which something could not be written fails as a whole: all of it may be sent again
+            raise failed
+        else:
+            results.append(error_of(failed))
+    return results
 
-    # ------------------------------------------------------------ looking
 
-    def decision(self, id_: str) -> Answer:
-        entry = self.session.find(id_)
-        if entry is None:
-            return refusal(UnknownDecision(f"id of decision must be known, got {id_!r}", field="id"))
-        return Answer(200, dumps(entry.full()))
+# ---------------------------------------------------------------- looking
 
-    def pending(self, limit: int, after: int) -> Answer:
-        places = self.session.journal.open_places(limit=limit + 1, after=after)
-        listed = [
-            {"id": place.id, "time": place.time, "age": max(0.0, self.session.clock() - place.time)}
-            for place in places[:limit]
-        ]
-        following = places[limit - 1].seq if len(places) > limit else None
-        return Answer(200, dumps({"pending": listed, "count": self.session.stats.pending, "next": following}))
 
-    def info(self) -> Answer:
-        session, learner = self.session, self.session.learner
-        from superarm import __version__
+@route("GET", "/v1/decisions/{id}", LOOK, gives=m.DecisionRecord, told={404: "No such decision."})
+def decision(service: Service, id_: str) -> Any:
+    """All that is known of a decision; `outcome` is null while nobody has answered."""
+    entry = service.session.find(id_)
+    if entry is None:
+        raise UnknownDecision.must("id", "decision", "that of a decision", id_)
+    return entry.full()
 
-        told = {
-            "learner": session.journal.meta()["learner"],
-            "learner_id": learner.id,
-            "labels": session.labels,
-            "n_features": learner.n_features,
-            "set_size": learner.set_size,
-            "model_version": session.stats.learnt,
-            "timeout": session.timeout,
-            "default_outcome": session.default,
-            "superarm": __version__,
-        }
-        return Answer(200, dumps(told))
 
-    def health(self) -> Answer:
-        return Answer(200, b'{"status":"ok"}')
+@route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
+def pending(service: Service, query: m.PendingQuery) -> m.Pending:
+    """Decisions without an answer, oldest first."""
+    session = service.session
+    places = session.journal.open_places(limit=query.limit + 1, after=query.after)
+    now = session.clock()
+    listed = [m.PendingItem(p.id, p.time, max(0.0, now - p.time)) for p in places[: query.limit]]
+    following = places[query.limit - 1].seq if len(places) > query.limit else None
+    return m.Pending(listed, session.stats.pending, following)
 
-    def ready(self) -> Answer:
-        if self.session.down is not None:
-            return refusal(self.session.down)
-        return Answer(200, b'{"status":"ready"}')
 
-    def metrics_text(self) -> Answer:
-        return Answer(200, self.metrics.text(self.group).encode(), "text/plain; version=0.0.4")
+@route("GET", "/v1/info", LOOK, gives=m.Info)
+def info(service: Service) -> m.Info:
+    """What the service was made for."""
+    from superarm import __version__
 
-    async def model(self) -> Answer:
-        """The model file as of now: all that it has learnt is on the disk."""
-        data = await self.group.submit(lambda _: self.session.model_file(), None)
-        return Answer(200, data, "application/octet-stream")
+    session, learner = service.session, service.session.learner
+    return m.Info(
+        learner=session.journal.meta()["learner"],
+        learner_id=learner.id,
+        labels=list(session.labels),
+        retired=sorted(session.retired),
+        frozen=session.frozen,
+        n_features=learner.n_features,
+        set_size=learner.set_size,
+        model_version=session.stats.learnt,
+        timeout=session.timeout,
+        default_outcome=session.default,
+        superarm=__version__,
+    )
 
-    def stats(self) -> Answer:
-        """All that the dashboard shows."""
-        session, stats = self.session, self.session.stats
-        oldest = session.journal.open_places(limit=1)
-        now = session.clock()
-        told = {
-            "now": now,
-            **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending", "floor")},
-            "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
-            "mean_age": stats.age_sum / max(1, sum(stats.ages)),
-            "ages": {"below": [*AGES, None], "count": stats.ages},
-            "labels": {
-                "name": stats.labels,
-                "shown": stats.shown,
-                "answered": stats.answered,
-                "hit": stats.hit,
-            },
-            "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
-            "recent": [self._brief(entry) for entry in self._recent(12)],
-            "learner": session.journal.meta()["learner"],
-            "journal": {"events": session.journal.seq, "down": str(session.down) if session.down else None},
-            "latency": self.metrics.quantiles(),
-        }
-        return Answer(200, dumps(told))
 
-    def _recent(self, limit: int) -> list[Entry]:
-        session = self.session
-        found = [session.journal.place(event.id) for event in session.journal.recent(limit)]
-        return [session.entry(place) for place in found if place is not None]
+@route("GET", "/v1/model", READ, gives="application/octet-stream")
+async def model(service: Service) -> Answer:
+    """The model as it is now, a file for superarm.load: all that it has learnt is on the disk."""
+    session = service.session
 
-    def _brief(self, entry: Entry) -> dict[str, Any]:
-        outcome = entry.outcome
-        return {
-            "id": entry.place.id,
-            "time": entry.place.time,
-            "labels": entry.body["labels"],
-            "explored": set(entry.body["labels"]) != set(entry.body["top"]),
-            "propensity": entry.decision.propensity,
-            "state": STATES[entry.place.state],
-            "hit": None if outcome is None or entry.place.state == OPEN else outcome["hit"],
-        }
+    def a_copy(_: None) -> Any:
+        if session.down is not None:  # it may be ahead of the journal
+            raise session.down
+        return copy.deepcopy(session.learner)
+
+    # the copy is made in its turn, the file beside the others
+    data = await asyncio.to_thread(model_bytes, await service.group.submit(a_copy, None))
+    return Answer(200, data, "application/octet-stream")
+
+
+@route("GET", "/v1/stats", READ)
+def stats(service: Service) -> Any:
+    """All that the dashboard shows."""
+    session, totals = service.session, service.session.stats
+    oldest = session.journal.open_places(limit=1)
+    now, health = session.clock(), session.health()
+    return {
+        "now": now,
+        **{name: getattr(totals, name) for name in (*totals.COUNTS, "pending", "floor")},
+        "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
+        "mean_age": totals.age_sum / max(1, sum(totals.ages)),
+        "ages": {"below": [*AGES, None], "count": totals.ages},
+        "labels": {
+            "name": totals.labels,
+            "shown": totals.shown,
+            "answered": totals.answered,
+            "hit": totals.hit,
+        },
+        "curve": {"start": totals.start, "width": totals.width, "slots": totals.slots},
+        "recent": [_brief(entry) for entry in _recent(service, 12)],
+        "learner": session.journal.meta()["learner"],
+        "retired": sorted(session.retired),
+        "frozen": session.frozen,
+        "shadows": [_shadow(one) for one in session.shadows],
+        "trouble": health.trouble,
+        "journal": {"events": health.events, "down": health.down, "snapshot_lag": health.snapshot_lag},
+        "latency": service.metrics.quantiles(),
+    }
+
+
+def _recent(service: Service, limit: int) -> list[Entry]:
+    session = service.session
+    found = [session.journal.place(event.id) for event in session.journal.recent(limit)]
+    return [session.entry(place) for place in found if place is not None]
+
+
+def _brief(entry: Entry) -> dict[str, Any]:
+    outcome = entry.outcome
+    return {
+        "id": entry.place.id,
+        "time": entry.place.time,
+        "labels": entry.body["labels"],
+        "explored": set(entry.body["labels"]) != set(entry.body["top"]),
+        "propensity": entry.decision.propensity,
+        "state": STATES[entry.place.state],
+        "hit": None if outcome is None or entry.place.state == PENDING else outcome["hit"],
+    }
+
+
+def _shadow(report: ShadowReport) -> m.Shadow:
+    rate, low, high = (None if value != value else value for value in (report.rate, report.low, report.high))
+    return m.Shadow(report.spec, rate, low, high, report.rows, report.learnt, report.problem)
+
+
+@route("GET", "/v1/shadows", READ, gives=m.Shadows)
+def shadows(service: Service) -> m.Shadows:
+    """Estimated hit rates: of the model itself, then of each shadow."""
+    return m.Shadows([_shadow(one) for one in service.session.shadows])
+
+
+@route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
+def snapshots(service: Service) -> m.Snapshots:
+    """The kept snapshots, oldest first."""
+    return m.Snapshots([m.Snapshot(**one) for one in service.session.snapshots()])
+
+
+# ---------------------------------------------------------------- changes
+
+
+@route("GET", "/v1/changes", READ, gives=m.Changes)
+def changes(service: Service) -> m.Changes:
+    """What operators have changed, oldest first."""
+    return m.Changes(service.session.changes())
+
+
+@route(
+    "POST",
+    "/v1/changes",
+    OPERATE,
+    takes=m.AnyChange,
+    gives=m.Changed,
+    told={404: "No such decision."},
+    examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "resume"}},
+)
+async def change(service: Service, request: Any) -> m.Changed:
+    """Change something while it runs; each change is an event of the journal."""
+    session, erased = service.session, 0
+    if isinstance(request, m.Erase):
+        if (request.ids is None) == (request.before is None):
+            raise Refused.must("ids", "change", "given, or before in its place, and not both", request.ids)
+        erased = await service.upkeep.erase(request.ids, request.before)
+    else:
+        await service.group.on_disk(CHANGES[type(request)], (session, request))
+    told = list(session.labels), sorted(session.retired), session.frozen
+    return m.Changed(type(request).__struct_config__.tag, session.journal.seq, *told, erased)
+
+
+# each may load a model, so they run beside the loop
+CHANGES: dict[type[Any], Callable[[Any], None]] = {
+    m.AddLabels: lambda given: given[0].add_labels(given[1].labels),
+    m.RetireLabels: lambda given: given[0].retire_labels(given[1].labels),
+    m.Freeze: lambda given: given[0].freeze(),
+    m.Resume: lambda given: given[0].resume(),
+    m.SetExplore: lambda given: given[0].set_explore(given[1].explore, given[1].uniform),
+    m.GoBack: lambda given: given[0].go_back(given[1].to),
+}
+
+
+# ---------------------------------------------------------------- for machines that watch
+
+
+@route("GET", "/health", OPEN, gives=m.Status)
+def health(service: Service) -> m.Status:
+    """Whether the process is alive."""
+    return m.Status("ok")
+
+
+@route("GET", "/ready", OPEN, gives=m.Status)
+def ready(service: Service) -> m.Status:
+    """Whether it can take decisions, and what is wrong even if it can."""
+    found = service.session.health()
+    if not found.ready:
+        raise (JournalFull if found.full else JournalDown)(found.trouble[0])
+    return m.Status("ready", list(found.trouble))
+
+
+@route("GET", "/metrics", READ, gives="text/plain")
+def metrics(service: Service) -> Answer:
+    """Numbers for Prometheus."""
+    text = service.metrics.text(service.group)
+    return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,95 @@
+"""A service under load, killed and broken again and again: nothing acknowledged may be lost.
+
+    python benchmarks/soak.py [--kills 1000] [--faults 20] [--every-operation]
+
+--kills             SIGKILL at random moments under load; then a restart, and a look at every acknowledged id
+--faults            so many of each kind (full disk, I/O error, short write, kill, power cut), spread over the
+                    operations of the workload in tests/service/fault_worker.py
+--every-operation   each kind at every single operation of it, until none fails
+
+Prints one JSON object; ends with status 1 at the first thing that is lost. A short version of both is in
+tests/service/core (test_service_kill.py, test_service_disk.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+KIT = ROOT / "tests" / "service"
+KINDS = ("full", "full once", "broken", "stays broken", "short", "kill", "power")
+
+
+def kills(count: int, folder: Path) -> dict[str, float]:
+    """The load and the checks of test_service_kill.py, as often as asked for."""
+    sys.path[:0] = [str(KIT), str(KIT / "core")]
+    from service_kit import Nursery
+    from test_service_kill import OPTIONS, Load, check, kill
+
+    nursery, journal, dice = Nursery(folder), folder / "events.db", random.Random(7)
+    began, acknowledged = time.perf_counter(), 0
+    pid, web = nursery.start(journal, **OPTIONS)
+    try:
+        for turn in range(count):
+            web.wait()
+            load = Load(web.url, turn)
+            time.sleep(dice.uniform(0.02, 0.25))
+            kill(pid)
+            load.join()
+            acknowledged += len(load.decided) + len(load.answered)
+            pid, web = nursery.start(journal, **OPTIONS)
+            check(web, journal, load)
+            if turn % 50 == 49:
+                print(f"{turn + 1} kills, {acknowledged:,} acknowledged, none lost", file=sys.stderr)
+    finally:
+        kill(pid)
+        nursery.close()
+    return {"kills": count, "acknowledged": acknowledged, "seconds": round(time.perf_counter() - began)}
+
+
+def faults(every: int, folder: Path) -> dict[str, int]:
+    library = folder / "failing_disk.so"
+    source = KIT / "failing_disk.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl", "-lpthread"], check=True)
+    memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else folder
+    place = memory / f"superarm-soak-{os.getpid()}"
+    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"LD_PRELOAD": str(library), "DISK_FOLDER": str(place), "PYTHONPATH": paths}
+    command = [sys.executable, str(KIT / "fault_worker.py"), str(every), *KINDS]
+    try:
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    if done.returncode:
+        raise SystemExit(1)
+    counts: dict[str, int] = json.loads(done.stdout)
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--faults", type=int, default=20, help="of each kind, spread over the workload")
+    parser.add_argument("--every-operation", action="store_true")
+    asked = parser.parse_args()
+    told: dict[str, object] = {}
+    with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as name:
+        if asked.faults or asked.every_operation:
+            every = 1 if asked.every_operation else max(1, 334 // asked.faults)
+            told["faults"] = faults(every, Path(name))
+        if asked.kills:
+            told["kill -9"] = kills(asked.kills, Path(name))
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""superarm backup: a copy of a journal, whole and verified, while the service runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def backup(
+    journal: Annotated[Path, typer.Argument(help="The journal of a service; it may be running.")],
+    to: Annotated[Path, typer.Argument(help="The copy to make; its archives go beside it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Copy a journal and its archives as of one moment, and verify the copy.
+
+    Example: **superarm backup events.db /backup/monday.db**
+    """
+    from superarm.service.core.backup import backup as run
+
+    found = run(journal, to)
+    if as_json:
+        told = {"events": found.events, "snapshots": found.snapshots, "archives": found.archives}
+        print(json.dumps({"journal": str(journal), "to": str(to), **told}))
+    else:
+        counts = f"{found.events:,} events, {found.snapshots} snapshots, {found.archives} archives"
+        print(f"{counts} in {to}, verified")

@@ -1,0 +1,154 @@
+"""superarm change: what an operator changes while a service runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Annotated, Any
+
+import typer
+
+from superarm.cli.erase import seconds_of
+from superarm.errors import InvalidInput
+
+app = typer.Typer(
+    help="Change a running service; each change is an event of its journal.\n\n"
+    "A token (role operate) is read from the environment variable SUPERARM_TOKEN.\n\n"
+    "Example: **superarm change http://127.0.0.1:8800 add-label weather**",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+Names = Annotated[list[str], typer.Argument(help="Labels.")]
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="The service: http://127.0.0.1:8800 or unix:/path.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    from superarm.service.client.client import Client
+
+    client = Client(url, token=os.environ.get("SUPERARM_TOKEN"), timeout=600.0)
+    context.call_on_close(client.close)
+    context.obj = client, as_json
+
+
+def _say(context: typer.Context, told: dict[str, Any]) -> None:
+    if context.obj[1]:
+        print(json.dumps(told))
+        return
+    shown = len(told["labels"]) - len(told["retired"])
+    words = [f"{told['what']}: event {told['seq']:,}", f"{shown} labels are shown"]
+    words += [f"{len(told['retired'])} are retired"] if told["retired"] else []
+    words += ["learning is frozen"] if told["frozen"] else []
+    words += [f"{told['erased']:,} decisions erased"] if told["what"] == "erase" else []
+    print("; ".join(words))
+
+
+@app.command("add-label")
+def add_label(context: typer.Context, names: Names) -> None:
+    """New labels, to be shown from now on; retired ones come back.
+
+    Example: **superarm change http://127.0.0.1:8800 add-label weather**
+    """
+    _say(context, context.obj[0].add_labels(names))
+
+
+@app.command("retire-label")
+def retire_label(context: typer.Context, names: Names) -> None:
+    """Never show these labels again; answers about them are still taken.
+
+    Example: **superarm change http://127.0.0.1:8800 retire-label weather**
+    """
+    _say(context, context.obj[0].retire_labels(names))
+
+
+@app.command()
+def freeze(context: typer.Context) -> None:
+    """Keep answers, and learn nothing from them.
+
+    Example: **superarm change http://127.0.0.1:8800 freeze**
+    """
+    _say(context, context.obj[0].freeze())
+
+
+@app.command()
+def resume(context: typer.Context) -> None:
+    """Learn again, from the answers that come from now on.
+
+    Example: **superarm change http://127.0.0.1:8800 resume**
+    """
+    _say(context, context.obj[0].resume())
+
+
+@app.command()
+def explore(
+    context: typer.Context,
+    explore: Annotated[
+        str | None, typer.Argument(help="As the learner's parameter: a word or a number.")
+    ] = None,
+    uniform: Annotated[float | None, typer.Option(help="The uniform share.", min=0, max=1)] = None,
+) -> None:
+    """Explore more or less.
+
+    Example: **superarm change http://127.0.0.1:8800 explore 0.5**
+    """
+    _say(context, context.obj[0].set_explore(explore=_number_or_word(explore), uniform=uniform))
+
+
+@app.command("go-back")
+def go_back(
+    context: typer.Context, event: Annotated[int, typer.Argument(help="The event of a kept snapshot.", min=0)]
+) -> None:
+    """The weights as they were in a kept snapshot; nothing else is undone.
+
+    Example: **superarm change http://127.0.0.1:8800 go-back 50000**
+    """
+    _say(context, context.obj[0].go_back(event))
+
+
+@app.command()
+def erase(
+    context: typer.Context,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of decisions.")] = None,
+    older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
+) -> None:
+    """Forget features and context of decisions: by id, or all that are older than a time.
+
+    Example: **superarm change http://127.0.0.1:8800 erase order-4711**
+    """
+    if bool(ids) == (older is not None):
+        raise InvalidInput.must("ids", "superarm change", "given, or --older in their place", ids)
+    before = None if older is None else time.time() - seconds_of(older, "--older", "superarm change")
+    _say(context, context.obj[0].erase(ids=ids or None, before=before))
+
+
+@app.command("list")
+def list_(context: typer.Context) -> None:
+    """The changes so far, and the snapshots that one can go back to.
+
+    Example: **superarm change http://127.0.0.1:8800 list**
+    """
+    client, as_json = context.obj
+    changes, snapshots = client.changes(), client.snapshots()
+    if as_json:
+        print(json.dumps({"changes": changes, "snapshots": snapshots}))
+        return
+    for one in changes:
+        more = {name: value for name, value in one.items() if name not in ("seq", "time", "what")}
+        print(f"event {one['seq']:,} at {_clock(one['time'])}: {one['what']} {more or ''}".rstrip())
+    for one in snapshots:
+        print(f"snapshot after event {one['seq']:,} at {_clock(one['time'])}, by superarm {one['superarm']}")
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
+
+
+def _number_or_word(text: str | None) -> str | float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,61 @@
+"""superarm verify: is a journal what was written?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+
+def verify(
+    journal: Annotated[Path, typer.Argument(help="The journal of a service; it may be running.")],
+    learner: Annotated[
+        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
+    ] = None,
+    replay: Annotated[bool, typer.Option(help="Also replay everything, and meet every snapshot.")] = True,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Let a journal go on that has lost its last events.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Check every event, snapshot, archive and index of a journal; the exit status is 1 if any is damaged.
+
+    Example: **superarm verify events.db**
+    """
+    from superarm.service.core import verify as core
+
+    if accept_loss:
+        were, left = core.accept_loss(journal)
+        print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
+    began = perf_counter()
+    found = core.verify(journal, learner=learner, with_replay=replay)
+    seconds = perf_counter() - began
+    if as_json:
+        told = {
+            "journal": str(journal),
+            "events": found.events,
+            "erased": found.erased,
+            "snapshots": found.snapshots,
+            "archives": found.archives,
+            "problems": list(found.problems),
+            "damaged_events": list(found.damaged),
+            "replayed": None if found.replayed is None else found.replayed.events,
+            "sound": found.sound,
+            "seconds": seconds,
+        }
+        print(json.dumps(told))
+    else:
+        counts = f"{found.events:,} events, {found.snapshots} snapshots, {found.archives} archives"
+        print(f"{counts}: {seconds:.1f} s")
+        if found.erased:
+            print(f"features and context of {found.erased:,} decisions were erased")
+        for problem in found.problems:
+            print(f"damaged: {problem}")
+        if found.sound:
+            print("all of it is what was written" + ("" if found.replayed is None else ", and replays"))
+    if not found.sound:
+        sys.exit(1)

@@ -1,0 +1,115 @@
+"""What stands in one cell of a log: a label, a set, a number, a yes or no. Anything else names its row."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from superarm.decision import Label
+from superarm.errors import InvalidInput
+
+__all__ = ["BadRow", "hit_in", "label_in", "labels_in", "number_in", "numbers_in", "rule_in", "share_in"]
+
+WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+SEPARATOR = ";"
+LIKELY = ("|", ",", "\t")  # what other people put between labels
+
+
+class BadRow(InvalidInput):
+    """A row of a log that cannot be used; the message names its row and field."""
+
+
+def number_in(value: Any) -> float | None:
+    """The finite number in a cell, or None."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
+
+
+def label_in(value: Any, field: str, where: str) -> Label:
+    """A label; "3" and 3.0 are the number 3 (learners find it by its name either way)."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text.isdecimal() and str(int(text)) == text:
+            return int(text)
+        if text:
+            return text
+    elif not isinstance(value, bool | np.bool_):
+        number = number_in(value)
+        if number is not None and number.is_integer():
+            return int(number)
+    raise BadRow.must(field, where, "labels (names or whole numbers)", value)
+
+
+def _list_in(value: Any, field: str, where: str, separator: str | None) -> list[Any]:
+    """A list from a cell: as it is, as JSON, or with a separator between."""
+    if isinstance(value, str):
+        if not value.lstrip().startswith("["):
+            return [part for part in value.split(separator or SEPARATOR) if part.strip()]
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise BadRow.must(field, where, 'a list such as a;b;c or ["a", "b"]', value) from None
+    if value is None:
+        return []
+    if isinstance(value, list | tuple | np.ndarray | set | frozenset):
+        return list(value)
+    return value.to_list() if hasattr(value, "to_list") else [value]
+
+
+def labels_in(value: Any, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
+    """The labels in a cell; ``separator`` None is a semicolon that nobody has asked for."""
+    labels = tuple(label_in(part, field, where) for part in _list_in(value, field, where, separator))
+    if separator is None and len(labels) == 1 and isinstance(value, str):
+        other = next((mark for mark in LIKELY if mark in value), None)
+        if other is not None and not value.lstrip().startswith("["):
+            wanted = f"a set such as a;b;c (if {other!r} stands between labels, say --separator {other!r};"
+            raise BadRow.must(field, where, f"{wanted} if this is one label, --separator ';')", value)
+    return labels
+
+
+def numbers_in(value: Any, field: str, where: str, separator: str | None = None) -> Any:
+    """A vector of numbers."""
+    try:
+        return np.array(_list_in(value, field, where, separator), np.float64)
+    except (TypeError, ValueError):
+        raise BadRow.must(field, where, "numbers", value) from None
+
+
+def hit_in(value: Any, field: str, where: str) -> bool | None:
+    """A yes or no."""
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value).strip().lower().removesuffix(".0")
+    if text not in WORDS:
+        raise BadRow.must(field, where, "true or false (1 or 0, yes or no)", value)
+    return WORDS[text]
+
+
+def share_in(value: Any, field: str, where: str) -> float | None:
+    """A probability."""
+    if value is None:
+        return None
+    number = number_in(value)
+    if number is None or not 0.0 < number <= 1.0:
+        raise BadRow.must(field, where, "in (0, 1]", value)
+    return number
+
+
+def rule_in(value: Any, where: str) -> dict[str, Any] | None:
+    """How a set was drawn, as superarm writes it; somebody else's column of that name is not looked at."""
+    if isinstance(value, str):
+        if not value.lstrip().startswith("{"):
+            return None
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise BadRow.must("rule", where, "a JSON object", value) from None
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return None
+    return {key: part for key, part in value.items() if part is not None}

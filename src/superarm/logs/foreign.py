@@ -1,0 +1,136 @@
+"""Logs of other people's tools, turned into rows of ours: Vowpal Wabbit's dsjson and OBP's bandit_feedback.
+
+Both write down the chance of every action, so their sets can be weighted exactly: the rule "slots" draws
+one label for each slot, each by its own chances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from superarm.errors import InvalidInput
+from superarm.logs.cells import number_in
+
+__all__ = ["from_dsjson", "from_obp", "is_dsjson"]
+
+
+def slots(*drawn: tuple[list[Any], list[float]]) -> dict[str, Any]:
+    """The rule of labels that were drawn slot by slot: (labels, chances) of each."""
+    return {"name": "slots", "slots": [{"labels": labels, "chances": chances} for labels, chances in drawn]}
+
+
+# ---------------------------------------------------------------- Vowpal Wabbit
+
+
+def is_dsjson(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("c"), dict) and ("_label_cost" in row or "_outcomes" in row)
+
+
+def from_dsjson(row: dict[str, Any]) -> dict[str, Any] | str:
+    """A decision of one action, or a slate with one action for each slot. A cost of -1 is a hit.
+
+    Labels are the actions' own names (``_tag``, or ``i.id``), or else their numbers from 0. Features
+    are the shared ones, ``namespace.name`` each.
+    """
+    try:
+        if row.get("pdrop"):
+            return "without pdrop: rows that were dropped cannot be weighed"
+        actions = row["c"]["_multi"]
+        names = [_action_name(action, i) for i, action in enumerate(actions)]
+        cost = _cost(row)
+        if cost not in (None, -1.0, 0.0):
+            return f"of cost -1 (a hit) or 0 (a miss), not {cost:g}"
+        if "_outcomes" in row:
+            places = [
+                [names[i] for i, a in enumerate(actions) if a.get("_slot_id") == slot]
+                for slot in range(len(row["_outcomes"]))
+            ]
+            drawn = [
+                ([own[a] for a in outcome["_a"]], [float(p) for p in outcome["_p"]])
+                for own, outcome in zip(places, row["_outcomes"], strict=True)
+            ]
+        else:
+            order, odds = [int(a) for a in row["a"]], [float(p) for p in row["p"]]
+            at = order.index(int(row.get("_label_Action", order[0])))
+            first = [at, *(i for i in range(len(order)) if i != at)]  # the one that was shown
+            drawn = [([names[order[i] - 1] for i in first], [odds[i] for i in first])]
+        labels = [labels[0] for labels, _ in drawn]
+        chance = prod(chances[0] for _, chances in drawn)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        return f"dsjson of a decision or a slate, with actions and chances (not without {error})"
+    shared = {key: value for key, value in row["c"].items() if not key.startswith("_")}
+    return {
+        **_flat(shared),
+        "id": row.get("EventId"),
+        "time": row.get("Timestamp"),
+        "labels": labels,
+        "eligible": names,
+        "propensity": chance,
+        "rule": slots(*drawn),
+        "hit": None if cost is None else cost == -1.0,
+    }
+
+
+def _cost(row: dict[str, Any]) -> float | None:
+    cost = row.get("_label_cost")
+    if cost is None and "_outcomes" in row:
+        cost = row["_outcomes"][0].get("_label_cost")
+    return None if cost is None else float(cost)
+
+
+def _action_name(action: Any, i: int) -> Any:
+    inner = action.get("i")
+    return action.get("_tag") or (inner.get("id") if isinstance(inner, dict) else None) or i
+
+
+def _flat(features: Any, before: str = "") -> dict[str, Any]:
+    """Nested features by dotted names; lists by position."""
+    if isinstance(features, dict):
+        parts: list[Any] = list(features.items())
+    elif isinstance(features, list):
+        parts = list(enumerate(features))
+    else:
+        return {before: features}
+    flat: dict[str, Any] = {}
+    for key, value in parts:
+        flat |= _flat(value, f"{before}.{key}" if before else str(key))
+    return flat
+
+
+# ---------------------------------------------------------------- Open Bandit Pipeline
+
+
+def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
+    """One action a round; ``pi_b``, where it is there, gives the chances of all of them."""
+    of = "bandit_feedback"
+    for needed in ("action", "reward", "context"):
+        if feedback.get(needed) is None:
+            there = ", ".join(map(str, feedback))
+            raise InvalidInput.must(needed, of, "there (a log of Open Bandit Pipeline)", there)
+    if "slate_id" in feedback:
+        raise InvalidInput.must("slate_id", of, "left out: one action a round can be read", "slates")
+    action, reward = np.asarray(feedback["action"]), np.asarray(feedback["reward"])
+    context = np.asarray(feedback["context"], np.float64)
+    pscore, pi = feedback.get("pscore"), feedback.get("pi_b")
+    position = feedback.get("position")
+    if not len(action) == len(reward) == len(context):
+        got = [len(action), len(reward), len(context)]
+        raise InvalidInput.must("action, reward and context", of, "of one length", got)
+    every = list(range(int(feedback.get("n_actions") or action.max() + 1)))
+    for i in range(len(action)):
+        if number_in(reward[i]) not in (0.0, 1.0):
+            yield f"of reward 1 (a hit) or 0 (a miss), not {reward[i]}"
+            continue
+        at = 0 if position is None else int(position[i])
+        yield {
+            "x": context[i],
+            "labels": [int(action[i])],
+            "eligible": every,
+            "propensity": None if pscore is None else float(pscore[i]),
+            "rule": None if pi is None else slots((every, np.asarray(pi)[i, :, at].tolist())),
+            "hit": bool(reward[i]),
+        }

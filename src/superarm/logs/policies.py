@@ -1,0 +1,223 @@
+"""Policies: ways to choose sets, as a log can be asked about them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from superarm.decision import Label
+from superarm.errors import InvalidInput, at_row
+from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
+from superarm.labels import Labels
+from superarm.learners import Learner
+from superarm.learners.files import copied
+from superarm.logs.batches import Batch
+from superarm.logs.cells import BadRow, numbers_in
+from superarm.logs.survey import numbers_of
+from superarm.logs.weights import Choice
+from superarm.rows import Rows, Sparse
+
+__all__ = ["AtWork", "Policy"]
+
+Array = np.ndarray[Any, Any]
+Scores = Callable[[Any], Any] | str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A way to choose sets: by a learner, by anybody's scores, or always the same.
+
+    Attributes:
+        name: how tables call it.
+        learner: it ranks the labels.
+        scores: or this does: a function of the features (n x d) that gives n x k scores in the order
+            of the labels; or a column of the log that holds them, a list or ``{label: score}``; or
+            a column for each label.
+        probabilities: the same, where they are probabilities and not scores.
+        fixed: or always these labels, as far as they are eligible.
+        set_size: how many; the learner's or the rule's own by default.
+        rule: it draws its set by this rule (`superarm.explore`); without one it shows the best labels.
+            A budget stands as it is if the rule has been used, and else runs along the log.
+        gamma: short for ``rule=Dilute(gamma=...)``, which also works around a fixed set.
+        draws: it draws as the learner itself does, with its budget as it stands now.
+    """
+
+    name: str
+    learner: Learner | None = None
+    fixed: Sequence[Label] | None = None
+    set_size: int | None = None
+    gamma: float | None = None
+    draws: bool = False
+    scores: Scores | None = None
+    probabilities: Scores | None = None
+    rule: Rule | None = None
+
+    def __post_init__(self) -> None:
+        ways = (self.learner, self.fixed, self.scores, self.probabilities)
+        if sum(way is not None for way in ways) != 1:
+            wanted = "one of a learner, scores, probabilities and a fixed list"
+            raise InvalidInput.must("policy", self.name, wanted, f"{sum(way is not None for way in ways)}")
+        if self.gamma is not None and not 0.0 < self.gamma <= 1.0:
+            raise InvalidInput.must("gamma", self.name, "in (0, 1]", self.gamma)
+        if self.draws and (self.learner is None or self.gamma is not None or self.rule is not None):
+            raise InvalidInput.must("draws", self.name, "for a learner without gamma= and rule=", self.draws)
+        if self.rule is not None and self.gamma is not None:
+            raise InvalidInput.must("gamma", self.name, "left out: there is a rule", self.gamma)
+        if self.rule is not None and self.fixed is not None:
+            raise InvalidInput.must("rule", self.name, "left out for a fixed list (gamma= works)", self.rule)
+        if self.size is None:
+            raise InvalidInput.must("set_size", self.name, "given, or a rule with one", None)
+
+    @property
+    def size(self) -> int | None:
+        if self.set_size is not None:
+            return self.set_size
+        if self.fixed is not None:
+            return len(self.fixed)
+        if self.learner is not None:
+            return self.learner.set_size
+        return None if self.rule is None else self.rule.set_size
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the log that it reads."""
+        source = self.scores if self.scores is not None else self.probabilities
+        if source is None or callable(source):
+            return ()
+        return (source,) if isinstance(source, str) else tuple(source)
+
+    @property
+    def chosen_by(self) -> str | None:
+        """Its rule, in words; ``None`` if it shows the best labels."""
+        if self.gamma is not None:
+            return f"gamma = {self.gamma:g}"
+        rule = self.learner.rule if self.draws and self.learner is not None else self.rule
+        return None if rule is None else repr(rule)
+
+
+class AtWork:
+    """A policy that chooses for batches of a log. Nothing of the policy's own changes."""
+
+    def __init__(self, policy: Policy, labels: Labels, n_features: int) -> None:
+        self.policy, self.labels, self.n_features = policy, labels, n_features
+        learner = policy.learner
+        if learner is not None:
+            own, theirs = ([str(label) for label in known.all()] for known in (learner.known, labels))
+            if own != theirs:
+                wanted = f"those of the log, {tuple(labels.all())}"
+                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.known.all()))
+        self.fixed = None if policy.fixed is None else numbers_of(labels, policy.fixed, "fixed", policy.name)
+        size = policy.size
+        if size is None or not 1 <= size <= labels.count:
+            raise InvalidInput.must("set_size", policy.name, f"in 1..{labels.count}", size)
+        self.size: int = size
+        rule = policy.rule
+        if learner is not None and policy.draws:
+            rule = learner.rule
+        self.gamma = 1.0 if isinstance(rule, Uniform) else policy.gamma
+        if isinstance(rule, Dilute):
+            self.gamma = rule.gamma
+        self.rule: Rule | None = None
+        self.kept: Any = None  # the budget, if it stands still
+        if rule is not None and not isinstance(rule, Dilute | Greedy | Uniform):
+            if rule.single_label and size != 1:
+                raise InvalidInput.must("set_size", policy.name, "1 (its rule knows no larger sets)", size)
+            self.rule = copy.copy(rule)
+            self.rule.labels, self.rule._tables = None, {}
+            state = rule._state
+            if policy.draws and learner is not None and learner.state is not None:
+                state = learner.state.rule
+            self.rule._state, self.kept = copy.deepcopy(state), copy.deepcopy(state)
+
+    def choose(self, batch: Batch, scored: dict[int, Array]) -> Choice:
+        """Its sets; ``scored`` keeps the scores of learners that several policies share."""
+        top = np.zeros(batch.shown.shape, bool)
+        if self.fixed is not None:
+            top[:, self.fixed[: self.size]] = True
+            return Choice(top & batch.eligible, self.gamma)
+        learner = self.policy.learner
+        if learner is None:
+            s = self._scores(batch)
+        elif id(learner) in scored:
+            s = scored[id(learner)]
+        else:
+            s = scored[id(learner)] = learner.scores(batch.matrix_for(learner))
+        best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
+        np.put_along_axis(top, best, True, axis=1)
+        top &= batch.eligible
+        if self.rule is None:
+            return Choice(top, self.gamma)
+        return Choice(top, None, [self._draw(s[i], batch.eligible[i]) for i in range(len(batch))])
+
+    def _draw(self, s: Array, eligible: Array) -> Any:
+        assert self.rule is not None
+        among = None if eligible.all() else np.flatnonzero(eligible).tolist()
+        draw = draw_of(self.rule.decide(s, eligible=among, set_size=self.size))
+        if self.kept is not None:
+            copied(self.kept, self.rule._state)
+        return draw
+
+    # ------------------------------------------------------------ anybody's scores
+
+    def _scores(self, batch: Batch) -> Array:
+        policy, k = self.policy, self.labels.count
+        source = policy.scores if policy.scores is not None else policy.probabilities
+        what = "scores" if policy.scores is not None else "probabilities"
+        if callable(source):
+            s = _called(source, batch.matrix(self.n_features), policy.name, what)
+        else:
+            s = np.stack([self._in_row(record.also, record.number, what) for record in batch.records])
+        if s.shape != (len(batch), k) or not np.isfinite(s).all():
+            wanted = f"finite, {k} for each row, one a label"
+            raise InvalidInput.must(what, policy.name, wanted, f"shape {s.shape}")
+        if what == "scores":
+            return s
+        if (s < 0.0).any() or not (s.sum(axis=1) > 0.0).all():
+            raise InvalidInput.must(what, policy.name, "at least 0, and not all 0", float(s.min()))
+        return np.asarray(np.log(np.maximum(s / s.sum(axis=1, keepdims=True), 1e-30)))
+
+    def _in_row(self, also: Mapping[str, Any] | None, number: int, what: str) -> Array:
+        columns, k = self.policy.columns, self.labels.count
+        field, where = ", ".join(columns), at_row("the log", number)
+        values = [None if also is None else also[name] for name in columns]
+        value: Any = values[0] if len(columns) == 1 else values
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            value = _json_object(value, field, where)
+        if isinstance(value, dict):
+            at = numbers_of(self.labels, value, field, where)
+            if len(at) != k:
+                raise BadRow.must(field, where, f"{what} of all {k} labels", value)
+            s = np.empty(k)
+            s[at] = numbers_in(list(value.values()), field, where)
+            return s
+        s = np.asarray(numbers_in(value, field, where))
+        if s.shape != (k,) or not np.isfinite(s).all():
+            raise BadRow.must(field, where, f"{k} finite {what}, one a label", value)
+        return s
+
+
+def _json_object(text: str, field: str, where: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise BadRow.must(field, where, "a list of numbers, or {label: number}", text) from None
+
+
+def _called(scores: Callable[[Any], Any], X: Rows, name: str, what: str) -> Array:
+    """Scores of a function of the features: a NumPy matrix, or SciPy's where rows are sparse."""
+    if isinstance(X, Sparse):
+        from scipy.sparse import csr_matrix
+
+        given: Any = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))
+    else:
+        given = X.values
+    try:
+        return np.asarray(scores(given), np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput.must(what, name, "a function of a matrix of features", str(error)) from error

@@ -1,0 +1,50 @@
+"""SlotsDraw: one label for each slot, each slot by its own chances, independently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from superarm.explore import Draw, FewSets
+from superarm.labels import Label
+
+__all__ = ["slots_draw"]
+
+
+def slots_draw(record: dict[str, Any], eligible: Sequence[Label]) -> Draw:
+    """The distribution that the rule "slots" describes."""
+    slots = [dict(zip(slot["labels"], slot["chances"], strict=True)) for slot in record["slots"]]
+    if len(slots) == 1:
+        return FewSets(eligible, 1, [([label], chance) for label, chance in slots[0].items()])
+    return SlotsDraw(eligible, slots)
+
+
+class SlotsDraw(Draw):
+    """No label belongs to two slots."""
+
+    def __init__(self, eligible: Sequence[Label], slots: list[dict[Label, float]]) -> None:
+        super().__init__(eligible, len(slots))
+        self.slots = slots
+
+    def probability(self, labels: Iterable[Label]) -> float:
+        shown = list(labels)
+        here = [[slot[label] for label in shown if label in slot] for slot in self.slots]
+        if len(shown) != self.m or any(len(found) != 1 for found in here):
+            return 0.0
+        return prod(found[0] for found in here)
+
+    def inclusion(self) -> np.ndarray[Any, Any]:
+        return np.diagonal(self.pairs()).copy()
+
+    def pairs(self) -> np.ndarray[Any, Any]:
+        each = np.zeros((self.m, len(self.eligible)))
+        for i, slot in enumerate(self.slots):
+            for label, chance in slot.items():
+                each[i, self.position[label]] = chance
+        total = each.sum(axis=0)
+        both = np.outer(total, total) - each.T @ each  # two labels of one slot are never shown together
+        np.fill_diagonal(both, total)
+        return np.asarray(both)

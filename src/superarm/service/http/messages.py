@@ -1,0 +1,300 @@
+"""What comes in and goes out. Each type here checks a body, and is its part of the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from superarm.errors import MissingExtra
+
+try:
+    from msgspec import Meta, Raw, Struct
+except ImportError as error:
+    raise MissingExtra("the service needs msgspec: pip install 'superarm[serve]'") from error
+
+MOST_ITEMS = 1_000  # of a batch
+LARGEST = 3.4e38  # finite as a 32-bit float
+
+# ECMA's $ ends the text; Python's would also stand before a last newline
+ID_PATTERN = r"^[A-Za-z0-9_.:\-]{1,128}$(?!\n)"
+IS_ID = re.compile(ID_PATTERN).match
+ID_WORDS = "1 to 128 letters, digits or any of _ . : -"
+
+
+def _one_of(*names: str) -> Meta:
+    """For what msgspec is not to read: the types are in the document all the same."""
+    places = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+    return Meta(extra_json_schema=places[0] if len(places) == 1 else {"anyOf": places})
+
+
+Id = Annotated[str, Meta(pattern=ID_PATTERN, examples=["order-4711"])]
+Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Name = Annotated[str, Meta(min_length=1, max_length=1000)]
+Names = Annotated[list[Name], Meta(min_length=1, max_length=MOST_ITEMS)]
+Time = Annotated[float, Meta(description="Seconds since 1970.")]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Strict(Struct, forbid_unknown_fields=True):
+    """Of requests: a field that nobody knows is a mistake."""
+
+
+# ---------------------------------------------------------------- decisions
+
+
+class DecisionRequest(Strict):
+    """A request for a set."""
+
+    features: Annotated[
+        list[Number] | dict[str, Number | bool | str | list[Number]],
+        Meta(
+            description="All n_features numbers; a sparse row of indices and values; "
+            "or names, hashed into n_features places.",
+            examples=[
+                [0.5, 0.0, 1.0, 0.25],
+                {"indices": [3, 17], "values": [1.0, 0.5]},
+                {"age": 41, "colour": "red"},
+            ],
+        ),
+    ]
+    id: Annotated[
+        Id | None, Meta(description="Your key: the same request with the same id gives the same set again.")
+    ] = None
+    eligible: Annotated[
+        Annotated[list[str], Meta(min_length=1)] | None,
+        Meta(description="The only labels that may be shown this time."),
+    ] = None
+    set_size: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="How many labels to show this time.")
+    ] = None
+    context: Annotated[
+        Any, Meta(description="Anything to be kept with the decision: at most 64 KiB of JSON, 64 deep.")
+    ] = None
+
+
+class DecisionAnswer(Struct):
+    """A set to show."""
+
+    id: str
+    labels: Annotated[list[str], Meta(description="In the order to show: best first.")]
+    propensity: Annotated[float | None, Meta(description="The probability with which this set was chosen.")]
+    model_version: Annotated[int, Meta(description="How many answers the model had learnt.")]
+
+
+class OutcomeRequest(Strict):
+    """The answer: hit, or label; one of them."""
+
+    hit: Annotated[bool | None, Meta(description="Whether the right label was among the shown ones.")] = None
+    label: Annotated[str | None, Meta(description="The right label, where the world names it.")] = None
+
+
+class OutcomeItem(OutcomeRequest, kw_only=True):
+    """An answer in a batch."""
+
+    id: Id
+
+
+class Outcome(Struct):
+    hit: Annotated[bool | None, Meta(description="null only for a timeout without a default outcome.")]
+    label: str | None
+    time: Time
+    learnt: bool
+    late: Annotated[bool, Meta(description="It came after the timeout.")]
+    timeout: Annotated[bool, Meta(description="It is the timeout's, not the world's.")]
+
+
+class OutcomeAnswer(Struct):
+    id: str
+    outcome: Outcome
+
+
+class SparseRow(Struct):
+    indices: list[int]
+    values: list[float]
+
+
+class DecisionRecord(DecisionAnswer):
+    """All that is known of a decision."""
+
+    time: Time
+    state: Annotated[str, Meta(examples=["pending", "answered", "expired", "answered late"])]
+    features: Annotated[list[float] | SparseRow | None, Meta(description="null if they have been erased.")]
+    top: Annotated[list[str], Meta(description="The top set: what exploration departs from.")]
+    eligible: list[str] | None
+    set_size: int
+    context: Any
+    erased: Annotated[bool, Meta(description="Whether features and context were erased.")]
+    outcome: Outcome | None
+
+
+class DecisionBatch(Strict):
+    decisions: Annotated[
+        list[Annotated[Raw, _one_of("DecisionRequest")]], Meta(min_length=1, max_length=MOST_ITEMS)
+    ]
+
+
+class OutcomeBatch(Strict):
+    outcomes: Annotated[
+        list[Annotated[Raw, _one_of("OutcomeItem")]], Meta(min_length=1, max_length=MOST_ITEMS)
+    ]
+
+
+class DecisionResults(Struct):
+    """One result for each item, in their order; an item that was refused has an error in its place."""
+
+    results: list[Annotated[Any, _one_of("DecisionAnswer", "Error")]]
+
+
+class OutcomeResults(Struct):
+    """One result for each item, in their order; an item that was refused has an error in its place."""
+
+    results: list[Annotated[Any, _one_of("OutcomeAnswer", "Error")]]
+
+
+# ---------------------------------------------------------------- looking
+
+
+class PendingQuery(Strict):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many at most.")] = 100
+    after: Annotated[int, Meta(ge=0, le=2**63 - 1, description="The `next` of the page before.")] = 0
+
+
+class PendingItem(Struct):
+    id: str
+    time: Time
+    age: Annotated[float, Meta(description="Seconds.")]
+
+
+class Pending(Struct):
+    pending: Annotated[list[PendingItem], Meta(description="Oldest first.")]
+    count: Annotated[int, Meta(description="How many there are in all.")]
+    next: Annotated[int | None, Meta(description="Give it as `after` to get the following ones.")]
+
+
+class Info(Struct):
+    learner: str
+    learner_id: str
+    labels: list[str]
+    retired: Annotated[list[str], Meta(description="Labels that are never shown.")]
+    frozen: Annotated[bool, Meta(description="Answers are kept, and not learnt.")]
+    n_features: int
+    set_size: int
+    model_version: int
+    timeout: float | None
+    default_outcome: bool | None
+    superarm: str
+
+
+class Status(Struct, omit_defaults=True):
+    status: str
+    trouble: Annotated[list[str], Meta(description="What is wrong, worst first.")] = []
+
+
+class Snapshot(Struct):
+    """A kept snapshot, and what made it."""
+
+    seq: Annotated[int, Meta(description="The event that it stands after.")]
+    time: Time
+    superarm: str
+    numba: str
+    cpu: str
+
+
+class Snapshots(Struct):
+    snapshots: Annotated[list[Snapshot], Meta(description="Oldest first: where `go_back` can go to.")]
+
+
+class Shadow(Struct):
+    """How good a learner is, had it shown its top sets."""
+
+    learner: str
+    rate: Annotated[float | None, Meta(description="Its estimated hit rate; null while nothing can be said.")]
+    low: Annotated[float | None, Meta(description="Of an interval of 95 %.")]
+    high: float | None
+    rows: Annotated[int, Meta(description="Answers that say something about it.")]
+    learnt: Annotated[int, Meta(description="Answers that it has learnt from.")]
+    problem: Annotated[str, Meta(description="Why not to believe it; empty if nothing speaks against it.")]
+
+
+class Shadows(Struct):
+    shadows: Annotated[list[Shadow], Meta(description="The model itself, then its shadows.")]
+
+
+# ---------------------------------------------------------------- changes
+
+
+class Change(Strict, tag_field="what"):
+    """What an operator changes while it runs."""
+
+
+class AddLabels(Change, tag="add_labels"):
+    """New labels, to be shown from now on; retired ones come back."""
+
+    labels: Names
+
+
+class RetireLabels(Change, tag="retire_labels"):
+    """Never shown again; answers about them are still taken."""
+
+    labels: Names
+
+
+class Freeze(Change, tag="freeze"):
+    """Answers are kept, and not learnt."""
+
+
+class Resume(Change, tag="resume"):
+    """Learn again, from the answers that come from now on."""
+
+
+class SetExplore(Change, tag="set_explore"):
+    """Explore more or less, as the learner's parameters of these names say."""
+
+    explore: Annotated[str | float | None, Meta(examples=["balanced", 0.5])] = None
+    uniform: Share | None = None
+
+
+class GoBack(Change, tag="go_back"):
+    """The weights as they were in a kept snapshot; nothing else is undone."""
+
+    to: Annotated[int, Meta(ge=0, le=2**63 - 1, description="The event of the snapshot.")]
+
+
+class Erase(Change, tag="erase"):
+    """Forget features and context of decisions: by id, or all made before a time. One of them."""
+
+    ids: Annotated[Annotated[list[Id], Meta(min_length=1, max_length=MOST_ITEMS)] | None, Meta()] = None
+    before: Time | None = None
+
+
+AnyChange = AddLabels | RetireLabels | Freeze | Resume | SetExplore | GoBack | Erase
+
+
+class Changed(Struct):
+    """What has come of a change."""
+
+    what: str
+    seq: Annotated[int, Meta(description="The number of the last event.")]
+    labels: Annotated[list[str], Meta(description="All labels.")]
+    retired: Annotated[list[str], Meta(description="Those that are never shown.")]
+    frozen: bool
+    erased: Annotated[int, Meta(description="Decisions that lost features and context.")] = 0
+
+
+class Changes(Struct):
+    changes: Annotated[
+        list[dict[str, Any]], Meta(description="Oldest first: `seq`, `time`, `what` and more.")
+    ]
+
+
+# ---------------------------------------------------------------- refusals
+
+
+class Fault(Struct):
+    status: int
+    field: Annotated[str | None, Meta(description="The field at fault.")]
+    message: str
+
+
+class Error(Struct):
+    error: Fault

@@ -1,0 +1,93 @@
+"""The OpenAPI document: made from the routes and from the types they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from superarm.service.http import messages
+from superarm.service.http.statuses import MEANINGS
+
+if TYPE_CHECKING:
+    from superarm.service.http.routes import Route
+
+__all__ = ["document"]
+
+WRITING = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
+LOOKING = (401, 403, 429, 503)
+REFERENCE = "#/components/schemas/{name}"
+
+
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document for all listed routes."""
+    types = [kind for one in routes for kind in (one.takes, one.gives) if _is_type(kind)]
+    extra = [messages.OutcomeItem, messages.Error]  # named inside of batches
+    wanted = list(dict.fromkeys([*types, *extra]))
+    schemas, components = msgspec.json.schema_components(wanted, ref_template=REFERENCE)
+    schema_of = dict(zip(wanted, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for one in routes:
+        if one.listed:
+            paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schema_of, components)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "superarm",
+            "version": "1",
+            "summary": "Shows sets of labels, takes answers whenever they come, and loses nothing.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+def _is_type(kind: Any) -> bool:
+    return kind is not None and not isinstance(kind, str)
+
+
+def _operation(one: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
+    told = dict(one.told)
+    statuses = WRITING if one.method == "POST" else LOOKING if one.roles else (403, 429, 503, 507)
+    if one.takes is not None or "{id}" in one.path:
+        statuses = (*statuses, 422)
+    made: dict[str, Any] = {
+        "operationId": one.name,
+        "summary": (one.run.__doc__ or "").strip(),
+        "description": f"Roles: {', '.join(sorted(one.roles))}." if one.roles else "No token is needed.",
+        "parameters": [],
+        "responses": {"200": _given(one, schema_of)},
+    }
+    for status in sorted({*statuses, *told}):
+        content = {"application/json": {"schema": schema_of[messages.Error]}}
+        made["responses"][str(status)] = {
+            "description": told.get(status) or MEANINGS[status],
+            "content": content,
+        }
+    if "{id}" in one.path:
+        schema = {"type": "string", "pattern": messages.ID_PATTERN}
+        made["parameters"].append({"name": "id", "in": "path", "required": True, "schema": schema})
+    if one.takes is not None and one.method == "GET":
+        for name, schema in components[one.takes.__name__]["properties"].items():
+            made["parameters"].append({"name": name, "in": "query", "schema": schema})
+    elif one.takes is not None:
+        body: dict[str, Any] = {"schema": schema_of[one.takes]}
+        if one.examples:
+            body["examples"] = {
+                f"example-{number}": {"summary": summary, "value": value}
+                for number, (summary, value) in enumerate(one.examples, 1)
+            }
+        made["requestBody"] = {"required": True, "content": {"application/json": body}}
+    return made
+
+
+def _given(one: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    if isinstance(one.gives, str):
+        return {"description": "As it says.", "content": {one.gives: {}}}
+    schema = schema_of[one.gives] if one.gives is not None else {"type": "object"}
+    return {"description": "Done.", "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,157 @@
+"""Pages for people: the dashboard, and the API's documentation, which needs no script at all."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from superarm.service.http.admission import OPEN
+from superarm.service.http.openapi import document
+from superarm.service.http.routes import ROUTES, Service, route
+from superarm.service.http.wire import Answer
+
+__all__ = ["ROUTES"]
+
+FRAMES = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def _dashboard() -> Answer:
+    page = files("superarm.service.http").joinpath("dashboard.html").read_bytes()
+    script = page.partition(b"<script>")[2].partition(b"</script>")[0]
+    digest = b64encode(sha256(script).digest()).decode()
+    # no script but the page's own, whatever a label may be called
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; connect-src 'self'"
+    )
+    return _page(page, policy)
+
+
+def _page(page: bytes, policy: str) -> Answer:
+    headers = (("content-security-policy", f"{policy}; {FRAMES}"),)
+    return Answer(200, page, "text/html; charset=utf-8", headers)
+
+
+@route("GET", "/", OPEN, listed=False)
+def dashboard(service: Service) -> Answer:
+    """The dashboard."""
+    return _dashboard()
+
+
+@route("GET", "/openapi.json", OPEN, listed=False)
+def openapi(service: Service) -> dict[str, Any]:
+    """The OpenAPI document."""
+    return _document()
+
+
+@route("GET", "/docs", OPEN, listed=False)
+def docs(service: Service) -> Answer:
+    """The document, to be read by people."""
+    return _docs()
+
+
+@route("GET", "/favicon.ico", OPEN, listed=False)
+def favicon(service: Service) -> Answer:
+    """None."""
+    return Answer(204, b"")
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return document(ROUTES)
+
+
+# ---------------------------------------------------------------- the documentation
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 860px; margin: 0 auto; padding: 24px 16px; }
+h1 { font-size: 22px; } h2 { font-size: 17px; margin: 28px 0 4px; overflow-wrap: anywhere; }
+code, pre { font: 13px/1.45 ui-monospace, monospace; }
+pre { border: 1px solid var(--line); border-radius: 6px; padding: 8px 10px; overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+td, th { border-top: 1px solid var(--line); padding: 4px 8px 4px 0;
+text-align: left; vertical-align: top; overflow-wrap: anywhere; } .soft { opacity: .7; }
+td:first-child { white-space: nowrap; overflow-wrap: normal; }
+summary { cursor: pointer; margin: 6px 0; }
+"""
+
+
+@cache
+def _docs() -> Answer:
+    made = _document()
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>superarm: the API</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{STYLE}</style></head><body><h1>superarm: the API</h1>",
+        f"<p>{escape(made['info']['summary'])} For programs: <a href='openapi.json'>openapi.json</a>.</p>",
+    ]
+    for path, methods in made["paths"].items():
+        for method, told in methods.items():
+            parts += _one(path, method, told)
+    parts.append("<h2>Types</h2>")
+    for name, schema in made["components"]["schemas"].items():
+        parts.append(f"<details id='{escape(name)}'><summary><code>{escape(name)}</code> ")
+        parts.append(f"{escape(schema.get('description', ''))}</summary>{_fields(schema)}</details>")
+    parts.append("</body></html>")
+    return _page("".join(parts).encode(), "default-src 'none'; style-src 'unsafe-inline'")
+
+
+def _one(path: str, method: str, told: dict[str, Any]) -> Iterator[str]:
+    yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
+    yield f"<p>{escape(told['summary'])} <span class='soft'>{escape(told['description'])}</span></p>"
+    if told["parameters"]:
+        rows = [(p["name"], f"in the {p['in']}", _type(p["schema"])) for p in told["parameters"]]
+        yield _table(rows)
+    if "requestBody" in told:
+        body = told["requestBody"]["content"]["application/json"]
+        yield f"<p>Takes {_type(body['schema'])}.</p>"
+        for example in body.get("examples", {}).values():
+            text = json.dumps(example["value"], indent=None)
+            yield f"<pre>{escape(text)}</pre>"
+    given = told["responses"]["200"]["content"]
+    kind, content = next(iter(given.items()))
+    yield f"<p>Gives {_type(content['schema']) if 'schema' in content else escape(kind)}.</p>"
+    yield "<details><summary>Refusals</summary>"
+    refusals = [(s, one["description"], "") for s, one in told["responses"].items() if s != "200"]
+    yield _table(refusals) + "</details>"
+
+
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    body = "".join(
+        f"<tr><td><code>{escape(a)}</code></td><td>{escape(b)}</td><td>{c}</td></tr>" for a, b, c in rows
+    )
+    return f"<table>{body}</table>"
+
+
+def _fields(schema: dict[str, Any]) -> str:
+    needed = set(schema.get("required", ()))
+    rows = [
+        (name, one.get("description", "") + ("" if name in needed else " (optional)"), _type(one))
+        for name, one in schema.get("properties", {}).items()
+    ]
+    return _table(rows)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """A few words for a schema, as HTML."""
+    if "$ref" in schema:
+        name = escape(schema["$ref"].rpartition("/")[2])
+        return f"<a href='#{name}'><code>{name}</code></a>"
+    if "anyOf" in schema:
+        return " or ".join(_type(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"<code>{escape(json.dumps(value))}</code>" for value in schema["enum"])
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"object of {_type(schema['additionalProperties'])}"
+    bounds = [f"{sign} {schema[key]}" for key, sign in (("minimum", "≥"), ("maximum", "≤")) if key in schema]
+    return escape(" ".join([str(kind), *bounds]))

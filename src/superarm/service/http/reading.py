@@ -1,0 +1,236 @@
+"""Bodies of requests: from bytes to Ask and Reply, or a refusal that names the field.
+
+Features come in three forms:
+
+    [0.5, 1, …]                                   n_features numbers
+    {"indices": [3, 17], "values": [1.0, 0.5]}    a sparse row
+    {"age": 41, "colour": "red", "member": true}  names, hashed into n_features places (see `place_of`)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from superarm.rows import Row, SparseRow
+from superarm.service.core.faults import Refused
+from superarm.service.core.session import Ask, Reply, Session
+from superarm.service.http.messages import (
+    ID_WORDS,
+    IS_ID,
+    LARGEST,
+    DecisionRequest,
+    Id,
+    OutcomeRequest,
+)
+from superarm.service.http.statuses import NotJson
+
+__all__ = ["check_id", "place_of", "read", "read_query", "to_ask", "to_reply"]
+
+MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
+MOST_NAMES = 5_000  # named features of a row
+
+T = TypeVar("T")
+AT = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`$")
+FIELD = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`$")
+EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`(?P<more>.*?)(, got `(?P<got>[^`]+)`)?$")
+WORDS = {
+    "float": "a number",
+    "int": "a whole number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+# ---------------------------------------------------------------- from bytes to a message
+
+
+def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
+    """The message in a body."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _refusal(error, body) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _find_not_finite(bytes(body))
+        raise NotJson.must("body", "request", "JSON", str(error)) from None
+    except RecursionError:
+        raise NotJson.must("body", "request", "JSON of a sane depth", "a deeper one") from None
+
+
+def read_query(kind: type[T], query: dict[str, str]) -> T:
+    """The message in a query string."""
+    try:
+        return msgspec.convert(query, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refusal(error, None) from None
+
+
+def _refusal(error: msgspec.ValidationError, body: bytes | msgspec.Raw | None) -> Refused:
+    """msgspec's complaint in our words."""
+    text, path = str(error), ""
+    if found := AT.search(text):
+        text, path = text[: found.start()], found["path"]
+    if "[...]" in path and body is not None:
+        path = _name_the_key(path, bytes(body))
+    path = path.lstrip(".")
+    if found := FIELD.match(text):
+        field = f"{path}.{found['name']}".lstrip(".")
+        missing = found["fault"].startswith("missing")
+        return Refused.must(field, "request", *(("given", None) if missing else ("left out", "it")))
+    if found := EXPECTED.match(text):
+        kinds = " or ".join(WORDS.get(kind, kind) for kind in found["kinds"].split(" | "))
+        if "matching regex" in found["more"]:
+            kinds, more = ID_WORDS, ""
+        else:
+            more = found["more"]
+        got = found["got"]
+        given = "something else" if got is None else WORDS.get(got, got)
+        return _said(path or "body", f"{kinds}{more}", given)
+    return _said(path or "body", "valid", text)
+
+
+def _said(field: str, be: str, got: str) -> Refused:
+    return Refused(f"{field} of request must be {be}, got {got}", field=field)
+
+
+def _name_the_key(path: str, body: bytes) -> str:
+    """msgspec does not say which key of an object was wrong: the first one that would not be taken."""
+    before, _, after = path.partition("[...]")
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):  # the rest of the body is broken, too
+        return before
+    for part in before.lstrip(".").split("."):
+        data = data.get(part, {}) if isinstance(data, dict) else {}
+    for name, value in data.items():  # only features have free keys
+        try:
+            msgspec.convert({"features": {name: value}}, DecisionRequest)
+        except msgspec.ValidationError:
+            return f"{before}.{name}{after}"
+    return before
+
+
+def _find_not_finite(body: bytes) -> None:
+    """NaN and Infinity are not JSON, but many writers send them: then say where."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    todo = [("", data)]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, float) and not np.isfinite(value):
+            raise Refused.must(path.lstrip("."), "request", "finite", value)
+        if isinstance(value, dict):
+            todo += [(f"{path}.{key}", part) for key, part in value.items()]
+        elif isinstance(value, list):
+            todo += [(f"{path}[{i}]", part) for i, part in enumerate(value)]
+
+
+# ---------------------------------------------------------------- from a message to the session's words
+
+
+def to_ask(request: DecisionRequest, session: Session) -> Ask:
+    """A request for a set."""
+    n_features = session.learner.n_features
+    features, eligible, size = request.features, request.eligible, request.set_size
+    if isinstance(features, list):
+        if len(features) != n_features:
+            raise Refused.must("features", "decision", f"of length {n_features}", f"length {len(features)}")
+        x: Row = np.array(features, np.float32)
+    elif type(features.get("indices")) is list:
+        x = _sparse(features, n_features)
+    else:
+        x = _hashed(features, n_features)
+    if eligible is not None:
+        _check_labels(eligible, session)
+    if size is not None:
+        most = min(len(session.known) - 1, max(MOST_SHOWN, session.learner.set_size))
+        if size > most:
+            raise Refused.must("set_size", "decision", f"a whole number from 1 to {most}", size)
+    return Ask(x, request.id, None if eligible is None else tuple(eligible), size, request.context)
+
+
+def to_reply(request: OutcomeRequest, id_: str, session: Session) -> Reply:
+    """An answer."""
+    hit, label = request.hit, request.label
+    if (hit is None) == (label is None):
+        raise Refused.must("hit", "outcome", "given, or label in its place, and not both", hit)
+    if label is not None and label not in session.known:
+        raise Refused.must("label", "outcome", "a known label", label)
+    return Reply(id_, hit, label)
+
+
+def check_id(value: str) -> Id:
+    """An id out of a path."""
+    if not IS_ID(value):
+        raise Refused.must("id", "request", ID_WORDS, value)
+    return value
+
+
+def _sparse(features: dict[str, Any], n_features: int) -> Row:
+    indices, values = features["indices"], features.get("values")
+    if features.keys() != {"indices", "values"} or type(values) is not list or len(values) != len(indices):
+        raise Refused.must(
+            "features", "decision", "lists indices and values of one length, and no more", features
+        )
+    given = np.array(indices, np.float64)
+    wrong = np.flatnonzero((given < 0) | (given >= n_features) | (given != np.floor(given)))
+    if wrong.size:
+        at = int(wrong[0])
+        wanted = f"a whole number in [0, {n_features})"
+        raise Refused.must(f"features.indices[{at}]", "decision", wanted, indices[at])
+    order = np.argsort(given, kind="stable")
+    index = given[order].astype(np.int32)
+    twice = np.flatnonzero(np.diff(index) == 0)
+    if twice.size:
+        raise Refused.must("features.indices", "decision", "distinct", int(index[twice[0]]))
+    return SparseRow(index, np.array(values, np.float32)[order], n_features)
+
+
+def place_of(name: str, n_features: int) -> int:
+    """Where a named feature goes: its 8-byte BLAKE2b hash (of UTF-8, little-endian) mod n_features.
+
+    >>> place_of("age", 64)
+    27
+    """
+    digest = blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % n_features
+
+
+def _hashed(features: dict[str, Any], n_features: int) -> Row:
+    """A number counts under its name; a string under "name=string", with 1. Collisions add up."""
+    if len(features) > MOST_NAMES:
+        raise Refused.must("features", "decision", f"at most {MOST_NAMES} names", f"{len(features)}")
+    row: dict[int, float] = {}
+    for name, value in features.items():
+        if type(value) is str:
+            named, value = f"{name}={value}", 1.0
+        elif type(value) is list:
+            raise Refused.must(f"features.{name}", "decision", "a number, a string, true or false", value)
+        else:
+            named = name
+        place = place_of(named, n_features)
+        row[place] = row.get(place, 0.0) + float(value)
+        if not abs(row[place]) <= LARGEST:
+            raise Refused.must(f"features.{name}", "decision", "finite as a 32-bit float", value)
+    places = sorted(row)
+    values = np.array([row[place] for place in places], np.float32)
+    return SparseRow(np.array(places, np.int32), values, n_features)
+
+
+def _check_labels(eligible: list[str], session: Session) -> None:
+    for at, label in enumerate(eligible):
+        if label not in session.known:
+            raise Refused.must(f"eligible[{at}]", "decision", "a known label", label)
+    if len(set(eligible)) != len(eligible):
+        raise Refused.must("eligible", "decision", "distinct labels", eligible)

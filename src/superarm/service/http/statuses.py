@@ -1,0 +1,124 @@
+"""The status of every fault, in one table; and the faults that only HTTP knows."""
+
+from __future__ import annotations
+
+from superarm.errors import SuperarmError
+from superarm.service.core.faults import (
+    Conflict,
+    Erased,
+    JournalError,
+    JournalFull,
+    Overloaded,
+    Refused,
+    UnknownDecision,
+)
+from superarm.service.http.messages import Error, Fault
+
+__all__ = [
+    "MEANINGS",
+    "MethodNotAllowed",
+    "NotJson",
+    "RoleMissing",
+    "TokenWrong",
+    "TooLarge",
+    "TooLong",
+    "TooMany",
+    "UnknownPath",
+    "WrongHost",
+    "WrongType",
+    "error_of",
+    "status_of",
+]
+
+
+class NotJson(Refused):
+    """The body is not JSON."""
+
+
+class TokenWrong(Refused):
+    """No such token."""
+
+
+class RoleMissing(Refused):
+    """The token's role does not allow it."""
+
+
+class WrongHost(Refused):
+    """Without a token, only loopback names are answered."""
+
+
+class UnknownPath(Refused):
+    """There is no such route."""
+
+
+class MethodNotAllowed(Refused):
+    """The route has other methods."""
+
+    allowed = ""
+
+
+class TooLong(Refused):
+    """It did not arrive in time."""
+
+
+class TooLarge(Refused):
+    """The body is too large."""
+
+
+class WrongType(Refused):
+    """The body is not application/json."""
+
+
+class TooMany(Refused):
+    """Too many requests."""
+
+
+STATUS: dict[type[Exception], int] = {
+    NotJson: 400,
+    TokenWrong: 401,
+    RoleMissing: 403,
+    WrongHost: 403,
+    UnknownPath: 404,
+    UnknownDecision: 404,
+    MethodNotAllowed: 405,
+    TooLong: 408,
+    Conflict: 409,
+    Erased: 410,
+    TooLarge: 413,
+    WrongType: 415,
+    TooMany: 429,
+    Overloaded: 503,
+    JournalError: 503,
+    JournalFull: 507,
+    SuperarmError: 422,
+    Exception: 500,
+}
+
+# for the document; 404 and 409 are told by the route
+MEANINGS = {
+    400: "The body is not JSON.",
+    401: "The token is missing or wrong.",
+    403: "The token's role does not allow it; or there is no token, and it is not for this host name.",
+    408: "The request did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "A field is not what it must be; `field` names it.",
+    429: "Too many requests.",
+    431: "The head of the request is too large.",
+    500: "A bug; the log has it under the request's id.",
+    503: "The journal cannot be written at the moment.",
+    507: "The journal is full.",
+}
+
+
+def status_of(error: Exception) -> int:
+    """The status of the nearest class in the table."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def error_of(error: Exception) -> Error:
+    """What the caller is told."""
+    status = status_of(error)
+    if status == 500:  # nothing of our inside goes out
+        return Error(Fault(500, None, "the service has a bug; its log has it under the request's id"))
+    return Error(Fault(status, getattr(error, "field", None), str(error)))

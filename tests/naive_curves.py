@@ -1,0 +1,134 @@
+"""SetLogit with curves once more: plain NumPy in float64, slow and obviously right.
+
+It takes the sets and answers of the fast one, and shares nothing with it but the signs of the projections.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import hadamard
+
+
+def softmax(s):
+    e = np.exp(s - s.max())
+    return e / e.sum()
+
+
+class Averaged:
+    def __init__(self, k, d):
+        self.W, self.A = np.zeros((k, d)), np.zeros((k, d))
+        self.t, self.left = 0, 1.0
+
+    def step(self, c, x):
+        self.left *= 1 - 3 / (self.t + 4)
+        self.t += 1
+        take = self.t < 64 or self.t % 8 == 0
+        for r in range(len(c)):
+            if take or abs(c[r]) > 3e-4:
+                self.W[r] += c[r] * x
+        if take:
+            self.A += (1 - self.left) * (self.W - self.A)
+            self.left = 1.0
+
+
+class Standard:
+    """Means and variances; 1/sd refreshed when the count of rows has grown by 1 %."""
+
+    def __init__(self, d):
+        self.mean, self.var, self.inverse = np.zeros(d), np.zeros(d), np.zeros(d)
+        self.n, self.rows, self.due, self.squares = 0, 0, 0, 0.0
+
+    def __call__(self, x):
+        z = np.clip((x - self.mean) * self.inverse, -5, 5)
+        self.now = z @ z
+        if not self.now:
+            return z
+        return z / np.sqrt(np.sqrt(self.now * (self.squares or self.now)))
+
+    def absorb(self, x, count=True):
+        self.rows += 1
+        self.squares += (self.now - self.squares) * max(1 / self.rows, 0.001)
+        if count:
+            self.n += 1
+            gap = x - self.mean
+            self.mean += gap / self.n
+            self.var = (1 - 1 / self.n) * (self.var + gap**2 / self.n)
+        if self.rows >= self.due:
+            self.due = self.rows + 1 + np.floor(self.rows * 0.01)
+            self.inverse = np.where(self.var > 1e-30, 1 / np.sqrt(np.maximum(self.var, 1e-30)), 0.0)
+
+
+class Curved:
+    def __init__(self, k, d, sign, features=1024, step=3.0, bias=0.1**0.5):
+        self.k, self.d, self.P, self.size, self.bias = k, d, features // 2, step, bias
+        self.rows, self.waves = Standard(d), Standard(features)
+        self.linear, self.curved = Averaged(k, d + 1), Averaged(k, features)
+        self.gate, self.G, self.q, self.previous = 1.0, 0.0, 1 / 16, np.zeros(d)
+        self.relevance, self.slope, self.slopes, self.renew = np.ones(d), np.zeros(d), 0, 0.0
+        self.credit = np.full(k, 1 / k)
+        H, copies = np.kron(hadamard(16), np.eye(32)), max(1, 64 // d)
+        turn = np.zeros((512, 512))  # row i of 16 turned by i lanes
+        for i in range(16):
+            for j in range(32):
+                turn[32 * i + j, 32 * i + (j + i) % 32] = 1
+        place = np.zeros((512, d))
+        for i in range(copies):
+            place[i * d : (i + 1) * d] = np.eye(d)
+        M = place
+        for signs in sign[0, 0]:
+            M = H @ np.diag(signs) @ turn @ M
+        self.Omega = (M * np.sqrt(512 / 16**3 / copies))[: self.P]
+
+    def lift(self, x):
+        self.z = self.rows(x)
+        self.x = np.append(np.sqrt(1 - self.bias**2) * self.z, self.bias)
+        self.sharp = np.clip(5.5 * np.sqrt(self.q), 1, 4)
+        u = self.sharp * self.Omega @ (self.relevance * self.z)
+        self.raw = np.concatenate([np.cos(u), np.sin(u)])
+        self.phi = self.waves(self.raw)
+
+    def scores(self, x):
+        self.lift(x)
+        return self.linear.A @ self.x + self.gate * self.curved.A @ self.phi
+
+    def learn(self, x, drawn, hit):
+        self.lift(x)
+        a1, w1 = self.linear.A @ self.x, self.linear.W @ self.x
+        a2, w2 = self.curved.A @ self.phi, self.curved.W @ self.phi
+        s, last = a1 + self.gate * a2, w1 + self.gate * w2
+        inside = np.isin(np.arange(self.k), drawn)
+        allowed = inside if hit else ~inside
+        post = softmax(0.6 * s + 0.4 * last) * allowed
+        post /= post.sum()
+        if not hit:  # 2 % to labels without credit
+            weight = allowed / (self.credit + 0.01 / self.k)
+            post = 0.98 * post + 0.02 * weight / weight.sum()
+        q = softmax(s)
+        slope = (q * allowed) @ a2 / (q * allowed).sum() - q @ a2 if (q * allowed).sum() > 1e-6 else 0.0
+        self.G += slope**2
+        self.gate = np.clip(self.gate + 0.5 * slope / np.sqrt(1 + self.G), 0, 1)
+        p2, p1 = softmax((a1 + a2 + w1 + w2) / 2), softmax((a1 + w1) / 2)
+        c1 = self.size * (post - (1 - self.gate) * p1 - self.gate * p2)
+        c2 = self.size * (post - p2)
+        self.credit += 3 / (self.linear.t + 4) * (post - self.credit)
+        self.curved.step(c2, self.phi)
+        if self.curved.t % 8 == 0:
+            self.learn_relevance(c2)
+        self.linear.step(c1, self.x)
+        self.q += ((self.z @ self.previous) ** 2 - self.q) / (self.rows.rows + 17)
+        self.previous = self.z
+        count = self.waves.rows + 1 < 256 or (self.waves.rows + 1) % 8 == 0
+        self.waves.absorb(self.raw, count)
+        self.rows.absorb(x)
+
+    def learn_relevance(self, c):
+        length = 1 / np.sqrt(np.sqrt(self.waves.now * (self.waves.squares or self.waves.now)))
+        v = c @ self.curved.A * self.waves.inverse * (length if self.waves.now else 1.0)
+        along = v[self.P :] * self.raw[: self.P] - v[: self.P] * self.raw[self.P :]
+        slope = self.sharp * self.relevance * (along @ self.Omega)
+        slope += np.sqrt(1 - self.bias**2) * (c @ self.linear.A)[: self.d]
+        self.slopes += 1
+        self.slope += 3 / (self.slopes + 3) * (slope**2 - self.slope)
+        if self.slopes >= self.renew and self.slope.sum() > 0:
+            self.renew = 1.1 * self.slopes + 8
+            self.relevance = np.sqrt(self.slope * self.d / self.slope.sum())

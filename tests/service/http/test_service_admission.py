@@ -1,0 +1,187 @@
+"""Who may come in, and how often; and how the server is set up."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+
+import pytest
+
+from superarm.errors import InvalidInput
+from superarm.service.core import group as group_module
+from superarm.service.http import admission as admission_module
+from superarm.service.http import app as app_module
+from superarm.service.http.admission import Tokens
+from superarm.service.http.server import JsonLines, Listener, check_exposure
+
+X = [0.5, 1, 0, 0.25, 2]
+
+
+def test_a_token_is_needed_where_one_is_set(live, monkeypatch):
+    monkeypatch.setattr(admission_module, "WRONG_TOKENS", 1e6)
+    web = live(token="a-very-secret-token")
+    assert web.post("/v1/decisions", {"features": X})[0] == 200
+    for given in ("Bearer wrong", "Bearer a-very-secret-toke", "a-very-secret-token", ""):
+        for path in ("/v1/stats", "/metrics", "/v1/info", "/v1/model", "/v1/pending", "/v1/decisions/a"):
+            status, answer = web.get(path, Authorization=given)
+            assert (status, answer["error"]["field"]) == (401, "authorization")
+        assert web.post("/v1/decisions", {"features": X}, Authorization=given)[0] == 401
+        assert web.post("/v1/batch/decisions", {"decisions": []}, Authorization=given)[0] == 401
+    assert web.headers["www-authenticate"] == "Bearer"
+    for path in ("/health", "/ready", "/", "/openapi.json"):  # nothing of the model in these
+        assert web.get(path, Authorization="")[0] == 200
+
+
+def test_only_loopback_without_a_token(tmp_path):
+    for host in ("127.0.0.1", "::1", "localhost"):
+        check_exposure(Listener(host), Tokens())
+    for host in ("0.0.0.0", "192.168.1.5", "::", "example.org"):
+        with pytest.raises(InvalidInput, match="SUPERARM_TOKEN"):
+            check_exposure(Listener(host), Tokens())
+        check_exposure(Listener(host), Tokens(single="x" * 16))
+        check_exposure(Listener(host, unix_socket=tmp_path / "socket"), Tokens())
+    for weak in ("short", "", "has a space in its middle", "größer-als-sechzehn"):
+        with pytest.raises(InvalidInput, match="at least 16 visible ASCII"):
+            Tokens(single=weak)
+
+
+TOKENS = """
+# role   token
+decide   the-token-of-the-shop
+read     the-token-of-grafana
+
+operate  the-token-of-the-team
+the-token-that-has-no-role
+"""
+
+
+def test_tokens_by_role(live, tmp_path):
+    file = tmp_path / "tokens"
+    file.write_text(TOKENS)
+    web = live(tokens=Tokens(file))
+    may = {
+        "the-token-of-the-shop": {"decide": 200, "look": 200, "stats": 403},
+        "the-token-of-grafana": {"decide": 403, "look": 200, "stats": 200},
+        "the-token-of-the-team": {"decide": 200, "look": 200, "stats": 200},
+        "the-token-that-has-no-role": {"decide": 200, "look": 200, "stats": 200},
+        "the-token-of-nobody-at-all": {"decide": 401, "look": 401, "stats": 401},
+    }
+    for token, wanted in may.items():
+        web.token = token
+        got = {
+            "decide": web.post("/v1/decisions", {"features": X})[0],
+            "look": web.get("/v1/info")[0],
+            "stats": web.get("/v1/stats")[0],
+        }
+        assert got == wanted, token
+    web.token = "the-token-of-the-shop"
+    status, answer = web.get("/v1/stats")
+    assert (status, answer["error"]["field"]) == (403, "authorization")
+    assert "read" in answer["error"]["message"]
+
+
+def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(app_module, "REFRESH_SECONDS", 0.02)
+    file = tmp_path / "tokens"
+    file.write_text(TOKENS)
+    web = live(tokens=Tokens(file))
+    web.token = "the-token-of-the-team"
+    assert web.get("/v1/stats")[0] == 200
+    file.write_text("operate the-new-token-of-the-team")
+    until = time.monotonic() + 10
+    while web.get("/v1/stats")[0] != 401:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    web.token = "the-new-token-of-the-team"
+    assert web.get("/v1/stats")[0] == 200
+    for broken in ("operate short", "dance the-new-token-of-the-team", "", "one two three"):
+        file.write_text(broken)  # said in the log; nobody is locked out
+        time.sleep(0.1)
+        assert web.get("/v1/stats")[0] == 200
+    file.unlink()
+    time.sleep(0.1)
+    assert web.get("/v1/stats")[0] == 200
+    assert "tokens stay as they were" in caplog.text
+
+
+def test_a_token_file_must_be_usable(tmp_path):
+    with pytest.raises(InvalidInput, match="--token-file"):
+        Tokens(tmp_path / "missing")
+    file = tmp_path / "tokens"
+    for text, words in {
+        "dance aaaaaaaaaaaaaaaaaaaa": "line 1",
+        "a b c": "line 1",
+        "# nothing": "a file with a token",
+        "decide short": "16 visible",
+    }.items():
+        file.write_text(text)
+        with pytest.raises(InvalidInput, match=words):
+            Tokens(file)
+
+
+def test_wrong_tokens_are_rate_limited_and_right_ones_are_not(live):
+    web = live(token="a-very-secret-token")
+    statuses = [web.get("/v1/stats", Authorization="Bearer wrong-wrong-wrong")[0] for _ in range(40)]
+    assert statuses[:5] == [401] * 5
+    assert statuses.count(429) > 10
+    assert web.get("/v1/stats")[0] == 200
+    assert [web.get("/v1/stats")[0] for _ in range(20)] == [200] * 20
+
+
+def test_too_many_requests(live):
+    web = live(rate=5)
+    statuses = [web.get("/health")[0] for _ in range(60)]
+    assert statuses[0] == 200
+    assert 429 in statuses
+    assert web.headers.get("retry-after") == "1" or statuses[-1] == 200
+    time.sleep(0.3)
+    assert web.get("/health")[0] == 200
+
+
+def test_too_many_waiting(live, monkeypatch):
+    monkeypatch.setattr(group_module, "MOST_WAITING", 3)
+    web = live()
+    status, answer = web.post("/v1/batch/decisions", {"decisions": [{"features": X}] * 20})
+    assert status == 503
+    assert "waiting" in answer["error"]["message"]
+    assert web.post("/v1/decisions", {"features": X})[0] == 200
+
+
+def test_logs_are_json_lines():
+    record = logging.makeLogRecord({"msg": "snapshot", "levelname": "INFO", "event_no": 7})
+    line = json.loads(JsonLines().format(record))
+    assert (line["message"], line["level"], line["event_no"]) == ("snapshot", "info", 7)
+    try:
+        raise ValueError("x")
+    except ValueError:
+        import sys
+
+        record = logging.makeLogRecord({"msg": "bug", "exc_info": sys.exc_info()})
+    assert "ValueError: x" in json.loads(JsonLines().format(record))["traceback"]
+
+
+def test_buckets_of_addresses_that_are_gone_are_forgotten(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(admission_module, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(admission_module, "monotonic", lambda: now[0])
+    buckets = admission_module.Buckets(5)
+    for i in range(50):
+        now[0] += 0.4
+        assert buckets.take(f"10.0.0.{i}")
+    assert len(buckets._left) <= 4
+
+
+def test_without_a_token_only_loopback_names(live):
+    web = live()
+    for host in ("127.0.0.1:1", "localhost", "LOCALHOST:8800", "[::1]:80"):
+        assert web.get("/v1/info", Host=host)[0] == 200
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1"):
+        status, answer = web.get("/v1/info", Host=host)
+        assert (status, answer["error"]["field"]) == (403, "host")
+        assert web.post("/v1/decisions", {"features": X}, Host=host)[0] == 403
+
+
+def test_with_a_token_any_name(live):
+    web = live(token="a-very-secret-token")
+    assert web.get("/v1/info", Host="models.example")[0] == 200

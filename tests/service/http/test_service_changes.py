@@ -1,0 +1,138 @@
+"""Changes while it runs, over HTTP and with the client; shadows; what roles may do."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from service_kit import LABELS, D, rows
+
+from superarm.service import Client
+from superarm.service.client.client import ServiceError
+from superarm.service.core.replay import replay
+from superarm.service.http.admission import Tokens
+
+X = [0.5, 1, 0, 0.25, 2]
+
+
+def test_labels_come_and_go(live, open_session):
+    web = live(open_session())
+    with Client(web.url) as client:
+        told = client.add_labels(["weather", "chess"])
+        assert (told["what"], told["labels"][-2:], told["retired"]) == (
+            "add_labels",
+            ["weather", "chess"],
+            [],
+        )
+        assert client.info()["labels"] == [*LABELS, "weather", "chess"]
+        assert client.decide(X, eligible=["weather", "chess", "label-0"]).labels
+        shown = client.decide(X, eligible=["label-0", "label-1", "label-2"])
+        told = client.retire_labels(["label-0", "label-1"])
+        assert told["retired"] == ["label-0", "label-1"]
+        for _ in range(20):
+            assert not {"label-0", "label-1"} & set(client.decide(X).labels)
+        assert client.outcome(shown.id, label="label-0").label == "label-0"  # still taken
+        for wrong in (["weather"], [""], [], ["a", "a"]):
+            with pytest.raises(ServiceError) as caught:
+                client.add_labels(wrong)
+            assert (caught.value.status, caught.value.field.partition("[")[0]) == (422, "labels")
+        with pytest.raises(ServiceError, match="known, and not retired yet"):
+            client.retire_labels(["nobody"])
+        assert [one["what"] for one in client.changes()] == ["add_labels", "retire_labels"]
+    web.stop()
+    again = open_session()
+    assert again.retired == {"label-0", "label-1"}
+    assert replay(again.journal).same
+
+
+def test_freeze_explore_and_go_back(live, open_session):
+    session = open_session(snapshot_every=20)
+    web = live(session)
+    with Client(web.url) as client:
+        client.freeze()
+        shown = client.decide(X)
+        assert client.outcome(shown.id, hit=True).learnt is False
+        assert client.info()["frozen"] is True
+        client.resume()
+        for x in rows(30):
+            client.outcome(client.decide(x.tolist()).id, hit=True)
+        until = time.monotonic() + 10
+        while len(client.snapshots()) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        newest = client.snapshots()[-1]
+        assert newest.keys() == {"seq", "time", "superarm", "numba", "cpu"}
+        assert client.go_back(newest["seq"])["what"] == "go_back"
+        client.set_explore(explore="show")
+        with pytest.raises(ServiceError) as caught:
+            client.go_back(7)
+        assert caught.value.status == 422
+        with pytest.raises(ServiceError, match="explore of change must be given, or uniform"):
+            client.set_explore()
+        with pytest.raises(ServiceError, match="uniform of request must be"):
+            client.set_explore(uniform=1.5)
+    status, answer = web.post("/v1/changes", {"what": "dance"})
+    assert (status, answer["error"]["field"]) == (422, "what")
+    web.stop()
+    assert replay(open_session().journal).same
+
+
+def test_people_are_forgotten(live, open_session):
+    session = open_session()
+    web = live(session)
+    with Client(web.url) as client:
+        for i in range(6):
+            shown = client.decide(X, id=f"d{i}", context={"name": "Ada"})
+            client.outcome(shown.id, hit=True)
+        assert client.erase(ids=["d1", "d3"])["erased"] == 2
+        assert client.get("d1")["features"] is None
+        assert client.get("d1")["context"] is None
+        assert client.get("d2")["context"] == {"name": "Ada"}
+        with pytest.raises(ServiceError) as caught:
+            client.decide(X, id="d1")
+        assert caught.value.status == 410
+        with pytest.raises(ServiceError) as caught:
+            client.erase(ids=["nobody"])
+        assert caught.value.status == 404
+        for wrong in ({}, {"ids": ["d2"], "before": 1.0}):
+            with pytest.raises(ServiceError, match="not both"):
+                client.erase(**wrong)
+        assert client.erase(before=time.time() + 1)["erased"] == 4
+        assert client.get("d5")["features"] is None
+        assert client.decide(X).labels
+    web.stop()
+    assert b"Ada" not in (session.journal.path).read_bytes()
+
+
+def test_shadows_over_http(live, open_session):
+    web = live(open_session(shadows=["set-logit:explore=show"]))
+    with Client(web.url) as client:
+        assert client.shadows()[1]["rate"] is None
+        for x in rows(80):
+            client.outcome(client.decide(x.tolist()).id, hit=bool(x[0] > 0))
+        own, shadow = client.shadows()
+        assert (own["learner"], shadow["learner"]) == ("set-logit", "set-logit:explore=show")
+        for one in (own, shadow):
+            assert one["low"] <= one["rate"] <= one["high"]
+            assert one["learnt"] == one["rows"] == 80
+
+
+def test_only_operators_change(live, tmp_path):
+    file = tmp_path / "tokens"
+    file.write_text(
+        "decide the-token-of-the-shop\nread the-token-of-grafana\noperate the-token-of-the-team\n"
+    )
+    web = live(tokens=Tokens(file))
+    for token, status in (
+        ("the-token-of-the-shop", 403),
+        ("the-token-of-grafana", 403),
+        ("the-token-of-the-team", 200),
+    ):
+        web.token = token
+        assert web.post("/v1/changes", {"what": "freeze"})[0] == status
+        assert web.get("/v1/changes")[0] == (403 if "shop" in token else 200)
+
+
+def test_rows_of_the_right_length_after_all_that(live, open_session):
+    web = live(open_session())
+    assert web.post("/v1/decisions", {"features": [0.0] * (D + 1)})[1]["error"]["field"] == "features"

@@ -1,0 +1,71 @@
+"""What people on call see: /ready, /metrics, the example alerts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+X = [0.5, 1, 0, 0.25, 2]
+ALERTS = Path(__file__).parents[3] / "examples" / "alerts.yml"
+
+
+def families(web):
+    parser = pytest.importorskip(
+        "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
+    )
+    return {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
+
+
+def test_metrics_know_trouble(live, open_session):
+    session = open_session(shadows=["set-logit:explore=show"])
+    web = live(session)
+    for i in range(20):
+        web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
+        web.post(f"/v1/decisions/d{i}/outcome", {"hit": i % 2 == 0})
+    found = families(web)
+    value = {name: family.samples[0].value for name, family in found.items()}
+    assert value["superarm_ready"] == 1
+    assert value["superarm_troubles"] == 0
+    assert value["superarm_snapshot_lag_events"] == 40
+    assert value["superarm_wal_bytes"] > 0
+    assert value["superarm_restart_seconds"] > 0
+    assert value["superarm_bugs"] == value["superarm_upkeep_failures"] == 0
+    build = found["superarm_build_info"].samples[0].labels
+    assert build.keys() == {"superarm", "numba", "cpu"}
+    learners = {s.labels["learner"] for s in found["superarm_estimated_hit_rate"].samples}
+    assert learners == {"set-logit", "set-logit:explore=show"}
+    session.upkeep_error, session.upkeep_failures = "snapshot: no", 3
+    session.broken_snapshots = (7,)
+    value = {name: family.samples[0].value for name, family in families(web).items()}
+    assert (value["superarm_upkeep_failures"], value["superarm_broken_snapshots"]) == (3, 1)
+
+
+def test_ready_knows_a_hung_disk(live, open_session, monkeypatch):
+    session = open_session()
+    web = live(session)
+    session.broken_snapshots = (7,)
+    status, answer = web.get("/ready")
+    assert (status, answer["status"]) == (200, "ready")
+    assert "snapshots are damaged" in answer["trouble"][0]
+    monkeypatch.setattr(session, "_commit_began", -1e9)
+    status, answer = web.get("/ready")
+    assert status == 503
+    assert "waiting for the disk" in answer["error"]["message"]
+    assert families(web)["superarm_ready"].samples[0].value == 0
+
+
+def test_the_example_alerts_ask_for_metrics_that_there_are(live):
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    web = live()
+    web.post("/v1/decisions", {"features": X})
+    there = {name for family in families(web).values() for name in (s.name for s in family.samples)}
+    there |= {family.name for family in families(web).values()}
+    rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    assert len(rules) > 8
+    for rule in rules:
+        assert rule.keys() >= {"alert", "expr", "labels", "annotations"}
+        asked = set(re.findall(r"superarm_[a-z_]+", rule["expr"]))
+        assert asked <= there, rule
+        assert asked or "up{" in rule["expr"]
