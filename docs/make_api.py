@@ -17,6 +17,8 @@ NOT_MADE = ("Decision", "Evaluation", "Session", "Summary", "Survey", "Trace", "
 # module -> the names to document; None: its __all__
 ROOMS: dict[str, tuple[str, ...] | None] = {
     "superarm": None,
+    "superarm.explore": None,
+    "superarm.kernels": None,
     "superarm.streams": None,
     "superarm.theory": None,
     "superarm.checks": None,
