@@ -333,5 +333,28 @@ def test_one_is_a_hit(hit: Any) -> None:
     assert state_of(one) == state_of(two)
 
 
+def test_a_journal_of_dense_rows_and_names() -> None:
+    """What a service keeps: dense rows, and the names whenever they have changed."""
+    X, y = people(60)
+    X[20]["late"] = 1.5
+    learner, replayed = (sa.SetLogit(labels=LABELS, set_size=2, seed=1) for _ in range(2))
+    replayed.id, said = learner.id, None
+    for x, label in zip(X, y, strict=True):
+        decision = learner.decide(x)
+        learner.update(decision, hit=LABELS[label] in decision.labels)
+        if learner.names.to_dict() != said:
+            said = learner.names.to_dict()
+            replayed.use_names(json.loads(json.dumps(said)))
+        again = replayed.decide(decision.x)
+        assert again.to_dict() == decision.to_dict()
+        replayed.update(again, hit=LABELS[label] in again.labels)
+    assert state_of(replayed) == state_of(learner)
+    assert replayed.decide(X[20]).to_dict() == learner.decide(X[20]).to_dict()
+    with pytest.raises(InvalidInput, match="with new ones at the end"):
+        replayed.use_names({**said, "numbers": ["income", "age"]})
+    with pytest.raises(InvalidInput, match="names of SetLogit must be for 7 features"):
+        sa.SetLogit(labels=LABELS, set_size=2, n_features=7).use_names(said)
+
+
 settings.register_profile("named", deadline=None)
 settings.load_profile("named")

@@ -207,6 +207,24 @@ class Common:
             self._begin(False)
         return self.names
 
+    def use_names(self, data: dict[str, Any]) -> None:
+        """Take over what `names.to_dict` gave, now or at a later round: for a journal that keeps dense rows.
+
+        Names that were known keep their places; anything else is refused.
+        """
+        names = Names.from_dict(data)
+        if self.state is None:
+            if self.n_features not in (None, names.width):
+                raise self.invalid("names", f"for {self.n_features} features", f"{names.width}")
+            self._fix_width(names.width)
+            self.names = names
+            self._begin(False)
+            return
+        before = [] if self.names is None else self.names.numbers
+        if self.names is None or names.width != self.n_features or names.numbers[: len(before)] != before:
+            raise self.invalid("names", "its own, with new ones at the end", data)
+        self.names = names
+
     def _own_rows(self, X: Any) -> Rows:
         """A matrix that nobody else can change."""
         rows = self._rows(X)
