@@ -89,6 +89,32 @@ def set_logit_against_mcdbf() -> None:
         print(f"SetLogit, k = 10, d = {d}: {share:.2f} x the speed of MC-DBF ({rounds:,.0f} rounds/s)")
 
 
+def batches_against_fused() -> None:
+    """decide_many and update_many, 10,000 rows at a time, as a share of the fused loop's speed."""
+    for cls in (MCDBF, SetLogit):
+        for d in (16, 64, 512):
+            X, y = bench.reference_rows(ROUNDS, d)
+            spent = np.zeros((REPEATS, 2))
+            for turn in range(REPEATS):
+                fused, batched = (cls(n_labels=10, n_features=d, set_size=3) for _ in range(2))
+                fused.run(X, y, np.arange(1))
+                batched.update_many(batched.decide_many(X[:1]), [True])  # compiled
+                began = perf_counter()
+                fused.run(X, y)
+                spent[turn, 0] = perf_counter() - began
+                for start in range(0, ROUNDS, 10_000):
+                    part = slice(start, start + 10_000)
+                    began = perf_counter()
+                    decisions = batched.decide_many(X[part])
+                    spent[turn, 1] += perf_counter() - began
+                    hits = (decisions.labels == y[part, None]).any(axis=1)
+                    began = perf_counter()
+                    batched.update_many(decisions, hits)
+                    spent[turn, 1] += perf_counter() - began
+            share = np.median(spent[:, 0] / spent[:, 1])
+            print(f"{cls.__name__} in batches, k = 10, d = {d}: {share:.2f} x the fused loop's speed")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--growth", action="store_true", help="also the growth with k, up to 100,000 (6 GB)")
@@ -97,6 +123,7 @@ def main() -> None:
         print(f"{result.what:55s} {result.microseconds:9.2f} µs a round {result.ratio:9.1f} x")
     against_plain()
     set_logit_against_mcdbf()
+    batches_against_fused()
     if arguments.growth:
         for k, whole, scores in bench.growth():
             print(f"k = {k:7,d}: {whole:9.2f} µs a round, of which scores {scores:9.2f}")

@@ -12,12 +12,15 @@ from typing import Any
 # the most wanted first; all others of `superarm` follow
 FIRST = ("SetLogit", "MCDBF", "Learner", "Decision", "load", "make", "simulate", "Trace")
 # made by other calls than their own
-NOT_MADE = ("Decision", "Evaluation", "Session", "Summary", "Survey", "Trace", "Training", "Verdict")
+NOT_MADE = ("Decision", "Decisions", "Evaluation", "Session", "Summary", "Survey", "Trace", "Training", "Verdict")
 
 # module -> the names to document; None: its __all__
 ROOMS: dict[str, tuple[str, ...] | None] = {
     "superarm": None,
+    "superarm.explore": None,
+    "superarm.kernels": None,
     "superarm.streams": None,
+    "superarm.losses": None,
     "superarm.theory": None,
     "superarm.checks": None,
     "superarm.logs": None,

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # the pages a reader wants first; all others follow by name
 ORDER = (
     *("index", "tutorial-researcher", "tutorial-practitioner", "tutorial-data-scientist"),
-    *("concepts", "how-to", "most-click-nothing", "service", "logs", "evaluation", "sklearn"),
+    *("concepts", "how-to", "rows", "most-click-nothing", "service", "logs", "evaluation", "sklearn"),
     *("experiments", "reproduce", "data"),
     *("research", "errata", "cli", "api"),
 )

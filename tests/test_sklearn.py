@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
@@ -14,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.sklearn import SetFeedbackClassifier
+from superarm.sklearn import SetFeedbackClassifier, SetPipeline
 
 
 @parametrize_with_checks(
@@ -166,3 +168,80 @@ def test_one_class_is_no_question(digits):
     assert model.predict_set(X[:3]).tolist() == [["only"]] * 3
     assert model.predict_proba(X[:3]).tolist() == [[1.0]] * 3
     assert model.decision_function(X[:3]).tolist() == [0.0] * 3
+
+
+# ---------------------------------------------------------------- data frames, and sets through a pipeline
+
+
+def people(n=600, seed=0):
+    random = np.random.default_rng(seed)
+    age, city = random.integers(18, 80, n), random.integers(0, 3, n)
+    y = np.array(["low", "mid", "high", "top"])[(age > 49) * 2 + (city == 1)]
+    cities = np.array(["Rome", "Oslo", "Lima"])[city]
+    return pd.DataFrame({"age": np.where(random.random(n) < 0.05, np.nan, age), "city": cities}), y
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "dicts"])
+def test_frames_with_words_and_gaps(kind):
+    X, y = people()
+    rows = X.to_dict("records") if kind == "dicts" else pl.DataFrame(X) if kind == "polars" else X
+    model = SetFeedbackClassifier(set_size=2, random_state=0).fit(rows, y)
+    assert model.score(rows, y) > 0.9
+    assert model.n_features_in_ == 2
+    assert sorted(model.feature_names_in_) == ["age", "city"]
+    assert model.predict_set(rows).shape == (600, 2)
+    np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(rows) == model.predict(rows)).all()
+    decisions = model.decide(rows)
+    model.update(decisions, [label in shown for label, shown in zip(y, decisions.labels, strict=True)])
+    assert model.learner_.round == 600 * 21
+
+
+def test_a_frame_of_numbers_is_a_matrix(digits):
+    X, y = digits
+    frame = pd.DataFrame(X, columns=[f"p{i}" for i in range(64)])
+    a, b = (SetFeedbackClassifier(random_state=0, passes=1).fit(data, y) for data in (X, frame))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(frame))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_sets_in_a_frame(frame):
+    X, y = people(300)
+    random = np.random.default_rng(1)
+    names = np.array(["high", "low", "mid", "top"])
+    shown = [random.choice(names, 2, replace=False).tolist() for _ in y]
+    hit = [label in two for label, two in zip(y, shown, strict=True)]
+    lists, table = (SetFeedbackClassifier(random_state=0) for _ in range(2))
+    lists.partial_fit_sets(X, shown, hit, classes=names)
+    columns = frame({"first": [s[0] for s in shown], "second": [s[1] for s in shown]})
+    table.partial_fit_sets(X, columns, pd.Series(hit), classes=names)
+    np.testing.assert_array_equal(lists.predict_proba(X), table.predict_proba(X))
+    assert lists.learner_.names is not None
+
+
+def test_a_frame_of_sets_with_empty_places(digits):
+    X, y = digits
+    shown = pd.DataFrame({"a": ["d1", "d2"], "b": ["d3", None]})
+    model = SetFeedbackClassifier(random_state=0)
+    model.partial_fit_sets(X[:2], shown, [True, False], classes=np.unique(y))
+    with pytest.raises(InvalidInput, match="one for each row of X"):
+        model.partial_fit_sets(X[:3], shown, [True, False])
+
+
+def test_sets_through_a_pipeline(digits):
+    X, y = digits
+    steps = [("scale", StandardScaler()), ("sets", SetFeedbackClassifier(set_size=3, random_state=0))]
+    model = SetPipeline(steps).fit(X[:900], y[:900])
+    assert model.score(X[900:], y[900:]) > 0.85
+    sets = model.predict_set(X[900:], 4)
+    assert sets.shape == (len(X) - 900, 4)
+    before = model[-1].learner_.round
+    decisions = model.decide(X[900:])
+    assert set(decisions.labels.ravel()) <= set(y)
+    hits = (decisions.labels == y[900:, None]).any(axis=1)
+    assert model.update(decisions, hits) is model
+    assert model[-1].learner_.round == before + len(hits)
+    model.partial_fit_sets(X[:5], [[label] for label in y[:5]], [True] * 5)
+    some = model.decide(X[:10], eligible=["d1", "d2", "d3"], set_size=2)
+    assert set(some.labels.ravel()) <= {"d1", "d2", "d3"}

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from superarm import checks as checks
     from superarm import errors as errors
     from superarm import explore as explore
+    from superarm import losses as losses
     from superarm import streams as streams
     from superarm import theory as theory
     from superarm.decision import Decision as Decision
+    from superarm.decision import Decisions as Decisions
     from superarm.decision import Record as Record
     from superarm.learners import *  # noqa: F403
     from superarm.learners.registry import make as make
@@ -28,12 +30,12 @@ __version__ = "0.2.0"
 
 # Where public names live. Nothing is imported before it is used: Numba alone takes a second.
 _HOMES = {
-    "superarm.decision": ("Decision", "Record"),
+    "superarm.decision": ("Decision", "Decisions", "Record"),
     "superarm.learners.registry": ("make",),
     "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("checks", "errors", "explore", "streams", "theory")
+_MODULES = ("checks", "errors", "explore", "losses", "streams", "theory")
 
 
 def __getattr__(name: str) -> Any:

@@ -306,7 +306,7 @@ def wrong_kind_of_feedback_is_refused(make: Make) -> None:
     label = 0 if "label" in learner.feedback else None
     wrong: list[dict[str, Any]] = [{}, {"hit": True, "label": 0}]
     wrong += [{"label": 0}] if label is None else [{"label": K}, {"label": -1}, {"label": "no such"}]
-    wrong += [{"hit": True}] if hit is None else [{"hit": 1}, {"hit": "yes"}]
+    wrong += [{"hit": True}] if hit is None else [{"hit": 2}, {"hit": "yes"}]
     for answer in wrong:
         with _refused(ValueError, f"the answer {answer}"):
             learner.update(decision, **answer)

@@ -8,7 +8,14 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["choice", "number", "share", "whole"]
+__all__ = ["as_bit", "choice", "number", "share", "whole"]
+
+
+def as_bit(value: Any) -> bool | None:
+    """True or False, also as a 1 or a 0 of any kind of number; ``None`` for anything else."""
+    if isinstance(value, bool | np.bool_ | int | float | np.number) and value in (0, 1):
+        return bool(value)
+    return None
 
 
 def whole(parameter: str, of: str, value: Any, least: int) -> int:

@@ -20,6 +20,7 @@ __all__ = [
     "SparseRow",
     "as_row",
     "as_rows",
+    "copy_of",
     "densify",
     "is_sparse",
     "one_row",
@@ -55,6 +56,9 @@ class Dense(NamedTuple):
     def row(self, i: int) -> Array:
         return self.values[i]  # type: ignore[no-any-return]
 
+    def take(self, which: Any) -> Dense:
+        return Dense(np.ascontiguousarray(self.values[which]))
+
 
 class Sparse(NamedTuple):
     """A matrix in compressed rows: the entries of row i are at starts[i] to starts[i + 1]."""
@@ -74,6 +78,12 @@ class Sparse(NamedTuple):
     def row(self, i: int) -> SparseRow:
         part = slice(self.starts[i], self.starts[i + 1])
         return SparseRow(self.indices[part], self.values[part], self.columns)
+
+    def take(self, which: Any) -> Sparse:
+        rows = np.arange(len(self))[which]
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[rows])])
+        entries = np.repeat(self.starts[rows] - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
+        return Sparse(self.values[entries], self.indices[entries], starts, self.columns)
 
 
 Row = Array | SparseRow
@@ -167,6 +177,13 @@ def _checked_rows(X: Any, of: str) -> Rows:
     return Dense(dense)
 
 
+def copy_of(row: Row) -> Row:
+    """A row of its own."""
+    if isinstance(row, SparseRow):
+        return SparseRow(row.indices.copy(), row.values.copy(), row.width)
+    return row.copy()
+
+
 def one_row(row: Row) -> Rows:
     """A row as a matrix."""
     if isinstance(row, SparseRow):
@@ -201,15 +218,19 @@ def sparsify(row: Row) -> SparseRow:
     return SparseRow(index, row[index], len(row))
 
 
-def row_to_json(row: Row) -> Any:
+def row_to_json(row: Row | dict[str, Any]) -> Any:
     """A row as JSON-ready values."""
+    if isinstance(row, dict):  # with names (superarm/named.py)
+        return {"named": row}
     if isinstance(row, SparseRow):
         return {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
     return row.tolist()
 
 
-def row_from_json(data: Any) -> Row:
+def row_from_json(data: Any) -> Row | dict[str, Any]:
     """The row that `row_to_json` described."""
+    if isinstance(data, dict) and "named" in data:
+        return dict(data["named"])
     if isinstance(data, dict):
         return SparseRow(
             np.array(data["indices"], np.int32), np.array(data["values"], np.float32), int(data["width"])

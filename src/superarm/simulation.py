@@ -123,7 +123,7 @@ def simulate(
     if rounds < 1:
         raise InvalidInput.must("rounds", "simulate", "at least 1", rounds)
     for size in ("n_features", "n_labels"):
-        if getattr(learner, size) != getattr(stream, size):
+        if getattr(learner, size) not in (None, getattr(stream, size)):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
             raise InvalidInput.must(size, learner.of, wanted, getattr(learner, size))
     seed = learner.seed if seed is None else seed

@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from superarm.decision import Decision
+from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.learners.registry import make, parse
 from superarm.logs.batches import probabilities
+from superarm.named import has_words_or_gaps, is_frame, is_named_rows
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["SetFeedbackClassifier"]
+__all__ = ["SetFeedbackClassifier", "SetPipeline"]
 
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -102,13 +104,13 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
         Args:
             X: a row for each set.
-            shown: the labels shown.
+            shown: the labels shown: a list for each row, or a data frame with a column for each place.
             hit: whether the right one was among them.
             propensity: the probability of each set, where it is known.
             classes: all labels, with the first call.
         """
         first = self._first(classes)
-        X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=(np.float64, np.float32))
+        X = self._checked(X, reset=first)
         if first:
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
         learner = self._whole_learner()
@@ -116,15 +118,28 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise FeedbackError.must(
                 "learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner
             )
-        sets, bits = [list(labels) for labels in shown], list(hit)
+        sets, bits = _sets(shown), list(hit)
         odds: list[float | None] = [None] * len(sets) if propensity is None else list(propensity)
+        X = self._as_learnt(X)
         if not len(sets) == len(bits) == len(odds) == X.shape[0]:
             got = f"{X.shape[0]} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
             raise InvalidInput.must("shown and hit", "partial_fit_sets", "one for each row of X", got)
         for i, labels in enumerate(sets):
             codes = self._codes(np.asarray(labels), "shown")
             row = X[[i]] if hasattr(X, "tocsr") else X[i]
-            learner.update(Decision.given(row, codes.tolist(), odds[i]), hit=bool(bits[i]))
+            learner.update(Decision.given(row, learner.known.public(codes), odds[i]), hit=bits[i])
+        return self
+
+    def decide(
+        self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
+    ) -> Decisions:
+        """Choose a set for every row of X, to be shown; `update` takes the answers, now or days later."""
+        X = self._rows(X)
+        return self._whole_learner().decide_many(X, eligible=eligible, set_size=set_size)
+
+    def update(self, decisions: Decisions, hits: Any) -> SetFeedbackClassifier:
+        """Learn from the answers to what `decide` gave; ``None`` where none came."""
+        self._whole_learner().update_many(decisions, hits)
         return self
 
     # ------------------------------------------------------------ predictions
@@ -167,6 +182,12 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return first
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        if self._named(X, reset=reset):
+            X, y = self._checked(X, reset=reset), column_or_1d(y, warn=True)
+            check_classification_targets(y)
+            if len(X) != len(y):
+                raise InvalidInput.must("y", "SetFeedbackClassifier", f"{len(X)} labels", f"{len(y)}")
+            return X, y
         X, y = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=False
         )
@@ -175,12 +196,31 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "classes_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
-        return self._as_learnt(X)
+        return self._as_learnt(self._checked(X, reset=False))
+
+    def _named(self, X: Any, *, reset: bool) -> bool:
+        """Whether rows have names that matter: words, dates or gaps among the columns, or dicts."""
+        if not is_named_rows(X):
+            return False
+        learner = None if reset else getattr(self, "learner_", None)
+        if learner is None:
+            return not is_frame(X) or has_words_or_gaps(X)
+        return learner.names is not None
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        if not self._named(X, reset=reset):
+            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32))
+        if reset:
+            names = [str(name) for name in X.columns] if is_frame(X) else sorted({n for x in X for n in x})
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        return X
 
     def _as_learnt(self, X: Any) -> Any:
         """Dense or sparse, as the learner's weights are; and arrays that compiled code can take."""
         learner: Learner | None = self.learner_
+        if is_named_rows(X):
+            rows = np.zeros((len(X), 1)) if learner is None else learner._rows(X, grow=False).values
+            return rows
         sparse = hasattr(X, "tocsr")
         if not all(part.flags.writeable for part in ((X.data, X.indices, X.indptr) if sparse else (X,))):
             X = X.copy()
@@ -198,10 +238,12 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.learner_: Learner | None = None  # of one class nothing is to be learnt
         if len(classes) > 1:
             size = 1 if parse(self.learner)[0].single_label else min(self.set_size, len(classes) - 1)
+            named = classes.dtype.kind in "iuU" or all(type(label) is str for label in classes)
+            labels = {"labels": classes.tolist()} if named else {"n_labels": len(classes)}
             self.learner_ = make(
                 self.learner,
-                n_labels=len(classes),
-                n_features=X.shape[1],
+                **labels,
+                n_features=None if is_named_rows(X) else X.shape[1],
                 set_size=size,
                 seed=int(random.randint(2**31 - 1)),
             )
@@ -221,9 +263,56 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _run(self, X: Any, codes: Any, visit: Any) -> None:
         if self.learner_ is not None:
-            self.learner_.run(self._as_learnt(X), codes, visit)
+            self.learner_.run(X if is_named_rows(X) else self._as_learnt(X), codes, visit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _sets(shown: Any) -> list[list[Any]]:
+    """The labels of every row; a data frame has a column for each place, some of them empty."""
+    if is_frame(shown):
+        columns = [shown[name].to_list() for name in shown.columns]
+        shown = zip(*columns, strict=True)
+        return [[label for label in row if label is not None and label == label] for row in shown]
+    return [list(labels) for labels in shown]
+
+
+class SetPipeline(Pipeline):  # type: ignore[misc]
+    """scikit-learn's Pipeline, with a SetFeedbackClassifier at its end and all that it can do.
+
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    >>> steps = [("scale", StandardScaler()), ("sets", SetFeedbackClassifier(set_size=2, random_state=0))]
+    >>> model = SetPipeline(steps).fit(X, ["a", "b", "c", "d"])
+    >>> decisions = model.decide(X)
+    >>> model.update(decisions, [True, False, True, None]).predict_set(X).shape
+    (4, 2)
+    """
+
+    def decide(
+        self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
+    ) -> Decisions:
+        """Choose a set for every row of X, as it comes out of the steps before."""
+        last: SetFeedbackClassifier = self[-1]
+        return last.decide(self._before(X), eligible=eligible, set_size=set_size)
+
+    def update(self, decisions: Decisions, hits: Any) -> SetPipeline:
+        """Learn from the answers to what `decide` gave."""
+        self[-1].update(decisions, hits)
+        return self
+
+    def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
+        """The best ``set_size`` labels for every row, best first."""
+        last: SetFeedbackClassifier = self[-1]
+        return last.predict_set(self._before(X), set_size)
+
+    def partial_fit_sets(self, X: Any, *arguments: Any, **more: Any) -> SetPipeline:
+        """Go on learning from sets that somebody else showed; the steps before must have been fitted."""
+        self[-1].partial_fit_sets(self._before(X), *arguments, **more)
+        return self
+
+    def _before(self, X: Any) -> Any:
+        return self[:-1].transform(X) if len(self.steps) > 1 else X

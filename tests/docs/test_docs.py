@@ -27,6 +27,7 @@ COMPARED = {
     "index",
     "concepts",
     "how-to",
+    "rows",
     "most-click-nothing",
     *(p.stem for p in PAGES if p.stem.startswith("tutorial")),
 }

@@ -16,6 +16,7 @@ PAGES = (
     "concepts",
     "how-to",
     "most-click-nothing",
+    "rows",
 )
 SERVES = ("tutorial-practitioner", "tutorial-data-scientist")
 

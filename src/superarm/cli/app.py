@@ -7,10 +7,12 @@ import typer
 from superarm.cli import change, data
 from superarm.cli.backup import backup
 from superarm.cli.bench import bench
+from superarm.cli.decide import decide
 from superarm.cli.demo import demo
 from superarm.cli.erase import erase
 from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
+from superarm.cli.learn import learn
 from superarm.cli.migrate import migrate
 from superarm.cli.replay import replay
 from superarm.cli.report import report
@@ -32,7 +34,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, simulate, run, reproduce, report),
-    *(train, evaluate),
+    *(train, evaluate, decide, learn),
     *(serve, replay, export, verify, backup, migrate, erase, traffic),
     *(theory, bench),
 ):

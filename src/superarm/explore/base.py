@@ -15,14 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.decision import Decision, Decisions
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.kernels.compiling import kernel
 from superarm.labels import Label, Labels
 from superarm.parameters import whole
+from superarm.rows import as_rows
 
-__all__ = ["Rule", "draw_of", "own_order", "rule_from", "rules"]
+__all__ = ["Rule", "choosers", "draw_of", "own_order", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
 NO_NUMBERS = np.zeros(0)
@@ -124,8 +125,16 @@ class Rule:
         x: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
-    ) -> Decision:
-        """Choose a set by somebody's scores of all labels, or by their probabilities.
+    ) -> Any:
+        """Choose a set by somebody's scores of all labels, or by their probabilities: a Decision.
+
+        Args:
+            scores: a number for each label; or a matrix with a row for each decision, which gives
+                Decisions at compiled speed, the same bits as one by one.
+            probabilities: in place of scores.
+            x: the row, or the rows, to be kept with the decision.
+            eligible: the only labels that may be shown.
+            set_size: how many to show.
 
         >>> from superarm.explore import Dilute
         >>> rule = Dilute(gamma=0.2, set_size=2, labels=["ant", "bee", "cat", "dog"])
@@ -134,11 +143,11 @@ class Rule:
         (['bee', 'dog'], 0.065)
         """
         s = self._scores(scores, probabilities)
-        known = Labels(len(s) if self.labels is None else list(self.labels))
-        of = type(self).__name__
-        if len(s) != len(known):
-            raise InvalidInput.must("scores", of, f"{len(known)} numbers, one a label", f"{len(s)}")
-        among = np.arange(len(s)) if eligible is None else np.sort(known.numbers(eligible, "eligible", of))
+        k, of = s.shape[-1], type(self).__name__
+        known = Labels(k if self.labels is None else list(self.labels))
+        if k != len(known):
+            raise InvalidInput.must("scores", of, f"{len(known)} numbers, one a label", f"{k}")
+        among = np.arange(k) if eligible is None else np.sort(known.numbers(eligible, "eligible", of))
         size = self.set_size if set_size is None else whole("set_size", of, set_size, 1)
         n, m = len(among), min(size, len(among))
         if n == 0 or (self.single_label and size != 1):
@@ -147,14 +156,16 @@ class Rule:
             )
         if self._state is None:
             self._state = self.start()
-        sets, numbers = np.empty((3, m), np.int64), np.zeros(self.n_numbers(n, m))
-        key = (n, m)
+        key, kept = (n, m), None if eligible is None else among
         if key not in self._tables:
             self._tables[key] = self.table(n, m)
-        choose = _chooser(type(self))  # type: ignore[arg-type]
-        odds = choose(
+        one, many = choosers(type(self))  # type: ignore[arg-type]
+        if s.ndim == 2:
+            return self._decide_many(many, s, x, among, kept, m, known)
+        sets, numbers = np.empty((3, m), np.int64), np.zeros(self.n_numbers(n, m))
+        odds = one(
             self._state,
-            self.scratch(len(s)),
+            self.scratch(k),
             self._tables[key],
             s,
             among,
@@ -166,7 +177,7 @@ class Rule:
         decision = Decision(
             x,
             sets,
-            None if eligible is None else among,
+            kept,
             odds,
             0.0,
             (self, numbers),
@@ -177,6 +188,20 @@ class Rule:
         self.round += 1
         return decision
 
+    def _decide_many(
+        self, choose: Any, s: Array, x: Any, among: Array, kept: Array | None, m: int, known: Labels
+    ) -> Decisions:
+        rows = None if x is None else as_rows(x, None, type(self).__name__)
+        if rows is not None and len(rows) != len(s):
+            raise InvalidInput.must("x", type(self).__name__, f"{len(s)} rows, as scores has", f"{len(rows)}")
+        sets, odds = np.empty((len(s), 3, m), np.int64), np.zeros((len(s), 3))
+        numbers = np.zeros((len(s), self.n_numbers(len(among), m)))
+        table, scratch = self._tables[len(among), m], self.scratch(s.shape[1])
+        choose(self._state, scratch, table, s, among, self.seed, self.round, sets, numbers, odds)
+        rounds = np.arange(self.round, self.round + len(s))
+        self.round += len(s)
+        return Decisions(rows, sets, kept, odds, self, numbers, rounds, self.id, known)
+
     def _scores(self, scores: Any, probabilities: Any) -> Array:
         of = type(self).__name__
         if (scores is None) == (probabilities is None):
@@ -185,12 +210,13 @@ class Rule:
             s = np.array(scores if probabilities is None else probabilities, np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput.must("scores", of, "numbers, one for each label", scores) from error
-        if s.ndim != 1 or len(s) < 2 or not np.isfinite(s).all():
+        if s.ndim not in (1, 2) or s.shape[-1] < 2 or not np.isfinite(s).all():
             raise InvalidInput.must("scores", of, "finite, one for each of at least two labels", s)
         if probabilities is not None:
-            if (s < 0.0).any() or not s.sum() > 0.0:
+            total = s.sum(axis=-1, keepdims=True)
+            if (s < 0.0).any() or not (total > 0.0).all():
                 raise InvalidInput.must("probabilities", of, "at least 0, and not all 0", s)
-            s = np.log(np.maximum(s / s.sum(), 1e-30))
+            s = np.log(np.maximum(s / total, 1e-30))
         return s.astype(np.float32)
 
 
@@ -206,10 +232,11 @@ def own_order(n: int, labels: Labels) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _chooser(cls: type[Rule]) -> Callable[..., tuple[float, float]]:
+def choosers(cls: type[Rule]) -> tuple[Callable[..., tuple[float, float]], Callable[..., None]]:
+    """For one row of scores, and for many."""
     from superarm.explore import alone
 
-    return alone.compile_chooser(cls.name, cls.choose)
+    return alone.compile_chooser(cls.name, cls.choose), alone.compile_many(cls.name, cls.choose)
 
 
 # ---------------------------------------------------------------- rules by name

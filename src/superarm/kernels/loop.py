@@ -11,6 +11,8 @@ choosing sets, which is one more:
         a number of the learner's at the time of the draw, which a late update gets back
     learn(state, scratch, round, answer) -> bool
         update the state; False, and nothing done, if a weight might overflow
+    absorb(scaling, x)
+        count the row in, after it was learnt from (unless ``learn`` does so itself)
     choose(rule, scratch, table, s, eligible, moment, drawn, top, numbers) -> Odds     (explore/)
         fill the shown set and the top set with labels, and ``numbers`` with what the rule must know
         to be asked again: state.rule, scratch.rule
@@ -86,6 +88,7 @@ class Kernels(NamedTuple):
     score: Callable[..., None] | None = None
     scale: Callable[..., Features] | None = None
     believe: Callable[..., float] | None = None
+    absorb: Callable[..., None] | None = None
     sees_label: bool = False
 
 
@@ -96,6 +99,8 @@ class Loop(NamedTuple):
     update: Callable[..., int]
     run: Callable[..., tuple[int, int]]
     score_rows: Callable[..., None]
+    decide_many: Callable[..., int]
+    update_many: Callable[..., tuple[int, int]]
 
 
 @kernel
@@ -108,6 +113,11 @@ def no_belief(state: Any, tables: Any) -> float:
     return 0.0
 
 
+@kernel
+def absorb_nothing(scaling: Any, x: Any) -> None:
+    pass
+
+
 def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds], hear: Callable[..., None]) -> Loop:
     """The entry points of a learner that chooses its sets by a rule, which is two kernels."""
     names = {
@@ -115,12 +125,13 @@ def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds], hear:
         "score": kernels.score or linear_score,
         "believe": kernels.believe or no_belief,
         "learn": kernels.learn,
+        "absorb": kernels.absorb or absorb_nothing,
         "choose": choose,
         "hear": hear,
         "sees_label": kernels.sees_label,
     }
     sources = [value for value in names.values() if callable(value)]
-    templates = (_decide, _update, _run, _score_rows)
+    templates = (_decide, _update, _run, _score_rows, _decide_many, _update_many)
     return Loop(*(specialise(template, name, sources, **names) for template in templates))
 
 
@@ -132,6 +143,7 @@ believe: Any = no_belief
 choose: Any = None
 hear: Any = None
 learn: Any = None
+absorb: Any = absorb_nothing
 sees_label: bool = False
 
 
@@ -183,6 +195,7 @@ def _update(  # compiled
     this = Round(x, features, s, eligible, sets[2], sets[1], odds, belief, given, tables)
     if not learn(state, scratch, this, Answer(hit, label)):
         return UPDATE_REFUSED
+    absorb(state.scaling, x)
     hear(state.rule)
     return DONE
 
@@ -222,6 +235,7 @@ def _run(  # compiled
         this = Round(x, features, s, eligible, top, drawn, odds, belief, False, tables)
         if not learn(state, scratch, this, Answer(hit, label if sees_label else -1)):
             return i, UPDATE_REFUSED
+        absorb(state.scaling, x)
         hear(state.rule)
         counts[0] += top[0] != label
         counts[1] += not contains(top, label)
@@ -235,3 +249,66 @@ def _score_rows(state: Any, scratch: Any, rows: Any, n: int, s: Any, out: Any) -
         score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
         for r in range(s.shape[0]):
             out[i, r] = s[r]
+
+
+def _decide_many(  # compiled
+    state: Any,
+    scratch: Any,
+    tables: Any,
+    rows: Any,
+    s: Any,
+    eligible: Any,
+    seed: int,
+    round_: int,
+    sets: Any,
+    numbers: Any,
+    odds: Any,
+) -> int:
+    """`_decide` for every row; odds: ordered, of the set, belief. How many rows were fine."""
+    state, scratch, tables, rows, s = borrowed((state, scratch, tables, rows, s))
+    eligible, sets, numbers, odds = borrowed((eligible, sets, numbers, odds))
+    for i in range(sets.shape[0]):
+        score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
+        if not all_finite(s):
+            return i
+        moment = Moment(seed, round_ + i)
+        odds[i, 2] = believe(state, tables)
+        drawn, top = sets[i, 1], sets[i, 2]
+        o = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, drawn, top, numbers[i])
+        odds[i, 0], odds[i, 1] = o.ordered, o.set
+        best_first(s, drawn, sets[i, 0])
+    return int(sets.shape[0])
+
+
+def _update_many(  # compiled
+    state: Any,
+    scratch: Any,
+    tables: Any,
+    rows: Any,
+    which: Any,
+    s: Any,
+    eligible: Any,
+    sets: Any,
+    odds: Any,
+    hits: Any,
+    labels: Any,
+) -> tuple[int, int]:
+    """`_update` for the rows in ``which``; (how many were done, why it stopped)"""
+    state, scratch, tables, rows, which, s = borrowed((state, scratch, tables, rows, which, s))
+    eligible, sets, odds, hits, labels = borrowed((eligible, sets, odds, hits, labels))
+    for at in range(which.shape[0]):
+        i = which[at]
+        if at + 1 < which.shape[0]:
+            fetch(rows, which[at + 1])
+        x = row(rows, i)
+        features = scale(state.scaling, scratch.scaling, x)
+        score(state, scratch, features, s)
+        if not all_finite(s):
+            return at, SCORE_FAILED
+        both = Odds(odds[i, 0], odds[i, 1])
+        this = Round(x, features, s, eligible, sets[i, 2], sets[i, 1], both, odds[i, 2], False, tables)
+        if not learn(state, scratch, this, Answer(hits[at], labels[at])):
+            return at, UPDATE_REFUSED
+        absorb(state.scaling, x)
+        hear(state.rule)
+    return which.shape[0], DONE

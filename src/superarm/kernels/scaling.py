@@ -11,6 +11,10 @@ mean, sd and the root mean square of |z| run over the rows seen so far; df_j cou
 feature j is not zero. Beside x~ stands the constant feature ``bias``. Multiplying all features by a
 number changes nothing. `standardise` reads the statistics, `absorb` counts a row in. ``forget`` (0
 for never) is the least weight of a new row.
+
+**Named rows** (superarm/named.py) are dense, and their first n columns are numbers: column n + j says
+whether number j is missing. Then z_j = 0, and its statistics stay. All columns after n are marks of 0
+and ±1, which keep their scale (sd = 1): a rare word is not louder than a common one.
 """
 
 from __future__ import annotations
@@ -47,12 +51,18 @@ class Standard(NamedTuple):
     inverse: Array  # 1 / sd, now and then brought up to date
     df: Array  # sparse
     seen: Array  # rows counted, mean |z|^2, when 1 / sd is due again
+    numbers: int  # of named rows: how many columns may be missing; else 0
+    known: Array  # how often each of them was not
 
     @classmethod
     def start(cls, d: int, *, sparse: bool, bias: float, forget: float) -> Standard:
         mean, var, inverse = np.zeros((3, 1 if sparse else d), np.float32)
         df = np.zeros(d if sparse else 1, np.float32)
-        return cls(bias, forget, mean.copy(), var.copy(), inverse.copy(), df, np.zeros(3))
+        return cls(bias, forget, mean.copy(), var.copy(), inverse.copy(), df, np.zeros(3), 0, np.zeros(0))
+
+    def named(self, numbers: int) -> Standard:
+        """The same for rows with names, of which so many columns are numbers."""
+        return self._replace(numbers=numbers, known=np.zeros(numbers))
 
 
 class StandardScratch(NamedTuple):
@@ -100,16 +110,30 @@ unit = by_row(2, _dense_unit, _sparse_unit)
 # ---------------------------------------------------------------- standardised
 
 
-def _dense_standardise(scaling, scratch, x):  # type: ignore[no-untyped-def]
-    mean, inverse, z = scaling.mean, scaling.inverse, scratch.z
-    d = x.shape[0]
+@kernel
+def _centred(x: Any, mean: Any, inverse: Any, z: Any) -> Any:
+    """Fill z; its squared length, and how many entries of x are huge."""
     high, low = np.float32(CLIP), np.float32(-CLIP)
     total, huge = np.float32(0.0), 0
-    for j in range(d):
+    for j in range(z.shape[0]):
         huge += not abs(x[j]) <= HUGE
         v = min(high, max(low, (x[j] - mean[j]) * inverse[j]))
         z[j] = v
         total += v * v
+    return total, huge
+
+
+def _dense_standardise(scaling, scratch, x):  # type: ignore[no-untyped-def]
+    mean, z = scaling.mean, scratch.z
+    d, n = x.shape[0], scaling.numbers
+    if n == 0:
+        total, huge = _centred(x, mean, scaling.inverse, z)
+    else:  # what is missing is as the mean. (No sums here: they would depend on who inlines this.)
+        for j in range(n):
+            z[j] = x[j] if x[n + j] == 0.0 else mean[j]
+        for j in range(n, d):
+            z[j] = x[j]
+        total, huge = _centred(z, mean, scaling.inverse, z)
     scale: Any = np.float32(1.0)
     squares: Any = np.float64(total)
     if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
@@ -149,7 +173,17 @@ def _dense_absorb(scaling, x):  # type: ignore[no-untyped-def]
     a, b = np.float32(rate), np.float32(1.0 - rate)
     total = np.float32(0.0)
     high, low = np.float32(CLIP), np.float32(-CLIP)
-    for j in range(d):
+    n, known = scaling.numbers, scaling.known
+    for j in range(n):
+        if x[n + j] == 0.0:
+            gap = x[j] - mean[j]
+            v = min(high, max(low, gap * inverse[j]))
+            total += v * v
+            own = np.float32(max(1.0 / (known[j] + 1.0), scaling.forget))
+            known[j] += 1.0
+            mean[j] += own * gap
+            var[j] = (np.float32(1.0) - own) * (var[j] + own * gap * gap)
+    for j in range(n, d):
         gap = x[j] - mean[j]
         v = min(high, max(low, gap * inverse[j]))
         total += v * v
@@ -161,6 +195,8 @@ def _dense_absorb(scaling, x):  # type: ignore[no-untyped-def]
         seen[2] = seen[0] + 1.0 + np.floor(seen[0] * 0.01)
         for j in range(d):
             inverse[j] = np.float32(1.0) / np.sqrt(var[j]) if var[j] > 1e-30 else np.float32(0.0)
+        for j in range(n, d if n else 0):  # marks keep their scale
+            inverse[j] = min(inverse[j], np.float32(1.0))
 
 
 def _sparse_absorb(scaling, x):  # type: ignore[no-untyped-def]

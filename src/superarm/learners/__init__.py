@@ -9,6 +9,7 @@ from superarm.learners.mcslp import MCSLP as MCSLP
 from superarm.learners.newtron import Newtron as Newtron
 from superarm.learners.pa import PA as PA
 from superarm.learners.perceptron import Perceptron as Perceptron
+from superarm.learners.plain import PlainLearner as PlainLearner
 from superarm.learners.setlogit import AveragedSoftmax as AveragedSoftmax
 from superarm.learners.setlogit import SetLogit as SetLogit
 from superarm.learners.soba import SOBA as SOBA

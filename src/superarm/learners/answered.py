@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 __all__ = ["Answered"]
 
 
@@ -49,6 +53,20 @@ class Answered:
         else:
             for round_ in range(start, stop):
                 self.add(round_)
+
+    def add_many(self, rounds: Any) -> None:
+        """Mark rounds, all different, as answered."""
+        if len(rounds) and (np.diff(rounds) == 1).all():
+            self.add_range(int(rounds[0]), int(rounds[-1]) + 1)
+        else:
+            for round_ in rounds:
+                self.add(int(round_))
+
+    def first_of(self, rounds: Any) -> int | None:
+        """The first of these rounds that has been answered; ``None`` if none has."""
+        if not self.later and (not len(rounds) or rounds.min() >= self.low):
+            return None
+        return next((int(round_) for round_ in rounds if int(round_) in self), None)
 
     def _advance(self) -> None:
         while self.later and self.later[0] >> (self.low & 7) & 1:

@@ -36,7 +36,7 @@ class Banditron(DrawingLearner):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
@@ -51,7 +51,7 @@ class Banditron(DrawingLearner):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,

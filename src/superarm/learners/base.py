@@ -10,19 +10,20 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, ModelFileError
 from superarm.explore.base import NO_NUMBERS, Rule
 from superarm.explore.greedy import Greedy
 from superarm.kernels.compiling import resolve
 from superarm.kernels.linear import LINE
 from superarm.kernels.loop import Kernels, Loop, Tables, compile_loop
-from superarm.kernels.scaling import Unit
+from superarm.kernels.scaling import Standard, StandardScratch, Unit, absorb, standardise
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.common import Common, Plan
 from superarm.learners.files import copied, read, write
 from superarm.parameters import whole
+from superarm.rows import Row
 
 __all__ = ["LabelLearner", "Learner", "Nothing", "load"]
 
@@ -42,7 +43,7 @@ class Learner(Common):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels (strings or whole numbers), kept with the model.
-        n_features: the length d of a row.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
@@ -69,14 +70,15 @@ class Learner(Common):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
     ) -> None:
         self.of = type(self).__name__  # as error messages name it
         self.known = Labels.of(n_labels, labels, self.of)
-        self.n_features = whole("n_features", self.of, n_features, 1)
+        self.n_features = None if n_features is None else whole("n_features", self.of, n_features, 1)
+        self.names = None
         self.set_size = self._size(set_size)
         self.seed = whole("seed", self.of, seed, 0)
         self.intercept = intercept
@@ -127,6 +129,13 @@ class Learner(Common):
     def grown(self, before: int) -> None:
         """Labels from number ``before`` on are new: see to the parts of the state that start not at 0."""
 
+    def memory_to_json(self) -> dict[str, Any] | None:
+        """What a model file must keep beside the arrays of the state; ``None`` for nothing."""
+        return None
+
+    def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Put back what `memory_to_json` gave."""
+
     def anneal(self, left: float, passes: int) -> None:
         """Training goes through a log several times, and this share of it is still to come: for steps
         that shrink. 1 at the start, and once more at the end: what comes then is life."""
@@ -144,13 +153,16 @@ class Learner(Common):
         """Choose a set of labels to show for x.
 
         Args:
-            x: a dense row, or a sparse one: a SciPy row or a pair (indices, values).
+            x: a dense row; a sparse one, as a SciPy row or a pair (indices, values); or one with names,
+                as a dict or a data frame's row (superarm/named.py).
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time.
         """
         row = self._row(x)
         among = self._can_show if eligible is None else self._eligible(eligible)
-        m = self.set_size if set_size is None else self._size(set_size)
+        return self._decide_row(row, among, self.set_size if set_size is None else self._size(set_size))
+
+    def _decide_row(self, row: Row, among: Array, m: int) -> Decision:
         tables, m, n_numbers = self._plan(len(among), m)
         sets = np.empty((3, m), np.int64)
         numbers = np.empty(n_numbers) if n_numbers else NO_NUMBERS
@@ -185,25 +197,7 @@ class Learner(Common):
             hit: whether the right label was among the shown ones.
             label: the right label, where the world names it.
         """
-        self._check_answer(decision, hit, label)
-        row, sets, among = decision.x, decision._sets, decision._eligible
-        if decision._known is None:  # it was stored, or is somebody else's: labels, not numbers
-            row = self._row(row)
-            drawn = self.known.numbers(sets[1], "decision", self.of)
-            top = self.known.numbers(sets[2], "decision", self.of) if sets[2] else np.full_like(drawn, -1)
-            sets = np.stack([drawn, drawn, top])
-            among = None if among is None else np.sort(self.known.numbers(among, "decision", self.of))
-        if among is None:
-            among = self._all if not self.growth else self._labels_at(decision.round)
-        number = -1
-        if label is not None:
-            found = self.known.number(label)
-            if found is None:
-                raise self.invalid("label", "a known label", label)
-            limited = decision._eligible is not None or self.growth
-            if limited and found not in among and found != self.none:
-                raise FeedbackError.must("label", self.of, "one of the eligible labels", label)
-            number, hit = found, found in sets[1].tolist()
+        row, sets, among, hit, number = self._read(decision, hit, label)
         given = decision.round is None
         if given:
             tables, ordered, belief = self.given_odds(decision, sets, among)
@@ -222,7 +216,7 @@ class Learner(Common):
             decision.log_propensity,
             belief,
             given,
-            bool(hit),
+            hit,
             number,
         )
         if self._update is None:
@@ -230,10 +224,91 @@ class Learner(Common):
         status = self._update(*arguments)
         if status:
             raise self._failed(status, row, decision.round)
-        if decision.round is None:
-            decision.taught |= {self.id}
-        else:
-            self.answered.add(decision.round)
+        self._book(decision)
+
+    def decide_many(
+        self,
+        X: Any,
+        *,
+        eligible: Iterable[Label] | Sequence[Iterable[Label]] | None = None,
+        set_size: int | None = None,
+    ) -> Decisions:
+        """Choose a set for every row of X: the same bits as `decide` row by row, in one compiled loop.
+
+        Args:
+            X: a matrix, or a data frame.
+            eligible: the only labels that may be shown: one list, or a list for each row (slower).
+            set_size: how many to show.
+        """
+        rows = self._own_rows(X)
+        m = self.set_size if set_size is None else self._size(set_size)
+        each = None if eligible is None else self._eligible_each(eligible, len(rows), m)
+        shown = self._all if isinstance(each, list) else self._can_show if each is None else each
+        tables, fewer, n_numbers = self._plan(len(shown), m)
+        if isinstance(each, list) or n_numbers > FEW_NUMBERS:  # n x k numbers might not fit
+            among = each if isinstance(each, list) else [shown] * len(rows)
+            made = [self._decide_row(rows.row(i), labels, m) for i, labels in enumerate(among)]
+            return Decisions.of(made, rows, self.known, fewer)
+        m = fewer
+        sets, odds = np.empty((len(rows), 3, m), np.int64), np.empty((len(rows), 3))
+        numbers = np.zeros((len(rows), n_numbers))
+        done = self._loop.decide_many(
+            self.state,
+            self._scratch,
+            tables,
+            rows,
+            self._s,
+            shown,
+            self.seed,
+            self.round,
+            sets,
+            numbers,
+            odds,
+        )
+        rounds, kept = np.arange(self.round, self.round + len(rows)), None if shown is self._all else shown
+        self.round += done
+        if done < len(rows):
+            raise self._not_finite(rows.row(done))
+        return Decisions(rows, sets, kept, odds, self._rule, numbers, rounds, self.id, self.known)
+
+    def update_many(self, decisions: Decisions, hits: Any = None, *, labels: Any = None) -> int:
+        """Learn from the answers to many decisions, in their order: the same bits as one by one.
+
+        Args:
+            decisions: what `decide_many` gave, or a part of it.
+            hits: for each, whether the right label was among the shown ones; ``None`` where no answer came.
+            labels: for each, the right label, where the world names it; or ``None``.
+
+        Returns:
+            How many answers were learnt from.
+        """
+        which, bits, told = self._answers(decisions, hits, labels)
+        among = decisions._eligible
+        if isinstance(among, list) or self.growth or decisions._known is not self.known:
+            for i, hit, label in zip(which, bits, told, strict=True):
+                named = None if labels is None else self.known.public([label])[0]
+                self.update(decisions[i], hit=None if named is not None else bool(hit), label=named)
+            return len(which)
+        assert decisions.rows is not None
+        among = self._all if among is None else among
+        done, status = self._loop.update_many(
+            self.state,
+            self._scratch,
+            self._plan(len(among), decisions.set_size).tables,
+            decisions.rows,
+            which,
+            self._s,
+            among,
+            decisions._sets,
+            decisions._odds,
+            bits,
+            told,
+        )
+        self.answered.add_many(decisions.round[which[:done]])
+        if status:
+            at = which[done]
+            raise self._failed(status, decisions.rows.row(at), int(decisions.round[at]))
+        return done
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
         """Rounds over rows of X, answered from y, in one compiled loop.
@@ -303,6 +378,36 @@ class Learner(Common):
 
     # ------------------------------------------------------------ inside
 
+    def _read(self, decision: Decision, hit: Any, label: Any) -> tuple[Row, Array, Array, bool, int]:
+        """A checked answer: row, sets and eligible labels as numbers, the bit, the label's number."""
+        self._check_answer(decision, hit, label)
+        row, sets, among = decision.x, decision._sets, decision._eligible
+        if decision._known is None:  # it was stored, or is somebody else's: labels, not numbers
+            row = self._row(row)
+            drawn = self.known.numbers(sets[1], "decision", self.of)
+            top = self.known.numbers(sets[2], "decision", self.of) if sets[2] else np.full_like(drawn, -1)
+            sets = np.stack([drawn, drawn, top])
+            among = None if among is None else np.sort(self.known.numbers(among, "decision", self.of))
+        if among is None:
+            among = self._all if not self.growth else self._labels_at(decision.round)
+        number = -1
+        if label is not None:
+            found = self.known.number(label)
+            if found is None:
+                raise self.invalid("label", "a known label", label)
+            limited = decision._eligible is not None or self.growth
+            if limited and found not in among and found != self.none:
+                raise FeedbackError.must("label", self.of, "one of the eligible labels", label)
+            number, hit = found, found in sets[1].tolist()
+        return row, sets, among, bool(hit), number
+
+    def _book(self, decision: Decision) -> None:
+        """This one has been answered."""
+        if decision.round is None:
+            decision.taught |= {self.id}
+        else:
+            self.answered.add(decision.round)
+
     def _begin(self, sparse: bool) -> None:
         """Make the state, in the layout for this kind of rows."""
         self.sparse = sparse
@@ -310,7 +415,14 @@ class Learner(Common):
         d, k = self.n_features + 1, self.n_labels
         self.state = self.start((d, k) if sparse else (k, -(-d // LINE) * LINE))
         self._scratch = self.scratch()
-        self._loop = loop_of(type(self), type(self._rule))  # type: ignore[arg-type]
+        standard = self.names is not None and isinstance(self.state.scaling, Unit)
+        if standard:  # numbers with names have all kinds of units: length 1 alone would not do
+            scaling = Standard.start(self.n_features, sparse=False, bias=self.bias, forget=0.0)
+            self.state = self.state._replace(scaling=scaling)
+            self._scratch = self._scratch._replace(scaling=StandardScratch.of(self.n_features))
+        if self.names is not None and isinstance(self.state.scaling, Standard):
+            self.state = self.state._replace(scaling=self.state.scaling.named(self.names.places))
+        self._loop = loop_of(type(self), type(self._rule), standard)  # type: ignore[arg-type]
 
     def _plan(self, n: int, m: int) -> Plan:
         try:
@@ -328,9 +440,12 @@ class Learner(Common):
 
 
 @lru_cache(maxsize=256)
-def loop_of(learner: type[Learner], rule: type[Rule]) -> Loop:
-    """The compiled loop of a learner that chooses its sets by a rule."""
-    return compile_loop(f"{learner.name}-{rule.name}", learner.kernels, rule.choose, rule.hear)
+def loop_of(learner: type[Learner], rule: type[Rule], standard: bool) -> Loop:
+    """The compiled loop of a learner that chooses its sets by a rule; ``standard`` replaces its scaling."""
+    kernels, name = learner.kernels, f"{learner.name}-{rule.name}"
+    if standard:
+        kernels, name = kernels._replace(scale=standardise, absorb=absorb), f"{name}-named"
+    return compile_loop(name, kernels, rule.choose, rule.hear)
 
 
 class LabelLearner(Learner):

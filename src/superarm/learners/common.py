@@ -9,15 +9,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.explore.base import Rule
 from superarm.kernels.loop import Loop, Tables
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.files import copied
-from superarm.parameters import whole
-from superarm.rows import Row, Rows, Sparse, SparseRow, as_row, as_rows, densify, one_row, sparsify
+from superarm.named import Names, is_named_row, is_named_rows
+from superarm.parameters import as_bit, whole
+from superarm.rows import Dense, Row, Rows, Sparse, SparseRow, as_row, as_rows, densify, one_row, sparsify
 
 __all__ = ["Common", "Plan", "probabilities"]
 
@@ -41,7 +42,8 @@ class Common:
     own_only: ClassVar[str]
     of: str  # as error messages name it
     known: Labels
-    n_features: int
+    n_features: Any  # an int; None before the first row of a learner that was not told
+    names: Names | None  # what stands where, if rows have names
     set_size: int
     round: int
     id: str
@@ -118,7 +120,7 @@ class Common:
 
     def scores(self, X: Any) -> Array:
         """The scores of all labels for every row of X, by which labels are ranked."""
-        rows = self._rows(X)
+        rows = self._rows(X, grow=False)
         out = np.zeros((len(rows), self.n_labels), np.float32)
         self._loop.score_rows(self.state, self._scratch, rows, len(out), self._s, out)
         if not np.isfinite(out).all():
@@ -128,7 +130,7 @@ class Common:
 
     def rank(self, x: Any) -> list[Label]:
         """All labels that can be shown for one row, best first."""
-        return self.known.public(self._best(one_row(self._row(x)))[0])
+        return self.known.public(self._best(one_row(self._row(x, grow=False)))[0])
 
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
@@ -161,25 +163,133 @@ class Common:
 
     # ------------------------------------------------------------ rows, answers and failures
 
-    def _row(self, x: Any) -> Row:
-        """A checked copy of one row, in the layout of the weights."""
+    def _row(self, x: Any, *, grow: bool = True) -> Row:
+        """A checked copy of one row, in the layout of the weights; ``grow`` makes room for new names."""
         plain = self.sparse is False and type(x) is np.ndarray and x.dtype is FLOAT32
         if plain and x.shape == self._shape:
             return x.copy()  # type: ignore[no-any-return]  # the usual case, without detours
+        if is_named_row(x):
+            return self._names_for([x]).row(x, self.of, grow=grow)
         row = as_row(x, self.n_features, self.of)
         if self.state is None:
+            self._fix_width(row.width if isinstance(row, SparseRow) else len(row))
             self._begin(isinstance(row, SparseRow))
         return sparsify(row) if self.sparse else densify(row, self.n_features)
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any, *, grow: bool = True) -> Rows:
+        if self.names is not None and isinstance(X, list) and not X:
+            return Dense(np.zeros((0, self.n_features), np.float32))
+        if is_named_rows(X) and (self.names is not None or self.state is None):
+            return Dense(self._names_for(X).rows(X, self.of, grow=grow))
         rows = as_rows(X, self.n_features, self.of)
         sparse = isinstance(rows, Sparse)
         if self.state is None:
+            self._fix_width(rows.width)
             self._begin(sparse)
         if self.sparse is not sparse:
             kinds = ("dense", "sparse")
             raise self.invalid("X", f"{kinds[bool(self.sparse)]}, as its first row was", kinds[sparse])
         return rows
+
+    def _fix_width(self, width: int) -> None:
+        self.n_features = whole("n_features", self.of, width, 1)
+        self._shape = (width,)
+
+    def _names_for(self, X: Any) -> Names:
+        """What stands where in rows with names; the first of them fix it."""
+        if self.names is None:
+            if self.state is not None:
+                wanted = f"{self.n_features} numbers, as its first row was"
+                raise self.invalid("x", wanted, "names")
+            names = Names.first(X, self.n_features, self.of)
+            self._fix_width(names.width)
+            self.names = names
+            self._begin(False)
+        return self.names
+
+    def use_names(self, data: dict[str, Any]) -> None:
+        """Take over what `names.to_dict` gave, now or at a later round: for a journal that keeps dense rows.
+
+        Names that were known keep their places; anything else is refused.
+        """
+        names = Names.from_dict(data)
+        if self.state is None:
+            if self.n_features not in (None, names.width):
+                raise self.invalid("names", f"for {self.n_features} features", f"{names.width}")
+            self._fix_width(names.width)
+            self.names = names
+            self._begin(False)
+            return
+        before = [] if self.names is None else self.names.numbers
+        if self.names is None or names.width != self.n_features or names.numbers[: len(before)] != before:
+            raise self.invalid("names", "its own, with new ones at the end", data)
+        self.names = names
+
+    def _own_rows(self, X: Any) -> Rows:
+        """A matrix that nobody else can change."""
+        rows = self._rows(X)
+        if not isinstance(X, np.ndarray | Dense | Sparse) and not hasattr(X, "tocsr"):
+            return rows  # made from a list or a data frame
+        return rows.take(slice(None)) if isinstance(rows, Sparse) else Dense(rows.values.copy())
+
+    def _eligible_each(self, eligible: Any, n: int, m: int) -> Array | list[Array]:
+        """One array of label numbers for all rows of a batch, or one for each."""
+        given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
+        several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
+        each = [self._eligible(labels) for labels in given] if several else [self._eligible(eligible)]
+        if several and len(each) != n:
+            raise self.invalid("eligible", f"one list, or one for each of {n} rows", f"{len(each)} lists")
+        if any(len(among) < m for among in each):
+            raise self.invalid(
+                "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
+            )
+        return each if several else each[0]
+
+    def _answers(self, decisions: Decisions, hits: Any, labels: Any) -> tuple[Array, Array, Array]:
+        """The rows that were answered, their bits, and their labels' numbers (-1 where only a bit came)."""
+        of = self.of
+        if not isinstance(decisions, Decisions):
+            raise FeedbackError.must("decisions", of, "Decisions, as decide_many gives them", decisions)
+        kind = "hit" if labels is None else "label"
+        if (hits is None) == (labels is None) or kind not in self.feedback:
+            wanted = " or ".join("hits" if name == "hit" else "labels" for name in self.feedback)
+            raise FeedbackError.must("answers", of, wanted, "both" if labels is not None else "the other")
+        given = hits if labels is None else labels
+        column = np.asarray(given) if labels is None else np.empty(0)
+        numbers: Any
+        if column.dtype == bool:  # the usual case, without detours
+            which, n, numbers = np.arange(len(column)), len(column), column
+        else:
+            answers = list(given.tolist() if isinstance(given, np.ndarray) else given)
+            missing = [a is None or type(a).__name__ == "NAType" or a != a for a in answers]
+            which, n = np.flatnonzero(~np.array(missing, bool)), len(answers)
+            numbers = [as_bit(answers[i]) if labels is None else self.known.number(answers[i]) for i in which]
+            if None in numbers:
+                wrong = answers[which[numbers.index(None)]]
+                wanted = "True, False or None" if labels is None else "known labels or None"
+                raise FeedbackError.must(f"{kind}s", of, wanted, wrong)
+        if n != len(decisions):
+            got = f"{n} answers to {len(decisions)} decisions"
+            raise FeedbackError.must("answers", of, "one for each decision, None where none came", got)
+        told = np.full(len(which), -1) if labels is None else np.array(numbers, np.int64)
+        shown = decisions._sets[which, 1]
+        bits = np.array(numbers, bool) if labels is None else (shown == told[:, None]).any(axis=1)
+        rounds = decisions.round[which]
+        if len(which) and (decisions.learner != self.id or rounds.max() >= self.round):
+            owner = f"those of learner {decisions.learner}"
+            raise FeedbackError.must("decisions", of, f"its own (learner {self.id})", owner)
+        again = self.answered.first_of(rounds)
+        if again is None and not (np.diff(rounds) > 0).all() and len(np.unique(rounds)) != len(rounds):
+            again = int(rounds[0])
+        if again is not None:
+            raise FeedbackError.must("decisions", of, "not answered before", f"round {again}")
+        among = decisions._eligible
+        if labels is not None and among is not None and not isinstance(among, list):
+            strange = told[~np.isin(told, among)]
+            if len(strange):
+                wrong = self.known.public(strange[:1])[0]
+                raise FeedbackError.must("labels", of, "eligible labels", wrong)
+        return which, bits, told
 
     def _checked_run(self, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
         """Label and row numbers that compiled code can trust."""
@@ -198,7 +308,7 @@ class Common:
         if (hit is None) == (label is None) or kind not in self.feedback:
             wanted = " or ".join(f"{name}=..." for name in self.feedback)
             raise FeedbackError.must("feedback", self.of, wanted, f"hit={hit!r}, label={label!r}")
-        if label is None and hit is not True and hit is not False and not isinstance(hit, np.bool_):
+        if label is None and hit is not True and hit is not False and as_bit(hit) is None:
             raise FeedbackError.must("hit", self.of, "True or False", hit)
         if decision.round is None:
             if not self.learns_from(decision):

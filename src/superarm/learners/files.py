@@ -13,6 +13,7 @@ import numpy as np
 from superarm import storage
 from superarm.errors import ModelFileError
 from superarm.learners.answered import Answered
+from superarm.named import Names
 
 if TYPE_CHECKING:
     from superarm.learners.base import Learner
@@ -27,6 +28,8 @@ def arrays_of(state: Any, name: str = "state") -> Iterator[tuple[str, np.ndarray
             yield f"{name}.{field}", value
         elif isinstance(value, tuple):
             yield from arrays_of(value, f"{name}.{field}")
+        elif isinstance(value, dict):  # the memory of a PlainLearner
+            yield from ((f"{name}.{field}.{key}", v) for key, v in value.items() if isinstance(v, np.ndarray))
 
 
 def copied(old: Any, new: Any) -> None:
@@ -50,6 +53,8 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
         "id": learner.id,
         "answered": [learner.answered.low, learner.answered.later.hex()],
         "notes": learner.notes,
+        "memory": learner.memory_to_json(),
+        "names": None if learner.names is None else learner.names.to_dict(),
     }
     storage.write(path, header, {} if learner.state is None else dict(arrays_of(learner.state)))
 
@@ -71,10 +76,14 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         learner.round, learner.id = int(header["round"]), str(header["id"])
         learner.growth = [(int(start), int(k)) for start, k in header["growth"]]
         learner.notes = dict(header.get("notes", {}))
+        if header.get("names") is not None:
+            learner.names = Names.from_dict(header["names"])
         low, later = header["answered"]
         learner.answered = Answered(low, bytes.fromhex(later))
         if header["sparse"] is not None:
             learner._begin(header["sparse"])
+            if header.get("memory") is not None:
+                learner.memory_from(header["memory"], arrays)
             for name, value in arrays_of(learner.state):
                 saved = arrays[name]
                 if saved.shape != value.shape or saved.dtype != value.dtype:

@@ -182,7 +182,7 @@ class LikelihoodLearner(Learner):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
@@ -281,7 +281,7 @@ class SetLogit(LikelihoodLearner):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
@@ -318,7 +318,7 @@ class SetLogit(LikelihoodLearner):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
@@ -375,7 +375,7 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: it draws nothing.
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
@@ -393,7 +393,7 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,

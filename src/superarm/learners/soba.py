@@ -154,7 +154,7 @@ class SOBA(DrawingLearner):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
@@ -171,7 +171,7 @@ class SOBA(DrawingLearner):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
@@ -191,9 +191,13 @@ class SOBA(DrawingLearner):
         self.matrix = choice("matrix", self.of, matrix, MATRICES)
         self.a = number("a", self.of, a, 0.0)
         self.moves_ineligible = self.couples_labels = self.matrix == "full"  # by A^-1
+        if self.n_features is not None:
+            self._check_memory()
+
+    def _check_memory(self) -> None:
         size = self.n_labels * (self.n_features + 16)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if matrix == "full" and size * size * 8 > memory / 2:
+        if self.matrix == "full" and size * size * 8 > memory / 2:
             gigabytes = f"{size * size * 8 / 2**30:.0f} GB for n_labels x n_features = {size}"
             raise self.invalid("matrix", "'diagonal' where 'full' does not fit in memory", gigabytes)
 
@@ -202,6 +206,7 @@ class SOBA(DrawingLearner):
         return {"soba": {"matrix": "full"}, "soba-diag": {"matrix": "diagonal"}}
 
     def start(self, shape: tuple[int, int]) -> State:
+        self._check_memory()
         size = shape[0] * shape[1]
         diagonal = self.matrix == "diagonal"
         return State(

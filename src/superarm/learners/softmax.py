@@ -39,7 +39,7 @@ class Softmax(LinearLabelLearner):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: of its draws.
         intercept: the constant feature of every row: True is 0.1.
@@ -54,7 +54,7 @@ class Softmax(LinearLabelLearner):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int,
+        n_features: int | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,

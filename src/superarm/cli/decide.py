@@ -1,0 +1,38 @@
+"""superarm decide: sets for a whole file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def decide(
+    model: Annotated[Path, typer.Argument(help="The model file; its rounds go on.")],
+    rows: Annotated[Path, typer.Argument(help="Rows: .parquet, .csv or .jsonl; .npy, or .npz with X.")],
+    output: Annotated[Path, typer.Option(help="The decisions, a .parquet file.")] = Path("decisions.parquet"),
+    id_column: Annotated[
+        str | None, typer.Option(help="The column that names a row; else id, if there is one, else rounds.")
+    ] = None,
+    set_size: Annotated[int | None, typer.Option(help="How many labels to show; else as the model.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Choose a set of labels for every row of a file.
+
+    The decisions say what to show for each id, and how probable that set was; they keep all that
+    **superarm learn** needs once the answers are there.
+
+    Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
+    """
+    from superarm.cli.show import progress_bar
+    from superarm.nightly import decide_file
+
+    with progress_bar(None, "rows", quiet=as_json) as tick:
+        n = decide_file(model, rows, output, id_column=id_column, set_size=set_size, progress=tick)
+    if as_json:
+        print(json.dumps({"model": str(model), "rows": n, "output": str(output)}))
+    else:
+        print(f"{output}: {n:,} decisions")
+        print(f"when the answers are there: superarm learn {model} {output} ANSWERS")

@@ -1,0 +1,45 @@
+"""superarm learn: answers to the decisions of superarm decide."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def learn(
+    model: Annotated[Path, typer.Argument(help="The model file that made the decisions; it is replaced.")],
+    decisions: Annotated[Path, typer.Argument(help="What superarm decide wrote.")],
+    answers: Annotated[Path, typer.Argument(help="Answers: .parquet, .csv or .jsonl with ids and hits.")],
+    id_column: Annotated[str, typer.Option(help="The ids, in the answers.")] = "id",
+    hit_column: Annotated[str, typer.Option(help="Whether the set held the right label.")] = "hit",
+    label_column: Annotated[str, typer.Option(help="In its place: the right label.")] = "label",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Learn from the answers to the decisions of **superarm decide**.
+
+    Each decision is answered once at most: the same answers, handed in again, change nothing. The model
+    file is replaced in one step at the end.
+
+    Example: **superarm learn model.npz decisions.parquet answers.csv**
+    """
+    from superarm.cli.show import progress_bar
+    from superarm.nightly import learn_file
+
+    columns = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
+    with progress_bar(None, "decisions", quiet=as_json) as tick:
+        result = learn_file(model, decisions, answers, progress=tick, **columns)
+    if as_json:
+        print(json.dumps({"model": str(model), **asdict(result)}))
+        return
+    print(f"{model}: learnt from {result.learnt:,} answers")
+    for count, what in (
+        (result.before, "were answered before: not learnt from again"),
+        (result.open, "decisions have no answer yet"),
+        (result.unknown, f"answers belong to no decision in {decisions}"),
+    ):
+        if count:
+            print(f"{count:,} {what}")

@@ -1,0 +1,272 @@
+"""Whole files: sets for all rows of one tonight, the answers to them tomorrow.
+
+A model file is replaced in one step, and only if nobody else has replaced it meanwhile. It knows which
+rounds were answered, so the same answers are learnt from once, however often they are handed in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superarm.decision import Decisions
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.learners import Learner, load
+from superarm.parameters import as_bit
+from superarm.storage import write_atomically
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Learnt", "decide_file", "learn_file"]
+
+CHUNK = 10_000
+Progress = Callable[[int], object] | None
+YES, NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What came of a file of answers.
+
+    Attributes:
+        learnt: answers that were new.
+        before: answers that were learnt from before, and were not again.
+        open: decisions that have no answer yet.
+        unknown: answers to no decision in the file.
+    """
+
+    learnt: int
+    before: int
+    open: int
+    unknown: int
+
+
+def decide_file(
+    model: Path,
+    rows: Path,
+    output: Path,
+    *,
+    id_column: str | None = None,
+    set_size: int | None = None,
+    progress: Progress = None,
+) -> int:
+    """Choose a set for every row of a file, write them to ``output``, and return how many there are.
+
+    Args:
+        model: a model file; its rounds go on.
+        rows: .parquet, .csv or .jsonl with a column for each feature; .npy, or .npz with X.
+        output: a .parquet file: a row for each decision, with all that `learn_file` needs.
+        id_column: the column that names a row; ``id`` if there is one, else rounds are the names.
+        set_size: how many labels to show.
+        progress: called with the number of rows done since the last call.
+    """
+    import polars as pl
+
+    if output.suffix.lower() != ".parquet":
+        raise InvalidInput.must("--output", "superarm decide", "a .parquet file", str(output))
+    stamp, learner = _stamp(model), load(model)
+    X, ids = _features(learner, rows, id_column)
+    n = X.shape[0]
+    if not n:
+        raise InvalidInput.must("content", str(rows), "at least one row", "none")
+    frames = []
+    for start in range(0, n, CHUNK):
+        part = learner.decide_many(X[start : start + CHUNK], set_size=set_size)
+        frames.append(part.to_frame())
+        if progress is not None:
+            progress(len(part))
+    frame = pl.concat(frames)
+    names = pl.Series("id", ids) if ids is not None else frame["round"].alias("id")
+    frame.insert_column(0, names.cast(pl.String))
+    # The decisions are whole on disk before the model goes on, and appear after it has: a command that
+    # is stopped leaves nothing behind, or rounds that nobody has seen.
+    part_file = output.with_name(f".{output.name}.{os.getpid()}.whole")
+    try:
+        write_atomically(part_file, frame.write_parquet)
+        _replace(model, stamp, learner)
+        part_file.replace(output)
+    finally:
+        part_file.unlink(missing_ok=True)
+    return int(n)
+
+
+def learn_file(
+    model: Path,
+    decisions: Path,
+    answers: Path,
+    *,
+    id_column: str = "id",
+    hit_column: str = "hit",
+    label_column: str = "label",
+    progress: Progress = None,
+) -> Learnt:
+    """Learn from a file of answers to the decisions that `decide_file` wrote.
+
+    Args:
+        model: the model file that made them; it is replaced.
+        decisions: what `decide_file` wrote.
+        answers: .parquet, .csv or .jsonl with ids, and hits or the right labels.
+        id_column, hit_column, label_column: their columns.
+        progress: called with the number of decisions looked at since the last call.
+    """
+    stamp, learner = _stamp(model), load(model)
+    made = _table(decisions)
+    if "id" not in made.columns or "round" not in made.columns:
+        raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", made.columns)
+    given, kind = _answers(answers, id_column, hit_column, label_column)
+    whole = made.join(given, on="id", how="left", maintain_order="left")
+    unknown = given.join(made, on="id", how="anti").height
+    if given.height and unknown == given.height:
+        raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", given["id"][0])
+    every = Decisions.from_frame(whole, learner.known)
+    if every.learner != learner.id:
+        raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", every.learner)
+    said = whole["answer"].to_list()
+    known = np.array([int(r) in learner.answered for r in every.round], bool)
+    came = np.array([answer is not None for answer in said], bool)
+    fresh = came & ~known
+    learnt = 0
+    for start in range(0, len(every), CHUNK):
+        which = start + np.flatnonzero(fresh[start : start + CHUNK])
+        if len(which):
+            answered = [said[i] for i in which]
+            if kind == "labels":
+                answered = [_label(learner, label) for label in answered]
+            learnt += learner.update_many(every[which], **{kind: answered})
+        if progress is not None:
+            progress(min(CHUNK, len(every) - start))
+    if learnt:
+        _replace(model, stamp, learner)
+    return Learnt(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown)
+
+
+def _label(learner: Learner, text: Any) -> Any:
+    """A label as the learner knows it: files know no types."""
+    number = learner.known.by_text(text)
+    return text if number is None else learner.known.public([number])[0]
+
+
+# ---------------------------------------------------------------- files
+
+
+def _stamp(model: Path) -> bytes:
+    """What the model file is, to see whether somebody else changes it."""
+    if not model.is_file():
+        raise InvalidInput.must("model", str(model), "a model file", "nothing there")
+    return sha256(model.read_bytes()).digest()
+
+
+def _replace(model: Path, stamp: bytes, learner: Learner) -> None:
+    if _stamp(model) != stamp:
+        wanted = "left alone while a command works on it (nothing was changed: run this one again)"
+        raise InvalidInput.must("content", str(model), wanted, "another command's work")
+    learner.save(model)
+
+
+def _table(path: Path) -> polars.DataFrame:
+    """A file as a data frame."""
+    import polars as pl
+
+    readers: dict[str, Any] = {
+        ".parquet": pl.read_parquet,
+        ".csv": lambda p: pl.read_csv(p, try_parse_dates=True, infer_schema_length=None),
+        ".jsonl": lambda p: pl.read_ndjson(p, infer_schema_length=None),
+        ".ndjson": lambda p: pl.read_ndjson(p, infer_schema_length=None),
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidInput.must("ending", str(path), f"one of {', '.join(readers)}", path.suffix)
+    if not path.is_file():
+        raise InvalidInput.must("file", str(path), "there", "nothing")
+    try:
+        frame: polars.DataFrame = reader(path)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput.must("content", str(path), f"a {path.suffix} file", str(error)) from error
+    return frame
+
+
+def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any, Any]:
+    """The rows, as the model takes them, and their ids (``None`` if they have none)."""
+    if path.suffix.lower() in (".npy", ".npz"):
+        return _matrix(path), None
+    frame = _table(path)
+    column = id_column or "id"
+    if id_column is not None and id_column not in frame.columns:
+        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
+    ids = frame[column] if column in frame.columns else None
+    if ids is not None:
+        twice = ids.filter(ids.is_duplicated() | ids.is_null())
+        if len(twice):
+            raise InvalidInput.must(column, str(path), "different in every row", twice[0])
+        frame = frame.drop(column)
+    if learner.names is not None or learner.n_features is None:
+        return frame, ids
+    kept = learner.notes.get("training", {}).get("features") or frame.columns
+    missing = [name for name in kept if name not in frame.columns]
+    if missing or len(kept) != learner.n_features:
+        wanted = f"columns for the {learner.n_features} features of the model"
+        raise InvalidInput.must("content", str(path), wanted, missing or kept)
+    kinds = {name: frame[name].dtype for name in kept}
+    words = [name for name, kind in kinds.items() if not kind.is_numeric() and str(kind) != "Boolean"]
+    if words:
+        raise InvalidInput.must(words[0], str(path), "a column of numbers", str(kinds[words[0]]))
+    return np.stack([frame[name].cast(float).to_numpy() for name in kept], axis=1), ids
+
+
+def _matrix(path: Path) -> Any:
+    try:
+        found = np.load(path, allow_pickle=False)
+        if path.suffix.lower() == ".npy":
+            return found
+        with found:
+            if "X_data" in found:
+                from scipy.sparse import csr_matrix
+
+                parts = (found["X_data"], found["X_indices"], found["X_indptr"])
+                return csr_matrix(parts, shape=tuple(found["X_shape"]))
+            return found["X"]
+    except FileNotFoundError:
+        raise InvalidInput.must("file", str(path), "there", "nothing") from None
+    except (OSError, KeyError, ValueError) as error:
+        raise InvalidInput.must(
+            "content", str(path), "a matrix, in an .npz under the name X", str(error)
+        ) from error
+
+
+def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> tuple[polars.DataFrame, str]:
+    """Ids and answers, one for each id; and whether they are hits or labels."""
+    import polars as pl
+
+    frame = _table(path)
+    if id_column not in frame.columns:
+        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
+    if (hit_column in frame.columns) == (label_column in frame.columns):
+        wanted = f"with a column {hit_column} or {label_column}, and not both"
+        raise InvalidInput.must("content", str(path), wanted, frame.columns)
+    kind, column = ("hits", hit_column) if hit_column in frame.columns else ("labels", label_column)
+    given = frame.select(pl.col(id_column).cast(pl.String).alias("id"), pl.col(column).alias("answer"))
+    given = given.drop_nulls().unique(maintain_order=True)
+    twice = given.filter(pl.col("id").is_duplicated())
+    if twice.height:
+        raise FeedbackError.must(id_column, str(path), "answered once", f"two answers to {twice['id'][0]!r}")
+    if kind == "hits":
+        bits = [_bit(value) for value in given["answer"].to_list()]
+        if None in bits:
+            wrong = given["answer"][bits.index(None)]
+            raise FeedbackError.must(column, str(path), "true or false, yes or no, 1 or 0", wrong)
+        given = given.with_columns(pl.Series("answer", bits, dtype=pl.Boolean))
+    return given, kind
+
+
+def _bit(value: Any) -> bool | None:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        return True if word in YES else False if word in NO else None
+    return as_bit(value)

@@ -1,0 +1,220 @@
+"""superarm decide and superarm learn: files tonight, answers tomorrow, each learnt from once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import superarm as sa
+from superarm import nightly
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.learners.files import arrays_of
+from superarm.nightly import decide_file, learn_file
+
+LABELS = ["ant", "bee", "cat", "dog"]
+
+
+def people(n: int, seed: int = 0) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "id": [f"p{seed}-{i}" for i in range(n)],
+            "age": random.integers(18, 80, n),
+            "city": random.choice(["Rome", "Oslo", "Lima"], n).tolist(),
+            "vip": random.random(n) < 0.5,
+            "joined": pl.Series(["2024-05-01", "2023-01-02"] * (n // 2)).str.to_date(),
+        }
+    )
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    sa.SetLogit(labels=LABELS, set_size=2, seed=5).save(tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def bits(path: Path) -> Any:
+    learner = sa.load(path)
+    return {name: a.tobytes() for name, a in arrays_of(learner.state)}, learner.round, learner.answered.low
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", "superarm", *map(str, arguments)]
+    return subprocess.run(call, capture_output=True, text=True, check=False)
+
+
+def test_two_nights_are_the_library_calls(model: Path, tmp_path: Path) -> None:
+    twin = sa.load(model)
+    for night in range(2):
+        rows = people(60, night)
+        rows.write_parquet(tmp_path / "rows.parquet")
+        assert decide_file(model, tmp_path / "rows.parquet", tmp_path / "d.parquet") == 60
+        made = pl.read_parquet(tmp_path / "d.parquet")
+        assert made["id"].to_list() == rows["id"].to_list()
+        decisions = twin.decide_many(rows.drop("id"))
+        assert made["labels"].to_list() == decisions.labels.tolist()
+        hits = [i % 3 == 0 for i in range(60)]
+        answers = pl.DataFrame({"id": rows["id"], "hit": hits})[:50].sample(
+            fraction=1.0, shuffle=True, seed=1
+        )
+        answers.write_csv(tmp_path / "a.csv")
+        result = learn_file(model, tmp_path / "d.parquet", tmp_path / "a.csv")
+        assert (result.learnt, result.before, result.open, result.unknown) == (50, 0, 10, 0)
+        twin.update_many(decisions[:50], hits[:50])
+    twin.save(tmp_path / "twin.npz")
+    assert bits(model) == bits(tmp_path / "twin.npz")
+
+
+def test_the_same_answers_twice(model: Path, tmp_path: Path) -> None:
+    rows, made, said = tmp_path / "rows.csv", tmp_path / "d.parquet", tmp_path / "a.jsonl"
+    people(20).write_csv(rows)
+    decide_file(model, rows, made)
+    pl.DataFrame({"id": [f"p0-{i}" for i in range(10)], "label": ["ant"] * 10}).write_ndjson(said)
+    assert learn_file(model, made, said).learnt == 10
+    before = model.read_bytes()
+    again = learn_file(model, made, said)
+    assert (again.learnt, again.before, again.open) == (0, 10, 10)
+    assert model.read_bytes() == before
+    pl.DataFrame({"id": [f"p0-{i}" for i in range(5, 20)], "label": ["bee"] * 15}).write_ndjson(said)
+    later = learn_file(model, made, said)
+    assert (later.learnt, later.before, later.open) == (10, 5, 0)
+
+
+def test_plain_models_and_matrices(tmp_path: Path) -> None:
+    model, X = tmp_path / "model.npz", np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    sa.MCDBF(n_labels=5, n_features=3, set_size=2).save(model)
+    np.save(tmp_path / "rows.npy", X)
+    np.savez(tmp_path / "rows.npz", X=X)
+    pl.DataFrame(X, schema=["a", "b", "c"]).write_csv(tmp_path / "rows.csv")
+    for name in ("rows.npy", "rows.npz", "rows.csv"):
+        assert decide_file(model, tmp_path / name, tmp_path / "d.parquet", set_size=1) == 30
+    made = pl.read_parquet(tmp_path / "d.parquet")
+    assert made["id"].to_list() == [str(i) for i in range(60, 90)]  # no ids: the rounds
+    pl.DataFrame({"round": [60, 61], "yes": [1, 0]}).write_csv(tmp_path / "a.csv")
+    columns = {"id_column": "round", "hit_column": "yes"}
+    assert learn_file(model, tmp_path / "d.parquet", tmp_path / "a.csv", **columns).learnt == 2
+
+
+def test_what_is_refused(model: Path, tmp_path: Path) -> None:
+    rows, made = tmp_path / "rows.csv", tmp_path / "d.parquet"
+    people(4).write_csv(rows)
+    decide_file(model, rows, made)
+    good = model.read_bytes()
+
+    def file(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    other = tmp_path / "other.npz"
+    sa.SetLogit(labels=LABELS, set_size=2).save(other)
+    plain = tmp_path / "plain.npz"
+    sa.SetLogit(labels=LABELS, set_size=2, n_features=3).save(plain)
+    answers = file("a.csv", "id,hit\np0-0,yes\n")
+    refused: list[tuple[Any, str]] = [
+        (lambda: decide_file(tmp_path / "none.npz", rows, made), "a model file"),
+        (lambda: decide_file(model, tmp_path / "none.csv", made), "file of .* must be there"),
+        (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
+        (
+            lambda: decide_file(model, rows, made, id_column="name"),
+            "--id-column of .* must be one of id, age",
+        ),
+        (lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made), "different in every row"),
+        (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "at least one row"),
+        (lambda: decide_file(model, file("bad.parquet", "no"), made), "a .parquet file"),
+        (lambda: decide_file(model, file("rows.txt", "no"), made), "ending of"),
+        (lambda: decide_file(model, file("bad.npz", "no"), made), "a matrix"),
+        (lambda: decide_file(model, tmp_path / "none.npy", made), "must be there"),
+        (lambda: decide_file(plain, rows, made), "columns for the 3 features"),
+        (
+            lambda: decide_file(plain, file("w.csv", "a,b,c\n1,2,x\n"), made),
+            "c of .* must be a column of numbers",
+        ),
+        (lambda: learn_file(other, made, answers), "learner of .* must be that of"),
+        (lambda: learn_file(model, answers, answers), "what superarm decide wrote"),
+        (lambda: learn_file(model, made, file("b.csv", "name,hit\nx,1\n")), "--id-column"),
+        (lambda: learn_file(model, made, file("b.csv", "id,said\nx,1\n")), "a column hit or label"),
+        (lambda: learn_file(model, made, file("b.csv", "id,hit\nx,1\n")), "ids of"),
+        (lambda: learn_file(model, made, file("b.csv", "id,hit\np0-0,1\np0-0,0\n")), "answered once"),
+        (lambda: learn_file(model, made, file("b.csv", "id,hit\np0-0,maybe\n")), "true or false"),
+        (lambda: learn_file(model, made, file("b.csv", "id,label\np0-0,fox\n")), "known labels"),
+    ]
+    for call, message in refused:
+        with pytest.raises((InvalidInput, FeedbackError), match=message):
+            call()
+    assert model.read_bytes() == good
+    assert not list(tmp_path.glob(".*"))
+    # unknown ids beside known ones, and the same answer twice, are fine
+    some = file("some.csv", "id,hit\np0-0,yes\np0-0,yes\nzzz,no\n")
+    result = learn_file(model, made, some)
+    assert (result.learnt, result.unknown) == (1, 1)
+
+
+def test_a_model_changed_meanwhile_is_left_alone(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people(4).write_csv(tmp_path / "rows.csv")
+    real = nightly._features
+
+    def slow(*arguments: Any) -> Any:
+        sa.SetLogit(labels=LABELS, set_size=2, seed=9).save(model)
+        return real(*arguments)
+
+    monkeypatch.setattr(nightly, "_features", slow)
+    with pytest.raises(InvalidInput, match="run this one again"):
+        decide_file(model, tmp_path / "rows.csv", tmp_path / "d.parquet")
+    assert sa.load(model).seed == 9
+    assert not (tmp_path / "d.parquet").exists()
+
+
+def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
+    rows, made, said = tmp_path / "rows.csv", tmp_path / "d.parquet", tmp_path / "a.csv"
+    people(30).write_csv(rows)
+    done = command("decide", model, rows, "--output", made)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == f"{made}: 30 decisions"
+    pl.DataFrame({"id": [f"p0-{i}" for i in range(25)], "hit": [True] * 25}).write_csv(said)
+    done = command("learn", model, made, said)
+    assert done.stdout == f"{model}: learnt from 25 answers\n5 decisions have no answer yet\n"
+    done = command("learn", model, made, said, "--json")
+    assert json.loads(done.stdout) == {
+        "model": str(model),
+        "learnt": 0,
+        "before": 25,
+        "open": 5,
+        "unknown": 0,
+    }
+    done = command("learn", model, made, tmp_path / "none.csv")
+    assert done.returncode == 2
+    assert done.stderr.strip().startswith("superarm: file of ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_killed_at_any_time(model: Path, tmp_path: Path) -> None:
+    """kill -9 while it learns: the model is the old one or the new one, and a second run ends well."""
+    rows, made, said = tmp_path / "rows.csv", tmp_path / "d.parquet", tmp_path / "a.csv"
+    people(20_000).write_csv(rows)
+    decide_file(model, rows, made)
+    pl.DataFrame({"id": [f"p0-{i}" for i in range(20_000)], "hit": [True, False] * 10_000}).write_csv(said)
+    old = model.read_bytes()
+    for wait in (1.5, 2.5, 3.5):
+        model.write_bytes(old)
+        call = [sys.executable, "-m", "superarm", "learn", str(model), str(made), str(said)]
+        process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        learnt = sa.load(model).answered.low
+        assert learnt in (0, 20_000)
+        result = learn_file(model, made, said)
+        assert (result.learnt, result.before) == (20_000 - learnt, learnt)

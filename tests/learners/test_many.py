@@ -1,0 +1,211 @@
+"""decide_many and update_many: the same bits as one by one, in columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+import superarm as sa
+from superarm.decision import Decisions
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.learners.answered import Answered
+from superarm.learners.files import arrays_of
+from superarm.rows import Dense, Sparse
+
+LABELS = ["ant", "bee", "cat", "dog", "eel"]
+SPECS = ["set-logit", "set-logit:uniform=0.2", "mc-dbf:gamma=0.3", "mc-dbf:estimate=minimum-variance"]
+SPECS += ["softmax", "soba"]
+
+
+def data(n: int = 120, seed: int = 0) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    X = (random.normal(size=(n, 7)) * (random.random((n, 7)) < 0.6)).astype(np.float32)
+    return X, (X @ random.normal(size=(7, 5))).argmax(axis=1)
+
+
+def pair(spec: str, **more: Any) -> list[Any]:
+    size = 1 if spec == "soba" else 2
+    pair_ = [sa.make(spec, labels=LABELS, set_size=size, seed=4, **more) for _ in range(2)]
+    pair_[1].id = pair_[0].id
+    return pair_
+
+
+def bits(learner: Any) -> Any:
+    arrays = {name: array.tobytes() for name, array in arrays_of(learner.state)}
+    return arrays, learner.round, learner.answered.low, bytes(learner.answered.later)
+
+
+def answers(learner: Any, y: Any, decisions: Decisions) -> dict[str, Any]:
+    names = np.array(LABELS)[y]
+    if "hit" in learner.feedback:
+        return {"hits": (decisions.labels == names[:, None]).any(axis=1)}
+    return {"labels": names.tolist()}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_same_bits_as_one_by_one(spec: str, sparse: bool) -> None:
+    X, y = data()
+    many, single = pair(spec, n_features=7)
+    for start in range(0, len(y), 40):
+        part, labels = X[start : start + 40], y[start : start + 40]
+        decisions = many.decide_many(csr_matrix(part) if sparse else part)
+        one_by_one = [single.decide(csr_matrix(x[None]) if sparse else x) for x in part]
+        for a, b in zip(decisions, one_by_one, strict=True):
+            assert a.to_dict() == b.to_dict()
+        many.update_many(decisions, **answers(many, labels, decisions))
+        for decision, label in zip(one_by_one, labels, strict=True):
+            name = LABELS[label]
+            if "hit" in single.feedback:
+                single.update(decision, hit=name in decision.labels)
+            else:
+                single.update(decision, label=name)
+    assert bits(many) == bits(single)
+
+
+def test_eligible_for_all_or_for_each() -> None:
+    X, _ = data(30)
+    many, single = pair("set-logit")
+    some = ["ant", "cat", "eel"]
+    a = many.decide_many(X, eligible=some)
+    b = [single.decide(x, eligible=some) for x in X]
+    assert [d.to_dict() for d in a] == [d.to_dict() for d in b]
+    each = [some if i % 2 else ["bee", "dog"] for i in range(30)]
+    c = many.decide_many(X, eligible=each)
+    d = [single.decide(x, eligible=among) for x, among in zip(X, each, strict=True)]
+    assert [one.to_dict() for one in c] == [one.to_dict() for one in d]
+    assert many.update_many(a, [True] * 30) == many.update_many(c, [False] * 30) == 30
+    for decision in b:
+        single.update(decision, hit=True)
+    for decision in d:
+        single.update(decision, hit=False)
+    assert bits(many) == bits(single)
+    with pytest.raises(InvalidInput, match="at least set_size = 2 labels"):
+        many.decide_many(X, eligible=[some] * 29 + [["ant"]])
+    with pytest.raises(InvalidInput, match="one for each of 30 rows"):
+        many.decide_many(X, eligible=[some] * 29)
+
+
+def test_answers_that_never_come() -> None:
+    X, _ = data(20)
+    many, single = pair("set-logit")
+    decisions = many.decide_many(X)
+    hits = [None, True, float("nan"), np.int64(0), *([None] * 16)]
+    assert many.update_many(decisions, hits) == 2
+    one_by_one = [single.decide(x) for x in X]
+    single.update(one_by_one[1], hit=True)
+    single.update(one_by_one[3], hit=False)
+    assert bits(many) == bits(single)
+    assert many.update_many(decisions[4:], pl.Series([True] * 16)) == 16
+    assert many.update_many(decisions[np.array([2, 0])], [1, 0]) == 2
+    assert many.answered.low == 20
+
+
+def test_a_part_or_one_of_them() -> None:
+    X, _ = data(10)
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    decisions = learner.decide_many(X)
+    assert len(decisions) == 10
+    assert decisions[-1].round == 9
+    assert [d.round for d in decisions[3:5]] == [3, 4]
+    assert decisions[2:4][1].to_dict() == decisions[3].to_dict()
+    with pytest.raises(IndexError):
+        decisions[10]
+    assert repr(decisions) == "Decisions(10 x 2 labels, rounds 0 to 9)"
+    X[:] = 7.0  # the caller's array is the caller's
+    assert decisions[0].x[0] != 7.0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("names", [LABELS, None, [3, 1, 4, 15, 9]])
+def test_through_a_frame_and_back(sparse: bool, names: Any) -> None:
+    X, _ = data(30)
+    learners = [sa.SetLogit(labels=names, n_labels=5, set_size=2, n_features=7, seed=1) for _ in range(2)]
+    learners[1].id = learners[0].id
+    rows = csr_matrix(X) if sparse else X
+    direct, stored = (learner.decide_many(rows) for learner in learners)
+    frame = stored.to_frame()
+    assert frame.height == 30
+    assert frame["labels"].to_list() == direct.labels.tolist()
+    assert np.array_equal(frame["propensity"].to_numpy(), direct.propensity)
+    back = Decisions.from_frame(frame, learners[1].known)
+    assert isinstance(back.rows, Sparse if sparse else Dense)
+    hits = np.arange(30) % 3 == 0
+    learners[0].update_many(direct, hits)
+    learners[1].update_many(back, hits)
+    assert bits(learners[0]) == bits(learners[1])
+    assert "x" not in stored.to_frame(rows=False).columns
+
+
+def test_wrong_answers_are_refused_as_a_whole() -> None:
+    X, _ = data(8)
+    learner, other = (sa.SetLogit(labels=LABELS, set_size=2) for _ in range(2))
+    decisions = learner.decide_many(X)
+    learner.update(decisions[3], hit=True)
+    before = bits(learner)
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (decisions, {"hits": [True] * 8}, "not answered before"),
+        (decisions[np.array([1, 1])], {"hits": [True, True]}, "not answered before"),
+        (decisions[4:], {"hits": [True] * 3}, "3 answers to 4 decisions"),
+        (decisions[4:], {"hits": [True, True, "yes", None]}, "hits of SetLogit must be True, False or None"),
+        (decisions[4:], {"labels": ["ant", "bee", "fox", None]}, "known labels"),
+        (decisions[4:], {}, "answers of SetLogit"),
+        (other.decide_many(X), {"hits": [True] * 8}, "its own"),
+        (list(decisions), {"hits": [True] * 8}, "Decisions, as decide_many"),
+    ]
+    for these, answer, message in refused:
+        with pytest.raises(FeedbackError, match=message):
+            learner.update_many(these, **answer)
+    assert bits(learner) == before
+    assert learner.update_many(decisions[4:], [True] * 4) == 4
+
+
+def test_a_bad_row_stops_it() -> None:
+    X, _ = data(10)
+    X[6, 2] = np.nan
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    with pytest.raises(InvalidInput, match="x of SetLogit must be finite"):
+        learner.decide_many(X)
+    assert learner.round == 6
+
+
+def test_labels_added_in_between() -> None:
+    X, _ = data(10)
+    many, single = pair("set-logit")
+    decisions, one_by_one = many.decide_many(X), [single.decide(x) for x in X]
+    for it in (many, single):
+        it.add_labels(["fox"])
+    many.update_many(decisions, [True] * 10)
+    for decision in one_by_one:
+        single.update(decision, hit=True)
+    assert bits(many) == bits(single)
+
+
+def test_no_rows() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2, n_features=3)
+    decisions = learner.decide_many(np.zeros((0, 3), np.float32))
+    assert len(decisions) == 0
+    assert learner.update_many(decisions, []) == 0
+    assert decisions.to_frame().height == 0
+    assert repr(decisions) == "Decisions(0 x 2 labels, no rounds)"
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 60), unique=True), st.lists(st.integers(0, 60), unique=True))
+def test_many_rounds_are_booked_as_one_by_one(first: list[int], then: list[int]) -> None:
+    many, single = Answered(), Answered()
+    then = [r for r in then if r not in first]
+    for rounds in (first, then):
+        many.add_many(np.array(rounds, np.int64))
+        for r in rounds:
+            single.add(r)
+        assert (many.low, many.later) == (single.low, single.later)
+    found = many.first_of(np.array(then[::-1], np.int64))
+    assert found == (then[-1] if then else None)
+    assert many.first_of(np.array([61, 70])) is None

@@ -1,0 +1,132 @@
+"""Learners in plain Python: every promise, and every place where learners go."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_learner import PlainSteps
+
+import superarm as sa
+from superarm.checks import CHECKS, run_check
+from superarm.errors import InvalidInput, WeightsOverflow
+from superarm.explore import Boltzmann, Dilute
+from superarm.learners.registry import names
+
+FILE = Path(__file__).resolve().parents[1] / "plain_learner.py"
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_promise(check: str) -> None:
+    run_check(check, PlainSteps)
+
+
+def test_it_learns_beside_the_compiled_ones() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1500, 6)).astype(np.float32)
+    y = (X @ random.normal(size=(6, 5))).argmax(axis=1)
+    stream = sa.streams.Arrays(X, y)
+    trace = sa.simulate(PlainSteps(n_labels=5, set_size=2), stream, rounds=1500)
+    assert trace.learner == "PlainSteps"
+    assert trace.window(0.5, 1.0)["shown_miss_rate"] < 0.25
+
+
+def test_by_its_file(tmp_path: Path) -> None:
+    learner = sa.make(f"{FILE}:PlainSteps:step=0.5", n_labels=4, n_features=2, set_size=2)
+    assert learner.params["step"] == 0.5
+    learner.update(learner.decide([1.0, 0.0]), hit=True)
+    learner.save(tmp_path / "model.npz")
+    back = sa.load(tmp_path / "model.npz")
+    assert back.memory["answers"] == 1
+    assert np.array_equal(back.memory["W"], learner.memory["W"])
+    assert "PlainLearner" not in names()
+    assert "plain" not in names()
+
+
+def test_in_the_service(tmp_path: Path) -> None:
+    from superarm.service.core.session import Ask, Reply, Session
+
+    asked: dict[str, Any] = {"labels": ["a", "b", "c"], "n_features": 2, "set_size": 1}
+    session = Session.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps", **asked)
+    entry = session.decide(Ask(np.array([1.0, 0.0], np.float32), "one", None, None, None))
+    session.outcome(Reply(entry.place.id, True, None))
+    session.commit()
+    W = session.learner.memory["W"].copy()
+    assert W.any()
+    session.close()
+    again = Session.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps")
+    assert np.array_equal(again.learner.memory["W"], W)
+    again.close()
+
+
+def test_batches_names_and_rules() -> None:
+    learner = PlainSteps(labels=["a", "b", "c", "d"], set_size=2, explore=Dilute(gamma=0.2), seed=1)
+    rows = [{"x": float(i), "w": "even" if i % 2 == 0 else "odd"} for i in range(20)]
+    decisions = learner.decide_many(rows)
+    assert learner.update_many(decisions, [i % 2 == 0 for i in range(20)]) == 20
+    assert learner.memory["answers"] == 20
+    assert decisions[3].rule == {"name": "dilute", "gamma": 0.2}
+    twin = PlainSteps(**learner.params)
+    assert twin.rule == learner.rule
+    assert len(learner.decide_many([])) == 0
+
+
+def test_labels_can_be_added_and_copies_made() -> None:
+    learner = PlainSteps(labels=["a", "b", "c"], set_size=1)
+    learner.update(learner.decide([1.0, 2.0]), hit=False)
+    learner.add_labels(["d"])
+    assert learner.memory["W"].shape == (4, 3)
+    assert learner.memory["answers"] == 1
+    for twin in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        assert twin.rank([1.0, 2.0]) == learner.rank([1.0, 2.0])
+        twin.update(twin.decide([0.0, 1.0]), hit=True)
+    assert learner.memory["answers"] == 1
+
+
+def test_a_failing_learn_leaves_all_as_it_was() -> None:
+    class Fails(PlainSteps):
+        def learn(self, x: Any, shown: Any, hit: bool) -> None:
+            self.memory["W"] += 1.0
+            if hit:
+                raise RuntimeError("no")
+            self.memory["W"][0, 0] = np.inf
+
+    learner = Fails(n_labels=3, set_size=1)
+    decision = learner.decide([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="no"):
+        learner.update(decision, hit=True)
+    with pytest.raises(WeightsOverflow, match="must stay finite"):
+        learner.update(decision, hit=False)
+    assert not learner.memory["W"].any()
+    assert learner.answered.low == 0
+
+
+def test_what_is_missing_is_named() -> None:
+    class Empty(sa.PlainLearner):
+        pass
+
+    class Wrong(PlainSteps):
+        def score(self, x: Any) -> Any:
+            return [0.0]
+
+    class Strange(PlainSteps):
+        def begin(self) -> Any:
+            return [1]
+
+    with pytest.raises(TypeError, match=r"Empty must define begin\(\)"):
+        Empty(n_labels=3).decide([1.0])
+    with pytest.raises(InvalidInput, match="3 numbers, one for each label"):
+        Wrong(n_labels=3).decide([1.0])
+    with pytest.raises(TypeError, match="must return a dict"):
+        Strange(n_labels=3).decide([1.0])
+    with pytest.raises(InvalidInput, match="explore of PlainSteps must be a rule"):
+        PlainSteps(n_labels=3, explore="show")
+    with pytest.raises(InvalidInput, match="a rule for sets of more than one label"):
+        PlainSteps(n_labels=3, set_size=2, explore=Boltzmann())
+    for method, arguments in (("score", (None,)), ("learn", (None, None, True))):
+        with pytest.raises(TypeError, match="must define"):
+            getattr(sa.PlainLearner(n_labels=3), method)(*arguments)

@@ -1,0 +1,360 @@
+"""Rows with names: numbers, words, true and false, dates and gaps, everywhere where rows go."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import superarm as sa
+from superarm.errors import InvalidInput
+from superarm.learners.files import arrays_of
+from superarm.named import Names, plain_row
+
+LABELS = [f"label {i}" for i in range(6)]
+CITIES = ["Rome", "Oslo", "Lima", "Cairo", "Delhi", "Paris", "Quito", "Bonn"]
+
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**9), 10**9),
+    st.floats(-(2.0**90), 2.0**90, width=32),
+    st.just(math.nan),
+    st.text(max_size=8),
+    st.dates(),
+    st.datetimes(),
+)
+rows = st.dictionaries(st.text(min_size=1, max_size=6), values, max_size=12)
+
+
+def people(n: int, seed: int = 0) -> tuple[list[dict[str, Any]], np.ndarray[Any, Any]]:
+    """The world of the issue: age, income, city and vip, and a label that all of them decide."""
+    random, world = np.random.default_rng(seed), np.random.default_rng(5)
+    age, city, vip = random.integers(18, 80, n), random.integers(0, 8, n), random.random(n) < 0.3
+    income = np.round(np.exp(random.normal(10.5, 0.5, n)))
+    numbers = np.stack([(age - 49) / 18, (np.log(income) - 10.5) / 0.5], axis=1)
+    s = numbers @ (2.0 * world.normal(size=(2, 6))) + world.normal(size=(8, 6))[city]
+    y = (s + vip[:, None] * world.normal(size=6)).argmax(axis=1)
+    named = [
+        {"age": int(a), "income": float(i), "city": CITIES[c], "vip": bool(v)}
+        for a, i, c, v in zip(age, income, city, vip, strict=True)
+    ]
+    return named, y
+
+
+def state_of(learner: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in arrays_of(learner.state)}
+
+
+def play(learner: Any, X: Any, y: Any) -> float:
+    hits = 0
+    for x, label in zip(X, y, strict=True):
+        decision = learner.decide(x)
+        hit = learner.labels[label] in decision.labels
+        learner.update(decision, hit=hit)
+        hits += hit
+    return hits / len(y)
+
+
+# ---------------------------------------------------------------- the dense row
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_the_order_of_names_does_not_matter(row: dict[str, Any], random: Any) -> None:
+    shuffled = list(row.items())
+    random.shuffle(shuffled)
+    one, two = Names(places=10, words=16), Names(places=10, words=16)
+    a, b = one.row(row, "this", grow=True), two.row(dict(shuffled), "this", grow=True)
+    assert a.tobytes() == b.tobytes()
+    assert one.to_dict() == two.to_dict()
+    assert np.isfinite(a).all()
+
+
+@given(rows)
+def test_a_gap_is_a_name_left_out(row: dict[str, Any]) -> None:
+    names = Names()
+    names.row(row, "this", grow=True)
+    gaps = {name: value for name, value in row.items() if value is not None and value == value}
+    for gap in (None, math.nan, pd.NA, pd.NaT, np.float32("nan")):
+        full = dict.fromkeys(row, gap) | gaps
+        assert names.row(full, "this").tobytes() == names.row(gaps, "this").tobytes()
+
+
+@given(rows)
+def test_json_ready_rows_mean_the_same(row: dict[str, Any]) -> None:
+    one, two = Names(), Names()
+    plain = json.loads(json.dumps(plain_row(row), allow_nan=False))
+    assert one.row(row, "this", grow=True).tobytes() == two.row(plain, "this", grow=True).tobytes()
+
+
+@given(st.lists(rows, min_size=1, max_size=5))
+def test_the_layout_survives_json(several: list[dict[str, Any]]) -> None:
+    names = Names(places=5, words=8)
+    for row in several:
+        names.row(row, "this", grow=True)
+    back = Names.from_dict(json.loads(json.dumps(names.to_dict())))
+    for row in several:
+        assert back.row(row, "this").tobytes() == names.row(row, "this").tobytes()
+
+
+@given(st.lists(rows, min_size=1, max_size=6))
+def test_places_are_never_taken_away(several: list[dict[str, Any]]) -> None:
+    """New names come later; what has a place keeps it."""
+    names = Names(places=10, words=16)
+    before: list[str] = []
+    for row in several:
+        names.row(row, "this", grow=True)
+        assert names.numbers[: len(before)] == before
+        before = names.numbers
+    assert len(names.numbers) <= 8  # of 10: two are shared
+
+
+table = st.fixed_dictionaries(
+    {
+        "n": st.one_of(st.none(), st.floats(-1e6, 1e6, width=32)),
+        "i": st.integers(-100, 100),
+        "b": st.booleans(),
+        "w": st.one_of(st.none(), st.sampled_from(["a", "b", "", "2024-05-01", "7"])),
+        "d": st.one_of(st.none(), st.dates(date(1900, 1, 1), date(2100, 1, 1))),
+        "t": st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)),
+    }
+)
+
+
+@given(st.lists(table, min_size=1, max_size=8))
+def test_frames_are_their_rows(several: list[dict[str, Any]]) -> None:
+    """Column by column gives the bits of row by row: pandas, Polars, a list of dicts."""
+    one = Names()
+    expected = np.stack([one.row(row, "this", grow=True) for row in several])
+    schema = {"n": pl.Float64, "i": pl.Int64, "b": pl.Boolean, "w": pl.String, "d": pl.Date, "t": pl.Datetime}
+    for X in (several, pl.DataFrame(several, schema=schema), pd.DataFrame(several)):
+        names = Names()
+        assert names.rows(X, "this", grow=True).tobytes() == expected.tobytes()
+        assert names.numbers == one.numbers
+
+
+def test_kinds_of_values() -> None:
+    names = Names()
+    for value in (41, 41.0, np.int8(41), np.float64(41), Decimal(41)):
+        assert names.row({"a": value}, "this", grow=True)[0] == 41.0
+    assert names.row({"a": True}, "this")[0] == names.row({"a": np.True_}, "this")[0] == 1.0
+    same = ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")]
+    first = names.row({"a": same[0]}, "this")
+    assert first[0] == 19844.0  # days since 1970
+    assert (first[2 * names.places :] != 0).sum() == 4  # the weekday and the month, two places each
+    assert all(np.array_equal(names.row({"a": value}, "this"), first) for value in same[1:2])
+    noon = names.row({"a": datetime(2024, 5, 1, 12)}, "this")
+    assert noon[0] == 19844.5
+    for value in ("2024-05-01T12:00", "2024-05-01 12:00:00Z", datetime(2024, 5, 1, 12, tzinfo=UTC)):
+        assert np.array_equal(names.row({"a": value}, "this"), noon)
+    assert names.row({"a": timedelta(hours=36)}, "this")[0] == 1.5
+    assert names.row({"a": "2024-02-30"}, "this")[0] == 0.0  # no such day: a word
+    assert np.array_equal(names.row({"c": np.str_("Rome")}, "this"), names.row({"c": "Rome"}, "this"))
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, b"bytes", 1j, object()])
+def test_other_values_are_refused(value: Any) -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    with pytest.raises(InvalidInput, match=r"x\['a'\] of SetLogit must be a number, a word"):
+        learner.decide({"b": 1, "a": value})
+    assert learner.names is None or learner.names.numbers == []
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e39, 10**400, Decimal("inf")])
+def test_infinite_numbers_are_refused(value: Any) -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    with pytest.raises(InvalidInput, match="finite as a 32-bit float"):
+        learner.decide({"a": value})
+    assert learner.round == 0
+
+
+# ---------------------------------------------------------------- learners
+
+
+def test_the_world_of_people() -> None:
+    """Names do as well as the same columns as numbers, which were told what is a word."""
+    X, y = people(12_000)
+    named = sa.SetLogit(labels=LABELS, set_size=2)
+    play(named, X[:6000], y[:6000])
+    late = play(named, X[6000:], y[6000:])
+    columns = [[x["age"], x["income"], x["vip"], *(x["city"] == c for c in CITIES)] for x in X]
+    plain = sa.SetLogit(labels=LABELS, set_size=2)
+    matrix = np.array(columns, np.float32)
+    plain.run(matrix[:6000], y[:6000])
+    wrong = plain.run(matrix[6000:], y[6000:])
+    assert late > 0.98
+    assert late > 1 - wrong[2] / 6000 - 0.005
+
+
+@pytest.mark.parametrize("name", ["set-logit", "mc-dbf", "softmax", "soba", "newtron"])
+def test_every_learner_takes_names(name: str, tmp_path: Path) -> None:
+    """Fused, row by row, from a frame, and after a file: the same bits."""
+    X, y = people(300)
+    X[5]["late"] = 3.5
+    X[7]["age"] = None
+    del X[9]["income"]
+    size = 1 if name in ("soba", "newtron") else 2
+    fused, stepwise, framed = (sa.make(name, labels=LABELS, set_size=size, seed=3) for _ in range(3))
+    fused.run(X, y)
+    for at, (x, label) in enumerate(zip(X, y, strict=True)):
+        if at == 150:
+            stepwise.save(tmp_path / "model.npz")
+            stepwise = sa.load(tmp_path / "model.npz")
+        decision = stepwise.decide(x)
+        if "hit" in stepwise.feedback:
+            stepwise.update(decision, hit=LABELS[label] in decision.labels)
+        else:
+            stepwise.update(decision, label=LABELS[label])
+    framed.run(pl.DataFrame(X), y)
+    assert state_of(fused) == state_of(stepwise) == state_of(framed)
+    assert fused.names is not None
+    assert fused.names.numbers == ["age", "income", "vip", "late"]
+    assert fused.names.to_dict() == stepwise.names.to_dict() == framed.names.to_dict()
+
+
+def test_frames_where_matrices_go() -> None:
+    X, y = people(200)
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.run(pd.DataFrame(X), y)
+    scores = learner.scores(X)
+    for frame in (pd.DataFrame(X), pl.DataFrame(X)):
+        assert np.array_equal(learner.scores(frame), scores)
+        assert np.array_equal(learner.predict(frame), learner.predict(X))
+        assert np.array_equal(learner.predict_proba(frame), learner.predict_proba(X))
+    assert learner.rank(pd.DataFrame(X).iloc[3]) == learner.rank(X[3])
+
+
+def test_looking_changes_nothing() -> None:
+    X, y = people(100)
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.run(X, y)
+    before = learner.names.to_dict()
+    learner.predict([{"new": 3.0}])
+    learner.rank({"newer": 3.0, "word": "never seen"})
+    assert learner.names.to_dict() == before
+
+
+def test_a_number_that_comes_late_is_learnt() -> None:
+    """It has its own scale from its first value on."""
+    random = np.random.default_rng(0)
+    learner = sa.SetLogit(n_labels=2, set_size=1)
+    for _ in range(500):
+        decision = learner.decide({"noise": random.normal()})
+        learner.update(decision, hit=bool(random.random() < 0.5))
+    hits = 0
+    for t in range(1500):
+        money = random.normal(50_000, 10_000)
+        decision = learner.decide({"noise": random.normal(), "money": money})
+        hit = decision.labels == [int(money > 50_000)]
+        learner.update(decision, hit=hit)
+        hits += hit and t >= 1000
+    assert hits / 500 > 0.9
+
+
+def test_a_gap_counts_as_the_mean() -> None:
+    """The score of a row without its number is that of the mean and of the mark."""
+    random = np.random.default_rng(1)
+    learner = sa.SetLogit(n_labels=2, set_size=1, explore="rank")
+    for _ in range(2000):
+        known = random.random() < 0.7
+        x = float(random.normal(1000.0, 10.0))
+        y = int(x > 1000) if known else 1  # who does not say is of kind 1
+        decision = learner.decide({"x": x if known else None})
+        learner.update(decision, hit=decision.labels == [y])
+    assert learner.predict([{"x": 1010.0}, {"x": 990.0}, {}]).tolist() == [1, 0, 1]
+    assert 999 < learner.state.scaling.mean[0] < 1001  # gaps do not pull it to 0
+    assert 8 < learner.state.scaling.var[0] ** 0.5 < 12
+
+
+def test_a_given_set_with_names() -> None:
+    X, _ = people(2)
+    made = sa.Decision.given({**X[0], "when": date(2024, 5, 1)}, labels=LABELS[:2])
+    back = sa.Decision.from_dict(json.loads(json.dumps(made.to_dict())))
+    one, two = (sa.SetLogit(labels=LABELS, set_size=2) for _ in range(2))
+    one.update(made, hit=True)
+    two.update(back, hit=True)
+    assert state_of(one) == state_of(two)
+    assert one.names.numbers == ["age", "income", "vip", "when"]
+
+
+def test_own_decisions_hold_the_dense_row() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    decision = learner.decide({"age": 41, "city": "Rome"})
+    assert decision.x.shape == (learner.n_features,)
+    stored = sa.Decision.from_dict(json.loads(json.dumps(decision.to_dict(), allow_nan=False)))
+    learner.update(stored, hit=True)
+
+
+def test_width_as_asked_for() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2, n_features=64)
+    assert learner.decide({"age": 41}).x.shape == (64,)
+    with pytest.raises(InvalidInput, match="n_features of SetLogit must be left out, or at least 8"):
+        sa.SetLogit(labels=LABELS, set_size=2, n_features=4).decide({"age": 41})
+
+
+def test_kinds_of_rows_do_not_mix() -> None:
+    plain = sa.SetLogit(labels=LABELS, set_size=2)
+    plain.decide([1.0, 2.0])
+    assert plain.n_features == 2
+    with pytest.raises(InvalidInput, match="x of SetLogit must be 2 numbers, as its first row was"):
+        plain.decide({"age": 41})
+    with pytest.raises(InvalidInput, match="of length 2"):
+        plain.decide([1.0, 2.0, 3.0])
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [0.5, 1.5]})
+    assert plain.scores(frame).shape == (2, 6)  # numbers only: as good as a matrix
+    sparse = sa.SetLogit(labels=LABELS, set_size=2, n_features=9)
+    sparse.decide(([1, 3], [1.0, 1.0]))
+    with pytest.raises(InvalidInput, match="9 numbers, as its first row was"):
+        sparse.decide({"age": 41})
+
+
+def test_an_empty_row_is_a_row_of_gaps() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.update(learner.decide({}), hit=True)
+    learner.update(learner.decide({"age": 3}), hit=True)
+    assert learner.names.numbers == ["age"]
+
+
+@pytest.mark.parametrize("hit", [np.int64(1), 1, np.bool_(True), 1.0, np.float32(1)])
+def test_one_is_a_hit(hit: Any) -> None:
+    one, two = (sa.SetLogit(n_labels=3, set_size=1) for _ in range(2))
+    one.update(one.decide([1.0, 0.0]), hit=hit)
+    two.update(two.decide([1.0, 0.0]), hit=True)
+    assert state_of(one) == state_of(two)
+
+
+def test_a_journal_of_dense_rows_and_names() -> None:
+    """What a service keeps: dense rows, and the names whenever they have changed."""
+    X, y = people(60)
+    X[20]["late"] = 1.5
+    learner, replayed = (sa.SetLogit(labels=LABELS, set_size=2, seed=1) for _ in range(2))
+    replayed.id, said = learner.id, None
+    for x, label in zip(X, y, strict=True):
+        decision = learner.decide(x)
+        learner.update(decision, hit=LABELS[label] in decision.labels)
+        if learner.names.to_dict() != said:
+            said = learner.names.to_dict()
+            replayed.use_names(json.loads(json.dumps(said)))
+        again = replayed.decide(decision.x)
+        assert again.to_dict() == decision.to_dict()
+        replayed.update(again, hit=LABELS[label] in again.labels)
+    assert state_of(replayed) == state_of(learner)
+    assert replayed.decide(X[20]).to_dict() == learner.decide(X[20]).to_dict()
+    with pytest.raises(InvalidInput, match="with new ones at the end"):
+        replayed.use_names({**said, "numbers": ["income", "age"]})
+    with pytest.raises(InvalidInput, match="names of SetLogit must be for 7 features"):
+        sa.SetLogit(labels=LABELS, set_size=2, n_features=7).use_names(said)
+
+
+settings.register_profile("named", deadline=None)
+settings.load_profile("named")
