@@ -1,6 +1,6 @@
 """What a share of uniform sets costs a service, and what its log can answer then.
 
-A default SetLogit serves 8,000 visitors with each share; its log is written as `superarm export` writes it,
+A default SetLogit serves some visitors with each share; its log is written as `superarm export` writes it,
 and is asked about policies whose true hit rate is known from fresh visitors:
 
     served       the served model itself, as it stands after these visitors, judged by the whole log
@@ -9,7 +9,7 @@ and is asked about policies whose true hit rate is known from fresh visitors:
     fixed        always the same labels
     far          the labels that the own model ranks 4th and below
 
-    python benchmarks/uniform_share.py [--runs 5]
+    python benchmarks/uniform_share.py [--runs 5] [--rows 8000]
 
 For each share: the share of visitors whose shown set missed, and for each policy how often the log answers,
 the width of the interval, and how often it holds the truth. docs/evaluation.md has the figures.
@@ -28,7 +28,7 @@ import superarm as sa
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.streams import Arrays
 
-ROWS, FRESH, M = 8000, 20_000, 3
+FRESH, M = 20_000, 3
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)
 
 
@@ -58,24 +58,26 @@ def hit_rate(sets: np.ndarray, y: np.ndarray) -> float:
     return float((sets == y[:, None]).any(axis=1).mean())
 
 
-def one_run(world: Callable, share: float, seed: int, folder: Path) -> dict[str, tuple[float, ...]]:
+def one_run(
+    world: Callable, rows: int, share: float, seed: int, folder: Path
+) -> dict[str, tuple[float, ...]]:
     """The miss rate of what was shown, and (answered, width, held) for each policy."""
     from sklearn.linear_model import LogisticRegression
 
     k, visitors = world(np.random.default_rng(seed))
-    (old_X, old_y), (X, y), (fresh_X, fresh_y) = visitors(2000), visitors(ROWS), visitors(FRESH)
+    (old_X, old_y), (X, y), (fresh_X, fresh_y) = visitors(2000), visitors(rows), visitors(FRESH)
     own = LogisticRegression(max_iter=300).fit(old_X, np.r_[old_y[:-k], np.arange(k)])
     served = sa.SetLogit(n_labels=k, n_features=X.shape[1], set_size=M, seed=seed, uniform=share)
     path = folder / "log.parquet"
     with Writer(path) as writer:
-        trace = sa.simulate(served, Arrays(X, y, shuffle=False, scale="none"), ROWS, log=writer)
+        trace = sa.simulate(served, Arrays(X, y, shuffle=False, scale="none"), rows, log=writer)
     log = Log(path)
     facts = survey(log, labels=k)
     model = sa.SetLogit(**facts.common)
     train(log, model, facts)
 
-    def far(rows: np.ndarray) -> np.ndarray:
-        s = own.decision_function(rows)
+    def far(x: np.ndarray) -> np.ndarray:
+        s = own.decision_function(x)
         order = np.argsort(-s, axis=1)
         np.put_along_axis(s, order[:, :M], -np.inf, axis=1)
         return np.where(np.isfinite(s), s, s[np.isfinite(s)].min() - 1.0)
@@ -108,14 +110,16 @@ def one_run(world: Callable, share: float, seed: int, folder: Path) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=5)
-    runs = parser.parse_args().runs
+    parser.add_argument("--rows", type=int, default=8000)
+    chosen = parser.parse_args()
+    runs, rows = chosen.runs, chosen.rows
     names = ("served", "next model", "own model", "fixed", "far")
     for world in (clusters, shop):
-        print(f"{world.__doc__ or ''} {ROWS:,} rows, m = {M}, {runs} runs; answered, width, held the truth")
+        print(f"{world.__doc__ or ''} {rows:,} rows, m = {M}, {runs} runs; answered, width, held the truth")
         print("uniform  shown miss  " + "  ".join(f"{name:>18}" for name in names))
         for share in SHARES:
             with tempfile.TemporaryDirectory() as folder:
-                made = [one_run(world, share, seed, Path(folder)) for seed in range(runs)]
+                made = [one_run(world, rows, share, seed, Path(folder)) for seed in range(runs)]
             cells = []
             for name in names:
                 answered, width, held = np.array([run[name] for run in made]).T

@@ -17,6 +17,8 @@ NOT_MADE = ("Decision", "Decisions", "Evaluation", "Session", "Summary", "Survey
 # module -> the names to document; None: its __all__
 ROOMS: dict[str, tuple[str, ...] | None] = {
     "superarm": None,
+    "superarm.explore": None,
+    "superarm.kernels": None,
     "superarm.streams": None,
     "superarm.losses": None,
     "superarm.theory": None,

@@ -13,17 +13,20 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "superarm"
 # A room may import those before it, and itself; never those after it.
 ROOMS = [
     ("errors",),
+    ("losses",),
     ("parameters",),
     ("sources",),
     ("labels",),
     ("rows",),
     ("storage",),
+    ("named",),
     ("decision",),
     ("kernels",),
     ("explore",),
     ("estimates",),
     ("theory",),
     ("learners",),
+    ("nightly",),
     ("streams",),
     ("simulation",),
     ("experiments",),
@@ -53,7 +56,6 @@ FRAMEWORKS = {
     "httptools": {"service"},
     "msgspec": {"service"},
     "uvloop": {"service"},
-    "psycopg": {"service"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")
 

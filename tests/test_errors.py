@@ -29,7 +29,7 @@ def test_the_tree():
     for name, parent in builtin.items():
         assert issubclass(getattr(errors, name), SuperarmError)
         assert issubclass(getattr(errors, name), parent)
-    assert set(errors.__all__) == {*builtin, "SuperarmError", "must"}
+    assert set(errors.__all__) == {*builtin, "SuperarmError", "at_row", "must"}
 
 
 def test_the_template():

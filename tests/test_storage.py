@@ -146,9 +146,9 @@ def test_broken_headers(model, change):
 
 
 def test_a_class_that_was_not_imported(model):
-    wanted = r"imported first: from own_learner import Mine \(in own_learner.py\)"
+    wanted = r"imported first: from own_learner import NobodyHasIt \(in own_learner.py\)"
     with pytest.raises(ModelFileError, match=wanted):
-        sa.load(rewritten(model, **{"class": "Mine", "file": "own_learner.py"}))
+        sa.load(rewritten(model, **{"class": "NobodyHasIt", "file": "own_learner.py"}))
 
 
 def test_another_recipe(model):

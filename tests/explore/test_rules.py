@@ -109,7 +109,7 @@ def test_names_and_everything_shown() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     rule = sa.explore.Dilute(set_size=2)
-    for scores in ([1.0], [1.0, np.nan], "ab", [[1.0, 2.0]]):
+    for scores in ([1.0], [1.0, np.nan], "ab", [[[1.0, 2.0]]]):
         with pytest.raises(InvalidInput, match="scores of Dilute must be"):
             rule.decide(scores=scores)
     with pytest.raises(InvalidInput, match="probabilities of Dilute must be"):

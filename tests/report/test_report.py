@@ -193,7 +193,7 @@ def test_the_demo_spec_is_whole():
     spec = read_spec(DEMO)
     names = {one.name for one in spec.learners}
     assert all(set(figure.learners) <= names for figure in spec.figures)
-    assert len(spec.cells()) == 12 * 2 * 5
+    assert len(spec.cells()) == 14 * 2 * 5
 
 
 @pytest.mark.slow

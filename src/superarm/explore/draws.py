@@ -126,6 +126,9 @@ class TiedSets(FewSets):
         way = self._way(shown)
         return self.ways[way] / prod(comb(self.size[group], count) for group, count in way)
 
+    def inclusion(self) -> np.ndarray[Any, Any]:
+        return np.diagonal(self.pairs()).copy()
+
     def _few_pairs(self) -> np.ndarray[Any, Any]:
         n = len(self.eligible)
         group = np.array([self.group[label] for label in self.eligible])

@@ -367,7 +367,7 @@ class RunnerUp(Rule):
         return numbers[:used].copy()
 
     @staticmethod
-    def _written(numbers: Array) -> tuple[int, int]:
+    def _written(numbers: Sequence[float] | Array) -> tuple[int, int]:
         """How many ranks and how many sums there are."""
         fill, count = int(numbers[0] >= 0.0) + int(numbers[1] >= 0.0), int(numbers[2])
         return (count + 1 + fill if fill else 1), count
@@ -375,15 +375,16 @@ class RunnerUp(Rule):
     def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
         record: dict[str, Any] = {"name": self.name, "explore": self.strength, "uniform": self.uniform}
         if len(numbers):  # else everything is shown
-            fill = [int(number) for number in numbers[:2] if number >= 0.0]
-            ranks, count = self._written(numbers)
-            record |= {"next": labels.public(fill), "sums": numbers[3 : 3 + count].tolist()}
-            ties = numbers[3 + count :]
+            written = numbers.tolist()
+            fill = [int(number) for number in written[:2] if number >= 0.0]
+            ranks, count = self._written(written)
+            record["next"], record["sums"] = labels.public(fill), written[3 : 3 + count]
+            ties = written[3 + count :]
             if ties[0] > 0.0:
                 which, size = ties[1 + ranks : 3 + ranks]
-                some = ties[3 + ranks : 3 + ranks + int(size)].astype(np.int64)
-                record["groups"] = ties[1 : 1 + ranks].astype(np.int64).tolist()
-                record["tied" if which > 0.0 else "untied"] = labels.public(some)
+                record["groups"] = [int(group) for group in ties[1 : 1 + ranks]]
+                some = labels.public(ties[3 + ranks : 3 + ranks + int(size)])
+                record["tied" if which > 0.0 else "untied"] = some
             if not fill:  # m = 1: a sum for each label, in this order
                 record |= own_order(count, labels)
         return record

@@ -7,7 +7,7 @@ choosing sets, which is one more:
         the row as it reaches the weights: state.scaling, scratch.scaling
     score(state, scratch, features, s)
         fill s with the scores that rank the labels
-    believe(state, round) -> float
+    believe(state, tables) -> float
         a number of the learner's at the time of the draw, which a late update gets back
     learn(state, scratch, round, answer) -> bool
         update the state; False, and nothing done, if a weight might overflow

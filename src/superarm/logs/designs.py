@@ -99,7 +99,7 @@ class Design:
     def spread(self, top: Any) -> tuple[float, float]:
         """Mean and variance of |S n top|."""
         draw, best = self.draw, frozenset(top)
-        if isinstance(draw, FewSets):
+        if type(draw) is FewSets:
             j = np.array([len(s & best) for s in draw.chances])
             p = (1.0 - draw.uniform) * np.array(list(draw.chances.values()))
             t, u = len(best), draw.uniform
@@ -115,7 +115,7 @@ class Design:
         """pi' G^+ 1_S and its mean square, for a policy's inclusion probabilities of all labels."""
         if self.m == 1:  # G is diagonal
             return self._single(pi, int(np.flatnonzero(shown)[0]))
-        if isinstance(self.draw, FewSets):
+        if type(self.draw) is FewSets:
             few = self._few(self.draw)
             return few.mixed(pi, shown) if few.uniform else few.alone(pi, shown)
         return self._pairs(pi, shown)
@@ -135,7 +135,7 @@ class Design:
         return self._ready  # type: ignore[no-any-return]
 
     def _pairs(self, pi: Array, shown: Array) -> tuple[float, float]:
-        """For any other draw: G as it is, over the eligible labels."""
+        """For any other draw (ties, slots, somebody's own): G as it is, over the eligible labels."""
         if self._ready is None:
             G = self.draw.pairs()
             self._ready = G, np.linalg.pinv(G, rcond=1e-9, hermitian=True)

@@ -85,9 +85,9 @@ class Wanted:
 
 def interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
     """Student's interval, cut to [0, 1]."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    reach = float(t.ppf(0.5 + level / 2, max(freedom, 1.0))) * error
+    reach = float(stdtrit(max(freedom, 1.0), 0.5 + level / 2)) * error
     return max(0.0, value - reach), min(1.0, value + reach)
 
 

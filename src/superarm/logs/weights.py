@@ -173,7 +173,7 @@ class _Parts(NamedTuple):
 
 
 def _parts_of(draw: Draw) -> _Parts | None:
-    if not isinstance(draw, FewSets):
+    if type(draw) is not FewSets:  # with ties, or of another kind
         return None
     sets = {s: (1.0 - draw.uniform) * p for s, p in draw.chances.items() if p > NEGLIGIBLE}
     return _Parts(sets, draw.uniform, frozenset(), 1.0)
@@ -207,8 +207,13 @@ def _square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> floa
         logged: _Parts | None = _Parts({}, 1.0, top, float(batch.gamma[i]))
     else:
         logged = _parts_of(design.draw)
-    if logged is None or own is None or m >= n:
-        return np.nan if m < n else 1.0
+    if m >= n:
+        return 1.0
+    if logged is None and design is not None and own is not None and not own.share:
+        shared = [(b, design.draw.probability(s)) for s, b in own.sets.items()]
+        return sum(b * b / p for b, p in shared) if all(p > NEGLIGIBLE for _, p in shared) else np.inf
+    if logged is None or own is None:
+        return np.nan
     if not logged.share:
         shared = [(own.chance(s, n, m), p) for s, p in logged.sets.items()]
         covered = sum(b for b, _ in shared)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from service_kit import LABELS, D, forge, forge_snapshot, rows, sha256_of
 
+from superarm.decision import COLUMNS
 from superarm.errors import InvalidInput
 from superarm.service.core import archive as archive_module
 from superarm.service.core.archive import Compaction, folder
@@ -230,22 +231,6 @@ def test_whatever_happens_a_replay_gives_the_same_bits(tmp_path_factory, steps, 
 
 # ---------------------------------------------------------------- export
 
-COLUMNS = [
-    "id",
-    "time",
-    "x",
-    "x_indices",
-    "x_values",
-    "labels",
-    "drawn",
-    "top",
-    "eligible",
-    "set_size",
-    "gamma",
-    "propensity",
-]
-COLUMNS += ["ordered_propensity", "hit", "label", "learner", "context"]
-
 
 def test_export_has_all_that_evaluation_needs(open_session, tmp_path):
     session = open_session()
@@ -257,7 +242,7 @@ def test_export_has_all_that_evaluation_needs(open_session, tmp_path):
     session.commit()
     assert export(session.journal, tmp_path / "log.parquet") == 3
     table = pl.read_parquet(tmp_path / "log.parquet")
-    assert table.columns == COLUMNS
+    assert table.columns == list(COLUMNS)
     a, b, c = table.to_dicts()
     made = session.find("a").decision
     assert a["x"] == rows(1)[0].tolist()
@@ -268,7 +253,7 @@ def test_export_has_all_that_evaluation_needs(open_session, tmp_path):
     assert (c["hit"], c["label"], c["set_size"]) == ("label-2" in c["labels"], "label-2", 1)
     export(session.journal, tmp_path / "log.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert [list(line) for line in lines] == [COLUMNS] * 3
+    assert [list(line) for line in lines] == [list(COLUMNS)] * 3
     assert [line["propensity"] for line in lines] == table["propensity"].to_list()
 
 
