@@ -196,14 +196,14 @@ def test_the_world_of_people() -> None:
     assert late > 1 - wrong[2] / 6000 - 0.005
 
 
-@pytest.mark.parametrize("name", ["set-logit", "mc-dbf", "softmax", "soba", "newtron"])
+@pytest.mark.parametrize("name", ["set-logit", "mc-dbf", "softmax", "soba-diag", "newtron"])
 def test_every_learner_takes_names(name: str, tmp_path: Path) -> None:
     """Fused, row by row, from a frame, and after a file: the same bits."""
     X, y = people(300)
     X[5]["late"] = 3.5
     X[7]["age"] = None
     del X[9]["income"]
-    size = 1 if name in ("soba", "newtron") else 2
+    size = 1 if name in ("soba-diag", "newtron") else 2
     fused, stepwise, framed = (sa.make(name, labels=LABELS, set_size=size, seed=3) for _ in range(3))
     fused.run(X, y)
     for at, (x, label) in enumerate(zip(X, y, strict=True)):
@@ -316,6 +316,51 @@ def test_kinds_of_rows_do_not_mix() -> None:
     sparse.decide(([1, 3], [1.0, 1.0]))
     with pytest.raises(InvalidInput, match="9 numbers, as its first row was"):
         sparse.decide({"age": 41})
+
+
+def test_a_newcomers_frame() -> None:
+    """What pandas makes of a table: categories, nullable columns, numbers as names, one row of it."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "when": pd.date_range("2024-01-01", periods=60, freq="7h"),
+            "qty": pd.array([None if i % 9 == 0 else i % 5 for i in range(60)], dtype="Int64"),
+            "shop": pd.Categorical(random.choice(["A", "B"], 60)),
+            "ok": pd.array([None if i % 7 == 0 else bool(i % 2) for i in range(60)], dtype="boolean"),
+            "note": [None if i % 3 else f"t{i}" for i in range(60)],
+            "waited": pd.to_timedelta(np.arange(60), unit="h"),
+            5: np.arange(60),
+        }
+    )
+    y = frame["shop"].cat.codes.to_numpy()
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.run(frame, y)
+    assert learner.names.numbers == ["5", "waited", "when", "ok", "qty"]
+    one = learner.scores(frame.iloc[[3]])
+    assert np.array_equal(one, learner.scores([frame.iloc[3]]))
+    assert np.array_equal(one, learner.scores([frame.iloc[3].to_dict()]))
+    row = learner.decide(frame.iloc[[3]]).x
+    assert np.array_equal(row, learner.decide(frame.iloc[3]).x)
+    for wrong, message in (
+        ([1.0, 2.0], "x of SetLogit must be a row with names"),
+        (frame.iloc[:2], "x of SetLogit must be a row with names"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            learner.decide(wrong)
+    with pytest.raises(InvalidInput, match="columns of X of SetLogit must be different"):
+        learner.predict(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(InvalidInput, match="y of SetLogit must be label numbers"):
+        learner.run(frame, np.array(LABELS)[y])
+
+
+def test_a_frame_of_numbers_as_wide_as_announced_is_a_matrix() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    y = np.arange(50) % 6
+    framed, plain = (sa.SetLogit(labels=LABELS, set_size=2, n_features=3) for _ in range(2))
+    framed.run(pd.DataFrame(X), y)
+    plain.run(X, y)
+    assert state_of(framed) == state_of(plain)
+    assert framed.names is None
 
 
 def test_an_empty_row_is_a_row_of_gaps() -> None:

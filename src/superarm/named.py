@@ -124,6 +124,8 @@ class Names:
         """The dense rows of a data frame, or of a list of named rows: the same bits as row by row."""
         if not is_frame(X):
             return np.stack([self.row(x, of, grow=grow) for x in X])
+        if len({str(name) for name in X.columns}) < len(X.columns):
+            raise InvalidInput.must("columns of X", of, "different", list(X.columns))
         columns = sorted(((str(name), X[name]) for name in X.columns), key=lambda pair: pair[0])
         cells = [(name, *_cells(name, column, of)) for name, column in columns]
         if grow:
@@ -263,7 +265,8 @@ def is_named_row(x: Any) -> bool:
     """Whether x is a dict, or a Series with names."""
     if isinstance(x, Mapping):
         return True
-    return hasattr(x, "to_dict") and hasattr(x, "index") and all(isinstance(n, str) for n in x.index)
+    series = hasattr(x, "to_dict") and hasattr(x, "index") and not hasattr(x, "columns")
+    return series and any(isinstance(name, str) for name in x.index)
 
 
 def is_named_rows(X: Any) -> bool:

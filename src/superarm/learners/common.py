@@ -16,9 +16,21 @@ from superarm.kernels.loop import Loop, Tables
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.files import copied
-from superarm.named import Names, is_named_row, is_named_rows
+from superarm.named import Names, has_words_or_gaps, is_frame, is_named_row, is_named_rows
 from superarm.parameters import as_bit, whole
-from superarm.rows import Dense, Row, Rows, Sparse, SparseRow, as_row, as_rows, densify, one_row, sparsify
+from superarm.rows import (
+    Dense,
+    Row,
+    Rows,
+    Sparse,
+    SparseRow,
+    as_row,
+    as_rows,
+    copy_of,
+    densify,
+    one_row,
+    sparsify,
+)
 
 __all__ = ["Common", "Plan", "probabilities"]
 
@@ -170,6 +182,10 @@ class Common:
             return x.copy()  # type: ignore[no-any-return]  # the usual case, without detours
         if is_named_row(x):
             return self._names_for([x]).row(x, self.of, grow=grow)
+        if is_frame(x) and len(x) == 1:
+            return copy_of(self._rows(x, grow=grow).row(0))
+        if self.names is not None and np.shape(x) != self._shape:
+            raise self.invalid("x", "a row with names, as its first row was", x)
         row = as_row(x, self.n_features, self.of)
         if self.state is None:
             self._fix_width(row.width if isinstance(row, SparseRow) else len(row))
@@ -179,7 +195,10 @@ class Common:
     def _rows(self, X: Any, *, grow: bool = True) -> Rows:
         if self.names is not None and isinstance(X, list) and not X:
             return Dense(np.zeros((0, self.n_features), np.float32))
-        if is_named_rows(X) and (self.names is not None or self.state is None):
+        named = self.names is not None or self.state is None
+        if self.state is None and is_frame(X) and self.n_features == len(X.columns):
+            named = has_words_or_gaps(X)  # else it is the matrix that was announced
+        if named and is_named_rows(X):
             return Dense(self._names_for(X).rows(X, self.of, grow=grow))
         rows = as_rows(X, self.n_features, self.of)
         sparse = isinstance(rows, Sparse)
@@ -293,7 +312,10 @@ class Common:
 
     def _checked_run(self, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
         """Label and row numbers that compiled code can trust."""
-        y = np.ascontiguousarray(y, np.int64)
+        try:
+            y = np.ascontiguousarray(y, np.int64)
+        except (TypeError, ValueError) as error:
+            raise self.invalid("y", "label numbers from 0 (run counts; it knows no names)", y) from error
         visit = np.arange(n) if visit is None else np.ascontiguousarray(visit, np.int64)
         if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < self.n_labels):
             raise self.invalid("y", f"{n} label numbers below n_labels = {self.n_labels}", y)
