@@ -224,3 +224,14 @@ def test_a_read_only_disk_is_served_as_far_as_it_goes(small_disk):
     session.recover()
     session.decide(Ask(rows(1)[0], id="b"))
     session.close()
+
+
+def test_a_journal_with_two_names_is_refused(open_session, tmp_path):
+    """The lock goes by the name: through a hard link two processes could write one file."""
+    session = open_session()
+    path = session.journal.path
+    session.close()
+    (tmp_path / "other.db").hardlink_to(path)
+    for name in (path, tmp_path / "other.db"):
+        with pytest.raises(JournalHeld, match="a file with one name"):
+            Session.open(name)
