@@ -9,7 +9,7 @@ and is asked about policies whose true hit rate is known from fresh visitors:
     fixed        always the same labels
     far          the labels that the own model ranks 4th and below
 
-    python benchmarks/uniform_share.py [--runs 5] [--rows 8000]
+    python benchmarks/uniform_share.py [--runs 5] [--rows 8000] [--shares 0 0.02] [--worlds clusters]
 
 For each share: the share of visitors whose shown set missed, and for each policy how often the log answers,
 the width of the interval, and how often it holds the truth. docs/evaluation.md has the figures.
@@ -111,13 +111,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rows", type=int, default=8000)
+    parser.add_argument("--shares", type=float, nargs="*", default=SHARES)
+    parser.add_argument("--worlds", nargs="*", default=["clusters", "shop"])
     chosen = parser.parse_args()
     runs, rows = chosen.runs, chosen.rows
     names = ("served", "next model", "own model", "fixed", "far")
-    for world in (clusters, shop):
+    for world in (globals()[name] for name in chosen.worlds):
         print(f"{world.__doc__ or ''} {rows:,} rows, m = {M}, {runs} runs; answered, width, held the truth")
         print("uniform  shown miss  " + "  ".join(f"{name:>18}" for name in names))
-        for share in SHARES:
+        for share in chosen.shares:
             with tempfile.TemporaryDirectory() as folder:
                 made = [one_run(world, rows, share, seed, Path(folder)) for seed in range(runs)]
             cells = []

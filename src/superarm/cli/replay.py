@@ -70,7 +70,7 @@ def replay(
         if done.near:
             print(f"  met but for roundings: {len(done.near)}")
         if done.jumps:
-            print(f"erased events passed by way of snapshots: {len(done.jumps)}")
+            print(f"stretches with erased events, passed by way of a snapshot: {len(done.jumps)}")
         print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
     if not done.sound:
         sys.exit(1)

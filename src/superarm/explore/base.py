@@ -206,12 +206,13 @@ class Rule:
         of = type(self).__name__
         if (scores is None) == (probabilities is None):
             raise InvalidInput.must("scores", of, "given, or probabilities in their place", scores)
+        what, given = ("scores", scores) if probabilities is None else ("probabilities", probabilities)
         try:
-            s = np.array(scores if probabilities is None else probabilities, np.float64)
+            s = np.array(given, np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput.must("scores", of, "numbers, one for each label", scores) from error
+            raise InvalidInput.must(what, of, "numbers, one for each label", given) from error
         if s.ndim not in (1, 2) or s.shape[-1] < 2 or not np.isfinite(s).all():
-            raise InvalidInput.must("scores", of, "finite, one for each of at least two labels", s)
+            raise InvalidInput.must(what, of, "finite, one for each of at least two labels", s)
         if probabilities is not None:
             total = s.sum(axis=-1, keepdims=True)
             if (s < 0.0).any() or not (total > 0.0).all():

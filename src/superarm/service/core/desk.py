@@ -76,8 +76,8 @@ class Desk:
         eligible = ask.eligible
         if self.retired:
             eligible = tuple(one for one in eligible or self.labels if one not in self.retired)
-            if len(eligible) < (ask.set_size or self.learner.set_size):
-                wanted = "enough labels that are not retired"
+            if not eligible:
+                wanted = "a list with labels that are not retired"
                 raise Refused.must("eligible", "decision", wanted, ask.eligible)
         try:
             decision = self.learner.decide(ask.x, eligible=eligible, set_size=ask.set_size)

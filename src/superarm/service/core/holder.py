@@ -19,6 +19,9 @@ class Hold:
     """The one holder, until it is closed."""
 
     def __init__(self, journal: Path) -> None:
+        if journal.is_file() and journal.stat().st_nlink > 1:  # the lock goes by the name
+            wanted = "a file with one name: two processes could hold it by different ones"
+            raise JournalHeld.must("journal", "superarm", wanted, f"{journal}, which has hard links")
         path = journal.with_name(journal.name + ".lock")
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)

@@ -106,7 +106,7 @@ MEANINGS = {
     429: "Too many requests.",
     431: "The head of the request is too large.",
     500: "A bug; the log has it under the request's id.",
-    503: "The journal cannot be written at the moment.",
+    503: "Not at the moment: the journal cannot be written, or there are too many connections.",
     507: "The journal is full.",
 }
 
