@@ -68,3 +68,15 @@ def test_news_says_how_to_get_the_data():
     done = run("news_routing.py", "nowhere.npz")
     assert done.returncode == 1
     assert "superarm data get news20" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_network_that_never_sees_a_label():
+    """At a glance: far better than guessing from bits, better still with labels."""
+    pytest.importorskip("jax")
+    if not (DATA / "mnist.npz").exists():
+        pytest.skip("mnist.npz is not there")
+    text = told("cnn_from_bits.py", str(DATA / "mnist.npz"), "--rows", "6000", "--passes", "2")
+    bits, labels, _, learner = numbers(r"\d (?:bits|labels)[^.]*(0\.\d{4})", text)
+    assert labels < bits < 0.3
+    assert learner < 0.3
