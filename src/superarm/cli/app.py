@@ -14,6 +14,7 @@ from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
 from superarm.cli.learn import learn
 from superarm.cli.migrate import migrate
+from superarm.cli.move import move
 from superarm.cli.replay import replay
 from superarm.cli.report import report
 from superarm.cli.reproduce import reproduce
@@ -35,7 +36,7 @@ app = typer.Typer(
 for command in (
     *(demo, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
-    *(serve, replay, export, verify, backup, migrate, erase, traffic),
+    *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
     *(theory, bench),
 ):
     app.command()(command)

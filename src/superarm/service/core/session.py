@@ -300,6 +300,19 @@ class Session(Desk):
             replayed=self.replayed,
         )
 
+    def parts(self) -> tuple[Any, Any]:
+        """What takes turns, and what looks after it."""
+        from superarm.service.core.group import Group
+        from superarm.service.core.upkeep import Upkeep
+
+        group = Group(self)
+        return group, Upkeep(group)
+
+    def recent(self, limit: int) -> list[Entry]:
+        """The newest decisions, newest first."""
+        found = [self.journal.place(event.id) for event in self.journal.recent(limit)]
+        return [self.entry(place) for place in found if place is not None]
+
     def close(self) -> None:
         """Snapshot, if it can be written, and let go of the journal."""
         try:

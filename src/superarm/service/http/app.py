@@ -14,7 +14,6 @@ from urllib.parse import unquote
 import msgspec
 
 from superarm.errors import SuperarmError
-from superarm.service.core.group import Group
 from superarm.service.core.session import Session
 from superarm.service.http import pages
 from superarm.service.http.admission import OPEN, Admission
@@ -80,8 +79,7 @@ class App:
 
     async def start(self) -> None:
         session = self.open_session()
-        group = Group(session)
-        self.service = Service(group, self.metrics)
+        self.service = Service(*session.parts(), self.metrics)
         for work in (self.service.upkeep.run(), self._refresh()):
             self._tasks.append(asyncio.create_task(work))
         log.info("ready", extra={"event_no": session.journal.seq, "replayed": session.replayed})
