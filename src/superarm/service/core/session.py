@@ -206,6 +206,11 @@ class Session(Desk):
         decision = copy.decide(row)
         copy.update(decision, **({"hit": False} if "hit" in copy.feedback else {"label": self.labels[0]}))
 
+    @property
+    def seq(self) -> int:
+        """The number of the last event."""
+        return int(self.journal.seq)
+
     def model_file(self) -> bytes:
         """The model as `Learner.save` writes it; refused while it is ahead of the journal."""
         if self._stale and self.down is not None:

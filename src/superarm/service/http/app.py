@@ -82,7 +82,7 @@ class App:
         self.service = Service(*session.parts(), self.metrics)
         for work in (self.service.upkeep.run(), self._refresh()):
             self._tasks.append(asyncio.create_task(work))
-        log.info("ready", extra={"event_no": session.journal.seq, "replayed": session.replayed})
+        log.info("ready", extra={"event_no": session.seq, "replayed": session.replayed})
         for sentence in session.health().trouble:
             log.warning("trouble", extra={"reason": sentence})
 
@@ -93,7 +93,7 @@ class App:
         await self.service.group.close()
         session = self.service.session
         session.close()
-        log.info("closed", extra={"event_no": session.journal.seq})
+        log.info("closed", extra={"event_no": session.seq})
 
     async def _refresh(self) -> None:
         while True:

@@ -370,7 +370,7 @@ async def change(service: Service, request: Any) -> m.Changed:
     else:
         await service.group.on_disk(CHANGES[type(request)], (session, request))
     told = list(session.labels), sorted(session.retired), session.frozen
-    return m.Changed(type(request).__struct_config__.tag, session.journal.seq, *told, erased)
+    return m.Changed(type(request).__struct_config__.tag, session.seq, *told, erased)
 
 
 # each may load a model, so they run beside the loop
