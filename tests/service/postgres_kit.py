@@ -54,9 +54,13 @@ class Database:
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             self.user = "postgres" if _exists("postgres") else "nobody"
             shutil.chown(self.folder, self.user)
-        self._run("initdb", "-D", "data", "-U", "owner", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
+        self._run(
+            "initdb", "-D", "data", "-U", "owner", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"
+        )
         with (self.folder / "data" / "postgresql.conf").open("a") as file:
-            file.write(SETTINGS + f"unix_socket_directories = '{self.folder}'\nfsync = {'on' if fsync else 'off'}\n")
+            file.write(
+                SETTINGS + f"unix_socket_directories = '{self.folder}'\nfsync = {'on' if fsync else 'off'}\n"
+            )
         self.process: subprocess.Popen[bytes] | None = None
         self._count = 0
         self.start()
@@ -110,7 +114,7 @@ class Database:
             self.process.wait(20)
 
     def close(self) -> None:
-        self.stop()
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
