@@ -11,7 +11,7 @@ from typing import Any
 from superarm.learners import Learner
 from superarm.service.core.compare import BITS, ODDS, SAME, SETS, compare, nearly_same_model
 from superarm.service.core.events import DECISION, digest, unpack_row
-from superarm.service.core.faults import JournalDamaged
+from superarm.service.core.faults import JournalDamaged, JournalForeign
 from superarm.service.core.model import load_class
 from superarm.service.core.postgres.connecting import Address, Connection, failures
 from superarm.service.core.postgres.moments import begin, decide_at, put_moment
@@ -229,7 +229,10 @@ def _walk(address: Address, *, learner: str | None, learn: bool, tick: Tick | No
     # one transaction: one moment of the journal, also if others go on writing
     with connecting as connection, failures(address), connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        load_class(meta_of(connection, address), learner)
+        meta = meta_of(connection, address)
+        if not meta:
+            raise JournalForeign.must("journal", "superarm", "a superarm journal", str(address))
+        load_class(meta, learner)
         walk = Walk(connection, address)
         for batch in batches(connection):
             count = walk.step(batch, learn=learn)

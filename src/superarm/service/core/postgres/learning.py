@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from time import monotonic
 from typing import Any
 
@@ -109,7 +109,7 @@ class Learning:
 
     def _take(self) -> bool:
         """One batch; whether there may be more."""
-        found = [Row(*row) for row in self.connection.execute(FRESH, (AT_ONCE,), binary=True)]
+        found = list(starmap(Row, self.connection.execute(FRESH, (AT_ONCE,), binary=True).fetchall()))
         full = len(found) >= AT_ONCE
         rows, taken = self._cut(found)
         if not rows:
@@ -166,7 +166,9 @@ class Learning:
         most = max(1, AT_ONCE // max(1, len(by_writer)))
         if len(found) > AT_ONCE:
             by_writer = {writer: rows[:most] for writer, rows in by_writer.items()}
-        again = True
+        here = {row.id for row in found if row.kind == DECISION}
+        again = any(row.kind not in (DECISION, CHANGE) and not self._has(row.id, here) for row in found)
+        again = again or len(found) > AT_ONCE
         while again:
             again = False
             ends = {writer: rows[-1].number for writer, rows in by_writer.items() if rows}
@@ -185,6 +187,10 @@ class Learning:
             if rows
         ]
         return in_order(row for rows in by_writer.values() for row in rows), sorted(taken)
+
+    def _has(self, id_: str, here: set[str]) -> bool:
+        """Whether a decision has been taken, or is among these, without a look into the answer."""
+        return id_ in here or self.model.has(id_)
 
     def _publish(self, version: int, at: float, parts: dict[str, bytes], totals: dict[str, Any]) -> None:
         model = self.model

@@ -71,6 +71,7 @@ class Ordered(Model):
         self.lookup = lookup
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._bytes = 0
+        self._moved: list[list[float]] | None = None  # what the batch's decisions so far have moved
         super().__init__(journal, snapshot)
 
     def _take(self, snapshot: Snapshot) -> None:
@@ -100,10 +101,13 @@ class Ordered(Model):
         self._remember_all(rows)
         notes = {}
         for row in rows:
+            if self._moved is not None and row.kind != DECISION:
+                self._move()
             note = self.redo_row(row)
             if note is not None:
                 notes[row.number] = note
             self.seq += 1
+        self._move()
         for _, until in taken:
             self.positions[until >> SHIFT] = until
         self._trim()
@@ -135,7 +139,13 @@ class Ordered(Model):
             begin(learner, unpack_row(row.x, body["width"]))
         elif learner.state is None:
             raise ErasedPast
-        move(learner, body["moved"])
+        moved = body["moved"]
+        if self._moved is None:
+            self._moved = moved
+        else:  # all of a batch's decisions come before its answers: their moves are added up first
+            self._moved = [
+                [a + b for a, b in zip(*pair, strict=True)] for pair in zip(self._moved, moved, strict=True)
+            ]
         learner.round = max(learner.round, body["round"] + 1)
         propensity = None if body["log_propensity"] is None else exp(body["log_propensity"])
         self.stats.decision(row.time, body["labels"], body["top"], propensity)
@@ -224,7 +234,16 @@ class Ordered(Model):
         """Why an answer to a decision without features is not learnt. (In a replay it may have been.)"""
         return "its features were erased"
 
+    def _move(self) -> None:
+        if self._moved is not None:
+            move(self.learner, self._moved)
+            self._moved = None
+
     # ------------------------------------------------------------ what is remembered
+
+    def has(self, id_: str) -> bool:
+        """Whether a decision was taken and is remembered."""
+        return id_ in self._known
 
     def forget(self) -> None:
         """Read decisions anew when they are answered."""

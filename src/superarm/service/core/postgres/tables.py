@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import starmap
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -132,7 +133,7 @@ class Writer:
     def insert(self, rows: Sequence[Row]) -> set[int]:
         """Write rows, in one statement that commits by itself; the numbers of those that were new."""
         columns: Any = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in Row._fields]
-        found = self.connection.execute(INSERT, columns, binary=True)
+        found = self.connection.execute(INSERT, columns, binary=True).fetchall()
         return {number for (number,) in found}
 
     def close(self) -> None:
@@ -153,7 +154,7 @@ def kept(connection: Connection[Any], ids: Sequence[str]) -> dict[str, Kept]:
     FROM events e JOIN writers w ON w.writer = e.number >> 40 LEFT JOIN results r ON r.number = e.number
     WHERE e.kind < 4 AND e.id = ANY(%s)"""
     found: dict[str, dict[int, tuple[Row, bool, dict[str, Any] | None]]] = {}
-    for *columns, taken, note in connection.execute(sql, (list(ids),), binary=True):
+    for *columns, taken, note in connection.execute(sql, (list(ids),), binary=True).fetchall():
         row = Row(*columns)
         found.setdefault(row.id, {})[row.kind] = row, taken, None if note is None else loads(note)
     return {
@@ -167,8 +168,8 @@ def kept(connection: Connection[Any], ids: Sequence[str]) -> dict[str, Kept]:
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """The order inside of a batch: decisions, then the rest; each by writer and number."""
-    return sorted(rows, key=lambda row: (row.kind != DECISION, row.number))
+    """The order inside of a batch: decisions, then the rest; of a past that was moved here, its own."""
+    return sorted(rows, key=lambda row: (row.kind != DECISION and row.number >> SHIFT > 0, row.number))
 
 
 def batch_digest(
@@ -187,7 +188,7 @@ def batch_rows(connection: Connection[Any], batch: Batch) -> list[Row]:
     SELECT {COLUMNS} FROM unnest(%s::bigint[], %s::bigint[]) AS range (before, until)
     JOIN events ON number > before AND number <= until"""
     befores, untils = [one[0] for one in batch.taken], [one[1] for one in batch.taken]
-    return in_order(Row(*row) for row in connection.execute(sql, (befores, untils), binary=True))
+    return in_order(starmap(Row, connection.execute(sql, (befores, untils), binary=True).fetchall()))
 
 
 def notes_of(connection: Connection[Any], rows: Sequence[Row]) -> dict[int, dict[str, Any]]:
