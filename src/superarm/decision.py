@@ -35,7 +35,7 @@ class Decision:
     """One round: a set of labels that was shown for a row x.
 
     Attributes:
-        x: the row that is learnt from: of a row with names, the dense one that it became.
+        x: the row; one with names as it came, as JSON-ready values.
         labels: the shown set, best first.
         drawn: the same set in the order of the draw.
         top: the top set Y^, best first; empty if nobody knows it.

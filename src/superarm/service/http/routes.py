@@ -251,6 +251,7 @@ def info(service: Service) -> m.Info:
     return m.Info(
         learner=session.journal.meta()["learner"],
         learner_id=learner.id,
+        params={name: value for name, value in learner.params.items() if name != "labels"},
         labels=list(session.labels),
         retired=sorted(session.retired),
         frozen=session.frozen,
