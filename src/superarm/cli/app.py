@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from superarm import __version__
 from superarm.cli import change, data
 from superarm.cli.backup import backup
 from superarm.cli.bench import bench
@@ -43,8 +46,18 @@ app.add_typer(data.app, name="data")
 app.add_typer(change.app, name="change")
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"superarm {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Learn a classifier from yes/no answers about sets of labels.
 
     Example: **superarm demo**, then **superarm simulate --data digits --set-size 3**

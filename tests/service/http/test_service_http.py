@@ -16,6 +16,7 @@ from superarm.service.core.replay import replay
 X = [0.5, 1, 0, 0.25, 2]
 
 
+@pytest.mark.smoke
 def test_a_decision_and_its_outcome(live):
     web = live()
     status, shown = web.post("/v1/decisions", {"features": X, "id": "order-1", "context": {"page": "/"}})
@@ -320,6 +321,7 @@ def test_metrics_are_prometheus(live):
     assert {s.labels["route"]: s.value for s in latency}["decisions"] == 10
 
 
+@pytest.mark.smoke
 def test_info_and_openapi(live, open_session):
     web = live()
     info = web.get("/v1/info")[1]
