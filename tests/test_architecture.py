@@ -33,6 +33,7 @@ ROOMS = [
     ("report",),
     ("logs",),
     ("service",),
+    ("play",),
     ("sklearn",),
     ("checks",),
     ("bench",),
@@ -54,7 +55,7 @@ FRAMEWORKS = {
     "vl_convert": {"report", "logs"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"service"},
+    "msgspec": {"service", "play"},
     "uvloop": {"service"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")
