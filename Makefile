@@ -26,12 +26,12 @@ bench: .venv/test
 
 .venv/demo: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing superarm into .venv …"
-	$(PIP) -e .
+	$(PIP) -e ".[experiments]"
 	@touch $@
 
 .venv/test: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing superarm and its test tools into .venv …"
-	$(PIP) -e ".[serve,dask,dev]"
+	$(PIP) -e ".[experiments,sklearn,data,serve,dask,postgres,dev]"
 	@touch $@ .venv/demo
 
 clean:

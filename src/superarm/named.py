@@ -312,9 +312,7 @@ def _numbers(column: Any) -> Array | None:
     if not kind.startswith(("int", "uint", "float", "bool", "decimal")):
         return None
     if hasattr(column, "cast"):  # Polars
-        import polars as pl
-
-        return np.array(column.cast(pl.Float64).to_numpy(), np.float64)
+        return np.array(column.cast(float).to_numpy(), np.float64)
     return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 

@@ -49,6 +49,9 @@ def execute(
 
     from superarm.cli.show import run_progress, tell
     from superarm.experiments import run as run_spec
+    from superarm.extras import need
+
+    need("experiments")  # before an hour's work, not after it
 
     failures: list[Failed] = []
     for spec in specs:

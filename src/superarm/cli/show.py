@@ -60,13 +60,15 @@ def progress_bar(
         yield lambda n: None
         return
     of = f" of {total:,} {unit}" if total else f" {unit}"
+    console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.percentage:>3.0f} %"),
         BarColumn(),
         TextColumn("{task.completed:,.0f}" + of),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,  # a log would get an empty line
     )
     with bar:
         task = bar.add_task("", total=total)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.logs.sources import ENDINGS, kind_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Writer:
         self.path, self.kind = Path(path), kind_of(path)
         if not self.path.parent.is_dir():
             raise InvalidInput.must("path", "Writer", "in an existing folder", os.fspath(path))
+        if self.kind == "parquet":
+            need("logs")
         self.rows = 0
         self._pending: list[dict[str, Any]] = []
         self._parts: list[Path] = []

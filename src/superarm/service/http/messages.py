@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from superarm.errors import MissingExtra
-
-try:
-    from msgspec import Meta, Raw, Struct
-except ImportError as error:
-    raise MissingExtra("the service needs msgspec: pip install 'superarm[serve]'") from error
+from msgspec import Meta, Raw, Struct
 
 MOST_ITEMS = 1_000  # of a batch
 LARGEST = 3.4e38  # finite as a 32-bit float
