@@ -56,7 +56,7 @@ FRAMEWORKS = {
     "vl_convert": {"report", "logs"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"service", "play"},
+    "msgspec": {"service"},
     "uvloop": {"service"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")

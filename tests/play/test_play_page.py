@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import signal
 import subprocess
@@ -20,7 +19,7 @@ import play_kit  # noqa: E402
 from service_browser import CHROMIUM  # noqa: E402
 from service_kit import Web  # noqa: E402
 
-from superarm.errors import InvalidInput, MissingExtra  # noqa: E402
+from superarm.errors import InvalidInput  # noqa: E402
 from superarm.play.app import play  # noqa: E402
 
 needs_chromium = pytest.mark.skipif(
@@ -169,10 +168,3 @@ def test_the_command_prints_its_address_and_ends_quietly():
     assert process.returncode == 0
     assert out == ""
     assert "Traceback" not in err
-
-
-def test_without_the_extra_it_says_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "msgspec", None)
-    monkeypatch.delitem(sys.modules, "superarm.play.app")
-    with pytest.raises(MissingExtra, match=r"pip install 'superarm\[serve\]'"):
-        importlib.import_module("superarm.play.app")

@@ -19,6 +19,7 @@ __all__ = ["LEARNERS", "Game", "Told"]
 SET_SIZE = 3
 # The paper's MC-DBF at its best: with less exploration it learns more slowly here (0.1: hardly at all).
 GAMMA = 0.7
+AT_ONCE = 1_000  # answers of the computer
 HELD_OUT = 500  # pictures that only measure
 LEARNERS = ("set-logit", "mc-dbf", "labels")  # told a bit; told a bit; told every label
 
@@ -106,6 +107,8 @@ class Game:
 
     def answer_itself(self, count: int) -> None:
         """As many answers out of the data."""
+        if not 1 <= count <= AT_ONCE:
+            raise FeedbackError.must("count", "play", f"from 1 to {AT_ONCE:,}", count)
         for _ in range(count):
             self._teach(self.label in self.shown, by_person=False)
             if _is_mark(self.answers):
