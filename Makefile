@@ -5,16 +5,20 @@ BIN := .venv/bin
 PARALLEL ?= -n auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test docs bench clean
 
 demo: .venv/demo
 	$(BIN)/superarm demo
 
 test: .venv/test
-	$(BIN)/python -m ruff check src tests benchmarks examples
-	$(BIN)/python -m ruff format --check src tests benchmarks examples
+	$(BIN)/python -m ruff check src tests benchmarks examples docs
+	$(BIN)/python -m ruff format --check src tests benchmarks examples docs
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
+
+docs: .venv/test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "open build/site/index.html"
 
 bench: .venv/test
 	$(BIN)/python benchmarks/speed.py
