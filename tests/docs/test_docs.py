@@ -19,18 +19,10 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from doc_blocks import COMPARED
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# test_tutorials.py runs these, and compares what they print
-COMPARED = {
-    "index",
-    "concepts",
-    "how-to",
-    "rows",
-    "most-click-nothing",
-    *(p.stem for p in PAGES if p.stem.startswith("tutorial")),
-}
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 ROOMS = {"serve": "service", "replay": "service", "export": "service", "traffic": "service"}
 
