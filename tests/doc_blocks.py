@@ -36,6 +36,7 @@ from urllib.request import urlopen
 PORT = "8800"
 # the pages whose output is compared; test_docs.py runs the others without looking at what they print
 COMPARED = (
+    "README",
     "index",
     "tutorial-researcher",
     "tutorial-practitioner",

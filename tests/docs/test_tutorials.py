@@ -15,11 +15,11 @@ SERVES = ("tutorial-practitioner", "tutorial-data-scientist")
 def test_page(name: str, tmp_path: Path) -> None:
     if name in SERVES:
         pytest.importorskip("httptools", reason="the extra 'serve' is not installed")
-    page = ROOT / "docs" / f"{name}.md"
+    page = ROOT / ("" if name == "README" else "docs") / f"{name}.md"
     for printed in run(page, tmp_path):
         assert alike(printed.said, printed.got), (
             f"{page.name}, line {printed.first}: {printed.what}\nsays\n{printed.said}\nbut printed\n"
-            f"{printed.got}\n(to write it down: python tests/doc_blocks.py docs/{page.name})"
+            f"{printed.got}\n(to write it down: python tests/doc_blocks.py {page.relative_to(ROOT)})"
         )
     for module in missing(page):
         pytest.skip(f"{page.name} ran, but for the blocks that need {module}")
