@@ -1,8 +1,8 @@
-"""The service on PostgreSQL: called by `benchmarks/service.py --journal postgresql`, which prints it beside SQLite.
+"""The service on PostgreSQL: `benchmarks/service.py --journal postgresql` prints it beside SQLite.
 
-    processes        1, 2, 3 of them under the same load: pairs/s, p50, p99, and the CPU of a pair, by who used it
+    processes        1, 2, 3 of them under the same load: pairs/s, p50, p99, the CPU of a pair by who used it
     model_age_ms     how long before a decision the model that made it was published
-    learner_alone    how many answers a second the process that learns could take, with nobody else on the machine
+    learner_alone    how many answers a second the process that learns could take, with nobody else
 
 The database is one that this starts, with fsync, over a Unix socket.
 """

@@ -58,7 +58,8 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
                 check(wrong, cluster.address)
         with cluster.address.connect() as connection:
             connection.execute(
-                """UPDATE events SET body = replace(convert_from(body, 'UTF8'), '"model":', '"model":-')::bytea
+                """UPDATE events
+                SET body = replace(convert_from(body, 'UTF8'), '"model":', '"model":-')::bytea
                 WHERE number = (SELECT max(number) FROM events WHERE kind = 1)"""
             )
         with pytest.raises(AssertionError, match="went back to model"):

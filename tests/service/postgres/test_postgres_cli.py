@@ -13,6 +13,7 @@ import pytest
 from service_kit import LABELS, D, Web, free_port, replayed, rows, soon
 from typer.testing import CliRunner
 
+from superarm import extras
 from superarm.errors import InvalidInput, MissingExtra
 from superarm.service.core.entries import Ask, Reply
 from superarm.service.core.faults import JournalDown, JournalForeign
@@ -119,11 +120,12 @@ def _refused(address):
 
 
 def test_a_missing_extra_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
     for name in [name for name in sys.modules if name.startswith("superarm.service.core.postgres")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(MissingExtra, match=r"pip install 'superarm\[postgres\]'"):
-        __import__("superarm.service.core.postgres.session")
+    monkeypatch.setitem(extras.EXTRAS, "postgres", ("PostgreSQL", ("psycopg_that_nobody_has",)))
+    done = superarm("replay", "postgresql://serve@db/arms")
+    assert isinstance(done.exception, MissingExtra)
+    assert 'pip install "superarm[postgres]"' in str(done.exception)
 
 
 # ---------------------------------------------------------------- roles and formats

@@ -143,6 +143,7 @@ def test_answers_are_taken_after_their_decisions(shared, monkeypatch):
 
     learning = object.__new__(Learning)
     learning.model = object.__new__(Ordered)
+    learning.model._known = {}
     learning.model.positions = {7: (7 << SHIFT) + 1}
     decision = (8 << SHIFT) + 5
     found = [row(7, 2, OUTCOME, of=(7 << SHIFT) + 1), row(7, 3, OUTCOME, of=decision), row(7, 4, DECISION)]
@@ -280,6 +281,41 @@ def test_first_rows_of_two_kinds(shared):
     learnt(one, 8)
     learnt(two, 8)
     call(two, two.decide, Ask(sparse, id="more"))
+    sound(one)
+
+
+def test_rows_with_names_that_come_as_they_come(shared):
+    """Each process may see names that nobody knows yet: only the one that learns gives them places."""
+    one, two = shared(n_features=None), shared()
+    cities = ["Rome", "Oslo", "Bonn"]
+    for i in range(24):
+        row = {"age": 20.0 + i, "city": cities[i % 3], f"new{i // 6}": 1.0, "income": None}
+        session = (one, two)[i % 2]
+        made = call(session, session.decide, Ask(row, id=f"d{i}"))
+        assert made.decision.x == row
+        answer((two, one)[i % 2], f"d{i}", hit=i % 3 == 0)
+        if i == 12:
+            learnt(one, 13)
+            learnt(two, 13)
+    learnt(one, 24)
+    assert set(one.learner.names.numbers) == {"age", "new0", "new1", "new2", "new3"}
+    before = one.learner.names.numbers
+    call(one, one.decide, Ask({"age": 1.0, "unknown": 5.0}, id="unknown"))
+    assert one.learner.names.numbers == before  # this process gives no places
+    found = sound(one)
+    assert found.replayed.learner.names.numbers == before
+
+
+def test_first_rows_with_names_and_without(shared):
+    one, two = shared(n_features=None), shared()
+    call(one, one.decide, Ask({"age": 3.0}, id="named"))
+    call(two, two.decide, Ask(X[0], id="plain"))
+    answer(one, "named")
+    answer(one, "plain")
+    soon(lambda: one.find("plain").outcome["learnt"] is not None)
+    soon(lambda: one.find("named").outcome["learnt"] is not None)
+    learnt_ = [one.find(id_).outcome["learnt"] for id_ in ("named", "plain")]
+    assert sorted(learnt_) == [False, True]  # whichever came first in the order decides
     sound(one)
 
 

@@ -14,3 +14,7 @@ reading.py      the journal as replay, export and the dashboard read it
 checking.py     replay and verify
 moving.py       a SQLite journal's past comes along
 """
+
+from superarm.extras import need
+
+need("postgres")

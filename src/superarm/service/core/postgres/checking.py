@@ -14,7 +14,7 @@ from superarm.service.core.events import DECISION, digest, unpack_row
 from superarm.service.core.faults import JournalDamaged, JournalForeign
 from superarm.service.core.model import load_class
 from superarm.service.core.postgres.connecting import Address, Connection, failures
-from superarm.service.core.postgres.moments import begin, decide_at, put_moment
+from superarm.service.core.postgres.moments import decide_at
 from superarm.service.core.postgres.ordered import ErasedPast, Ordered
 from superarm.service.core.postgres.rebuilding import Past
 from superarm.service.core.postgres.tables import (
@@ -196,10 +196,7 @@ class Walk:
             self._files[version] = data
             self._files.move_to_end(version, last=False)
         if version not in self._learners:
-            learner = learner_from(self._files[version])
-            if learner.state is None:  # each process began with a row of its own
-                return learner
-            self._learners[version] = learner
+            self._learners[version] = learner_from(self._files[version])
         return self._learners[version]
 
     def _rebuilt(self, version: int) -> bytes | None:
@@ -217,9 +214,8 @@ class Walk:
     def _again(self, learner: Learner, row: Row, body: dict[str, Any]) -> str:
         assert row.x is not None
         x = unpack_row(row.x, body["width"])
-        begin(learner, x)
-        put_moment(learner, body["moment"])
-        made, _, moved = decide_at(learner, x, body["eligible"], body["asked"], body["round"])
+        how_many, numbers = body["asked"], body["moment"]
+        made, _, moved = decide_at(learner, x, body["eligible"], how_many, body["round"], numbers)
         how = compare(made, body)
         return BITS if how == SAME and moved != body["moved"] else how
 

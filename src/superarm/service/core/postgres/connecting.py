@@ -9,15 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from superarm.errors import InvalidInput, MissingExtra
-from superarm.service.core.faults import JournalDown, JournalForeign
+import psycopg
+from psycopg import Connection, conninfo
+from psycopg_pool import ConnectionPool, PoolTimeout
 
-try:
-    import psycopg
-    from psycopg import Connection, conninfo
-    from psycopg_pool import ConnectionPool, PoolTimeout
-except ImportError as error:
-    raise MissingExtra("a PostgreSQL journal needs psycopg: pip install 'superarm[postgres]'") from error
+from superarm.errors import InvalidInput
+from superarm.service.core.faults import JournalDown, JournalForeign
 
 __all__ = ["Address", "Connection", "down", "failures", "psycopg"]
 

@@ -9,6 +9,7 @@ of more than a moment's decisions by the others too late.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,29 @@ def move(learner: Learner, moved: Numbers) -> None:
 
 
 def decide_at(
-    learner: Learner, x: Any, eligible: Any, set_size: int | None, round_: int
+    learner: Learner,
+    x: Any,
+    eligible: Any,
+    set_size: int | None,
+    round_: int,
+    numbers: Numbers | None = None,
 ) -> tuple[Decision, Numbers, Numbers]:
-    """A decision of this round; the rule's numbers before it, and by how much it moved them."""
-    begin(learner, x)
+    """A decision of this round; the rule's numbers before it, and by how much it moved them.
+
+    ``numbers`` are those of a record, to be put back first. A learner that has seen no row, and one that does
+    not know all names of this row, is left as it is: only the process that learns fixes what stands where.
+    """
+    if learner.state is None:
+        learner = copy.deepcopy(learner)
+        begin(learner, x)
+    if numbers is not None:
+        put_moment(learner, numbers)
     before = moment(learner)
     learner.round = round_
+    known = None if learner.names is None else len(learner.names)
     decision = learner.decide(x, eligible=eligible, set_size=set_size)
+    if learner.names is not None and known is not None:
+        learner.names.forget(known)
     after = moment(learner)
     moved = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(before, after, strict=True)]
     return decision, before, moved
