@@ -1,11 +1,11 @@
-# Two commands: `make demo` and `make test`. Both set up .venv by themselves.
+# Two commands: `make demo` and `make test`. Both set up .venv by themselves. `make wheel` is what a release runs.
 PYTHON ?= python3
 BIN := .venv/bin
 # tests on all cores; each core takes the tests of neighbouring files, and helps the other at the end
 PARALLEL ?= -n auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 
-.PHONY: demo test docs bench clean
+.PHONY: demo test docs wheel bench clean
 
 demo: .venv/demo
 	$(BIN)/superarm demo
@@ -15,6 +15,9 @@ test: .venv/test
 	$(BIN)/python -m ruff format --check src tests benchmarks examples docs
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
+
+wheel: .venv/test
+	PYTHON=$(PYTHON) .ci/wheel
 
 docs: .venv/test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
@@ -30,12 +33,12 @@ bench: .venv/test
 
 .venv/demo: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing superarm into .venv …"
-	$(PIP) -e .
+	$(PIP) -e ".[experiments]"
 	@touch $@
 
 .venv/test: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing superarm and its test tools into .venv …"
-	$(PIP) -e ".[serve,dask,dev]"
+	$(PIP) -e ".[experiments,sklearn,data,serve,dask,postgres,dev]"
 	@touch $@ .venv/demo
 
 clean:

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "superarm"
 # A room may import those before it, and itself; never those after it.
 ROOMS = [
     ("errors",),
+    ("extras",),
     ("losses",),
     ("parameters",),
     ("sources",),
@@ -33,6 +34,7 @@ ROOMS = [
     ("report",),
     ("logs",),
     ("service",),
+    ("play",),
     ("sklearn",),
     ("checks",),
     ("bench",),

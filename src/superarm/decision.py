@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.labels import Label, Labels
 from superarm.named import is_named_row, plain_row
 from superarm.rows import Dense, Row, Rows, Sparse, SparseRow, as_row, copy_of, row_from_json, row_to_json
@@ -35,7 +36,7 @@ class Decision:
     """One round: a set of labels that was shown for a row x.
 
     Attributes:
-        x: the row that is learnt from: of a row with names, the dense one that it became.
+        x: the row; one with names as it came, as JSON-ready values.
         labels: the shown set, best first.
         drawn: the same set in the order of the draw.
         top: the top set Y^, best first; empty if nobody knows it.
@@ -370,6 +371,7 @@ class Decisions:
         Args:
             rows: False leaves out what was learnt from, ``x``.
         """
+        need("logs")
         import polars as pl
 
         kind = pl.Int64 if self._known.names is None else pl.String

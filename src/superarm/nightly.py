@@ -17,6 +17,7 @@ import numpy as np
 
 from superarm.decision import Decisions
 from superarm.errors import FeedbackError, InvalidInput
+from superarm.extras import need
 from superarm.learners import Learner, load
 from superarm.parameters import as_bit
 from superarm.storage import write_atomically
@@ -67,6 +68,7 @@ def decide_file(
         set_size: how many labels to show.
         progress: called with the number of rows done since the last call.
     """
+    need("logs")
     import polars as pl
 
     if output.suffix.lower() != ".parquet":
@@ -172,6 +174,7 @@ def _replace(model: Path, stamp: bytes, learner: Learner) -> None:
 
 def _table(path: Path) -> polars.DataFrame:
     """A file as a data frame."""
+    need("logs")
     import polars as pl
 
     readers: dict[str, Any] = {
@@ -227,6 +230,7 @@ def _matrix(path: Path) -> Any:
             return found
         with found:
             if "X_data" in found:
+                need("logs")
                 from scipy.sparse import csr_matrix
 
                 parts = (found["X_data"], found["X_indices"], found["X_indptr"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.extras import need
 
 if TYPE_CHECKING:
     import polars
@@ -65,6 +66,7 @@ class Trace:
     @property
     def curve(self) -> polars.DataFrame:
         """A row per checkpoint: the round, and each rate up to it."""
+        need("logs")
         import polars
 
         rates = self.counts / self.rounds[:, None]

@@ -14,17 +14,23 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput
+from superarm.extras import need
 from superarm.learners.registry import make, parse
 from superarm.logs.batches import probabilities
 from superarm.named import has_words_or_gaps, is_frame, is_named_rows
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError:
+    need("sklearn")
+    raise
 
 if TYPE_CHECKING:
     from superarm.learners import Learner

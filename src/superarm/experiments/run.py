@@ -13,6 +13,7 @@ from superarm.experiments.engines import results
 from superarm.experiments.results import Failed
 from superarm.experiments.spec import BestGamma, Spec, read_spec
 from superarm.experiments.store import Experiment, Store
+from superarm.extras import need
 
 __all__ = ["DEMO", "PAPER", "RunProgress", "RunSummary", "best_gammas", "paper_specs", "run"]
 
@@ -119,6 +120,7 @@ def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
 
 def best_gammas(store: Store, name: str) -> BestGamma:
     """The gamma of least mean error in an experiment, for each data set, learner and set size."""
+    need("logs")
     import polars as pl
 
     runs, _ = store.frames(name)

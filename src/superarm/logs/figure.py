@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.logs.evaluation import Evaluation
 
 __all__ = ["chart", "save"]
@@ -15,6 +16,7 @@ ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
 
 def chart(answer: Evaluation) -> Any:
     """An Altair chart: hit rate against set size, a colour for each policy; the log's own dashed."""
+    need("plots")
     import altair as alt
     import polars as pl
 

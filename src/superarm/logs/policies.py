@@ -12,6 +12,7 @@ import numpy as np
 from superarm.decision import Label
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
+from superarm.extras import need
 from superarm.labels import Labels
 from superarm.learners import Learner
 from superarm.learners.files import copied
@@ -212,6 +213,7 @@ def _json_object(text: str, field: str, where: str) -> Any:
 def _called(scores: Callable[[Any], Any], X: Rows, name: str, what: str) -> Array:
     """Scores of a function of the features: a NumPy matrix, or SciPy's where rows are sparse."""
     if isinstance(X, Sparse):
+        need("logs")
         from scipy.sparse import csr_matrix
 
         given: Any = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))

@@ -17,6 +17,7 @@ import numpy as np
 
 from superarm.decision import COLUMNS, FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
+from superarm.extras import need
 from superarm.logs.cells import (
     BadRow,
     hit_in,
@@ -287,6 +288,7 @@ def _feature_file(path: Path) -> Any:
                 if "X" in file:
                     matrix = file["X"]
                 else:
+                    need("logs")
                     from scipy.sparse import csr_matrix
 
                     parts = file["X_data"], file["X_indices"], file["X_indptr"]
