@@ -77,7 +77,7 @@ def test_three_forms_of_features(live, open_session):
     assert web.post("/v1/decisions", {"features": [0.0] * D})[0] == 200
     status, answer = web.post("/v1/decisions", {"features": {"age": 41}})
     assert (status, answer["error"]["field"]) == (422, "features")
-    assert "numbers, as in the first row, got names" in answer["error"]["message"]
+    assert "numbers, as in the first row, got 'names'" in answer["error"]["message"]
 
     row = {"age": 41, "colour": "red", "member": True, "since": "2026-05-01", "income": None}
     web = live(open_session("named.db", n_features=None))
@@ -88,7 +88,7 @@ def test_three_forms_of_features(live, open_session):
     assert web.get("/v1/decisions/a")[1]["features"] == row
     for numbers in (sparse, [1.0, 2.0]):
         message = web.post("/v1/decisions", {"features": numbers})[1]["error"]["message"]
-        assert "features of decision must be names, as in the first row, got numbers" in message
+        assert "features of decision must be names, as in the first row, got 'numbers'" in message
     message = web.post("/v1/decisions", {"features": {"age": [1.0]}})[1]["error"]["message"]
     assert "features.age of decision must be a number, a word" in message
     info = web.get("/v1/info")[1]
