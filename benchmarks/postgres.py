@@ -48,7 +48,7 @@ def measure(
     sys.path[:0] = [str(ROOT / "tests" / "service")]
     from postgres_kit import Database
 
-    database = Database(fsync=True)
+    database = Database(fsync=True, memory=False)
     told: dict[str, object] = {}
     try:
         for count in (1, 2, 3):
@@ -147,7 +147,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests" / "service")]
     from postgres_kit import Database
 
-    made = Database(fsync=True)
+    made = Database(fsync=True, memory=False)
     try:
         print(learner_alone(made.fresh(), 64))
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from superarm.service.core.snapshots import made_by
 from superarm.service.core.stats import AGES
@@ -55,7 +55,8 @@ class Metrics:
 
     def text(self, group: Group) -> str:
         """All of it in Prometheus' text format."""
-        session, stats = group.session, group.session.stats
+        session: Any = group.session
+        stats = session.stats
         counted = stats.outcomes + stats.late
         lines: list[str] = []
 

@@ -221,7 +221,9 @@ class Learning:
         open_from, events = now - IN_FLIGHT, []
         marks: dict[int, int] = {}
         stuck: set[int] = set()
-        for writer, number, id_, at, closed in self.connection.execute(UNSETTLED, (SETTLED_AT_ONCE,)).fetchall():
+        for writer, number, id_, at, closed in self.connection.execute(
+            UNSETTLED, (SETTLED_AT_ONCE,)
+        ).fetchall():
             due = limit is not None and at < now - limit
             if due and not closed:
                 body = dumps({"of": number, "hit": self.settings.default})
