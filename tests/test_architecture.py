@@ -34,6 +34,7 @@ ROOMS = [
     ("report",),
     ("logs",),
     ("service",),
+    ("play",),
     ("sklearn",),
     ("checks",),
     ("bench",),

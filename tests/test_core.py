@@ -135,6 +135,7 @@ MISSING = [
     ("data", ("data", "get", "mnist")),
     ("features", ("data", "features", "images.npz", "--weights", "weights.h5")),
     ("serve", ("serve", "--journal", "events.db")),
+    ("serve", ("play", "--no-browser")),
 ]
 
 

@@ -17,6 +17,7 @@ from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
 from superarm.cli.learn import learn
 from superarm.cli.migrate import migrate
+from superarm.cli.play import play
 from superarm.cli.replay import replay
 from superarm.cli.report import report
 from superarm.cli.reproduce import reproduce
@@ -36,7 +37,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    *(demo, simulate, run, reproduce, report),
+    *(demo, play, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
     *(serve, replay, export, verify, backup, migrate, erase, traffic),
     *(theory, bench),

@@ -25,7 +25,8 @@ def serve(
         Path | None, typer.Option(help="A file with one label a line (for a new journal).")
     ] = None,
     features: Annotated[
-        int | None, typer.Option(help="The length of a row (for a new journal).", min=1)
+        int | None,
+        typer.Option(help="The length of a row (for a new journal). Default: the first row tells it.", min=1),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show.", min=1)] = None,
     learner: Annotated[
@@ -77,7 +78,7 @@ def serve(
 
     The dashboard is at /, the API's documentation at /docs. Later starts need only --journal.
 
-    Example: **superarm serve --labels labels.txt --features 64 --set-size 3 --journal events.db**
+    Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """
     from superarm.service.core.session import Session
     from superarm.service.http.admission import Tokens

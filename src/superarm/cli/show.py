@@ -5,6 +5,7 @@ Progress is a live line in a terminal, and a line now and then in a log.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from superarm.experiments import RunProgress
 
-__all__ = ["progress_bar", "run_progress", "table", "tell"]
+__all__ = ["open_page", "progress_bar", "run_progress", "table", "tell"]
 
 LOG_EVERY = 10.0  # seconds
 
@@ -37,6 +38,17 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def tell(text: str) -> None:
     """A line on standard error, as it is: standard output holds results only."""
     Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+
+
+def open_page(address: str) -> None:
+    """Open it in the browser, if somebody sits at a screen."""
+    import webbrowser
+
+    screen = (
+        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    if sys.stdout.isatty() and screen:
+        webbrowser.open(address)
 
 
 @contextmanager

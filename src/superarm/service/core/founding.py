@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from superarm.learners import Learner, load
+from superarm.learners import Learner, SetLogit, load
 from superarm.learners.registry import make, parse
 from superarm.service.core.changes import Settings
 from superarm.service.core.faults import JournalForeign
@@ -18,7 +18,11 @@ from superarm.service.core.shadows import Judge
 from superarm.service.core.snapshots import made_by, model_bytes
 from superarm.service.core.stats import Stats
 
-__all__ = ["check", "found"]
+__all__ = ["UNIFORM", "check", "found"]
+
+# The share of uniform sets of a SetLogit of which nothing else was said. It costs UNIFORM (1 - m/k) shown
+# misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
+UNIFORM = 0.02
 
 
 def check(path: Path, meta: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -84,11 +88,13 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
 
 
 def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
-    for name, option in (("labels", "--labels"), ("n_features", "--features")):
-        if asked[name] is None:
-            raise JournalForeign.must(option, "superarm serve", "given for a new journal", None)
+    if asked["labels"] is None:
+        raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
     spec = asked["learner"] or "set-logit"
     common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
     if asked["set_size"] is not None:
         common["set_size"] = asked["set_size"]
+    cls, given = parse(spec)
+    if issubclass(cls, SetLogit) and not given.keys() & {"explore", "uniform"}:
+        common["uniform"] = UNIFORM
     return make(spec, **common), spec

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superarm.errors import InvalidInput
 from superarm.service.core import erasing, operating
 from superarm.service.core.clocks import Ages
@@ -32,7 +30,7 @@ from superarm.service.core.health import Health
 from superarm.service.core.journal import open_journal
 from superarm.service.core.model import Model, load_class
 from superarm.service.core.shadows import Shadow, ShadowReport, make_shadows, rebuild
-from superarm.service.core.snapshots import SnapshotJob, learner_from, model_bytes
+from superarm.service.core.snapshots import SnapshotJob, learner_from, model_bytes, some_row
 
 __all__ = ["Ask", "Entry", "Reply", "Session"]
 
@@ -111,8 +109,8 @@ class Session(Desk):
         Args:
             path: the journal.
             learner: ``name:key=value,...`` as on the command line; ``set-logit`` by default.
-            labels: their names; with ``n_features``, needed for a new journal.
-            n_features: the length of a row.
+            labels: their names, needed for a new journal.
+            n_features: the length of a row; left out, the first row tells it (and may have names).
             set_size: how many labels to show.
             seed: of the learner.
             model: a model file to start a new journal with, instead of all the above.
@@ -202,8 +200,7 @@ class Session(Desk):
     def warm_up(self) -> None:
         """Compile what the first request would have to wait for, on a copy that nobody sees."""
         copy = learner_from(model_bytes(self.learner))
-        row = np.zeros(copy.n_features, np.float32)
-        decision = copy.decide(row)
+        decision = copy.decide(some_row(copy))
         copy.update(decision, **({"hit": False} if "hit" in copy.feedback else {"label": self.labels[0]}))
 
     def model_file(self) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -28,45 +27,11 @@ from superarm.service.http import messages as m
 from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
 from superarm.service.http.metrics import Metrics
 from superarm.service.http.reading import read, to_ask, to_reply
+from superarm.service.http.router import Handler, Route
 from superarm.service.http.statuses import error_of, status_of
 from superarm.service.http.wire import Answer
 
-__all__ = ["ROUTES", "Route", "Service", "route"]
-
-Handler = Callable[..., Any]  # an answer, or something to wait for
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One line of the table.
-
-    Attributes:
-        method, path: ``{id}`` stands for a decision's id.
-        roles: of the tokens that may use it; empty: everybody.
-        takes: the type of the body, or for a GET of the query.
-        gives: the type of the answer; a content type where it is not JSON.
-        told: what statuses mean here that the table of statuses does not tell.
-        examples: bodies for the document, by what they show.
-        listed: whether it is in the document.
-        run: what it does; called with the service, then the id if the path has one, then what it takes.
-    """
-
-    method: str
-    path: str
-    roles: frozenset[str]
-    run: Handler
-    takes: Any = None
-    gives: Any = None
-    told: tuple[tuple[int, str], ...] = ()
-    examples: tuple[tuple[str, Any], ...] = ()
-    listed: bool = True
-    decoder: Any = None
-
-    @property
-    def name(self) -> str:
-        """For logs and metrics."""
-        return self.run.__name__
-
+__all__ = ["ROUTES", "Service", "route"]
 
 ROUTES: list[Route] = []
 
@@ -85,9 +50,8 @@ def route(
     """Put a function into the table."""
 
     def put(run: Handler) -> Handler:
-        decoder = msgspec.json.Decoder(takes) if takes is not None and method == "POST" else None
         more = tuple((told or {}).items()), tuple((examples or {}).items())
-        ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed, decoder))
+        ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed))
         return run
 
     return put
@@ -251,6 +215,7 @@ def info(service: Service) -> m.Info:
     return m.Info(
         learner=session.journal.meta()["learner"],
         learner_id=learner.id,
+        params={name: value for name, value in learner.params.items() if name != "labels"},
         labels=list(session.labels),
         retired=sorted(session.retired),
         frozen=session.frozen,
