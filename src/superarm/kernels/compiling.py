@@ -47,7 +47,7 @@ INSIDE = {**FAST, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 def kernel(function: F) -> F:
     """Compile a function for use inside of other compiled functions."""
-    return _Kernel(function, targetoptions={**INSIDE, "nopython": True})  # type: ignore[return-value]
+    return _Kernel(function, targetoptions={**INSIDE, "nopython": True})
 
 
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
