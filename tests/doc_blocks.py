@@ -51,6 +51,11 @@ COMPARED = (
     "embeddings",
     "coming-from",
     "partial-labels",
+    "logs",
+    "evaluation",
+    "sklearn",
+    "extend",
+    "errata",
 )
 FENCE = re.compile(r"^```(\S*)$")
 NEEDS = re.compile(r"^<!-- needs (\w+) -->$")

@@ -235,6 +235,11 @@ class Decision:
     def __repr__(self) -> str:
         return f"Decision(labels={self.labels}, propensity={self.propensity}, round={self.round})"
 
+    def _repr_html_(self) -> str:
+        from superarm.view import decision_html
+
+        return decision_html(self)
+
 
 class Decisions:
     """Many rounds of one learner or rule, in columns: what `decide_many` gives.
@@ -447,6 +452,11 @@ class Decisions:
     def __repr__(self) -> str:
         rounds = f"rounds {self.round[0]} to {self.round[-1]}" if len(self) else "no rounds"
         return f"Decisions({len(self)} x {self.set_size} labels, {rounds})"
+
+    def _repr_html_(self) -> str:
+        from superarm.view import decisions_html
+
+        return decisions_html(self)
 
 
 SETS = ("labels", "drawn", "top")

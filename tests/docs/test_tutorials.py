@@ -8,7 +8,7 @@ import pytest
 from doc_blocks import COMPARED, alike, missing, run
 
 ROOT = Path(__file__).parents[2]
-SERVES = ("tutorial-practitioner", "tutorial-data-scientist")
+SERVES = ("tutorial-practitioner", "tutorial-data-scientist", "logs")
 
 
 @pytest.mark.parametrize("name", COMPARED)

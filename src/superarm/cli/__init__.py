@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from io import TextIOWrapper
 
 __all__ = ["main"]
 
@@ -13,6 +14,9 @@ INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 def main() -> None:
     """The ``superarm`` command: errors in one sentence, and a quiet end after Ctrl-C."""
     _tell_of_compiling()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that knows no ± gets a question mark
+            stream.reconfigure(errors="replace")
     try:
         from superarm.cli.app import app
         from superarm.errors import SuperarmError

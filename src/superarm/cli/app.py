@@ -17,6 +17,7 @@ from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
 from superarm.cli.learn import learn
 from superarm.cli.migrate import migrate
+from superarm.cli.move import move
 from superarm.cli.play import play
 from superarm.cli.replay import replay
 from superarm.cli.report import report
@@ -40,7 +41,7 @@ app = typer.Typer(
 for command in (
     *(demo, play, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
-    *(serve, replay, export, verify, backup, migrate, erase, traffic),
+    *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
     *(theory, bench, warm),
 ):
     app.command()(command)

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
+
+from superarm.progress import progress_bar
 
 if TYPE_CHECKING:
     from superarm.experiments import RunProgress
@@ -49,30 +51,6 @@ def open_page(address: str) -> None:
     )
     if sys.stdout.isatty() and screen:
         webbrowser.open(address)
-
-
-@contextmanager
-def progress_bar(
-    total: int | None, unit: str = "rounds", *, quiet: bool = False
-) -> Iterator[Callable[[int], object]]:
-    """A bar of rounds, bytes or images; ``tick(n)`` moves it by n."""
-    if quiet:
-        yield lambda n: None
-        return
-    of = f" of {total:,} {unit}" if total else f" {unit}"
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.percentage:>3.0f} %"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}" + of),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,  # a log would get an empty line
-    )
-    with bar:
-        task = bar.add_task("", total=total)
-        yield lambda n: bar.advance(task, n)
 
 
 @contextmanager

@@ -105,6 +105,15 @@ class Log:
         self.left_out: dict[str, str] = {}
         self.feature_columns = self._find_features(tuple(usual))
 
+    def __repr__(self) -> str:
+        return f"Log({Path(self.name).name})"
+
+    def plot(self) -> Any:
+        """Its hit rate along its rows, and how often each label was shown and hit: an Altair chart."""
+        from superarm.logs.figure import log_chart
+
+        return log_chart(self)
+
     def __iter__(self) -> Iterator[Record]:
         return self.records()
 

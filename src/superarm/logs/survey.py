@@ -34,6 +34,11 @@ class Survey:
     n_labels: int
     set_size: int  # the most common one
 
+    def _repr_html_(self) -> str:
+        from superarm.view import survey_html
+
+        return survey_html(self)
+
     @property
     def known(self) -> Labels:
         return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")

@@ -21,6 +21,8 @@ from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, numbers_of, respelt
 from superarm.logs.weights import logged_odds
+from superarm.progress import Progress as Showing
+from superarm.progress import ticked
 
 __all__ = ["Progress", "Training", "train"]
 
@@ -74,7 +76,7 @@ def train(
     holdout: float = 0.2,
     seed: int = 0,
     report: Callable[[Progress], object] | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Showing = None,
 ) -> Training:
     """Teach a learner what a log knows.
 
@@ -88,7 +90,7 @@ def train(
         passes: how many times to go through the log.
         holdout: the share of rows kept out, in [0, 1).
         report: called with each `Progress`.
-        progress: called with the number of rows read since the last call.
+        progress: True shows a bar for each pass; a function is called with the number of rows read since.
     """
     if passes < 1:
         raise InvalidInput.must("passes", "train", "at least 1", passes)
@@ -112,9 +114,7 @@ def train(
     for turn in range(1, passes + 1):
         answered = hits = aside = useless = unanswered = 0
         marks = [facts.rows * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
-        for number, record in enumerate(log):
-            if progress is not None:
-                progress(1)
+        for number, record in enumerate(ticked(log, progress, facts.rows, "rows")):
             if number % PACE == 0:
                 learner.anneal(1.0 - (turn - 1 + number / facts.rows) / passes, passes)
             if record.hit is None:

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from service_kit import LABELS, D, rows
+from service_kit import LABELS, D, both, rows
 
 import superarm as sa
 from superarm.learners.files import arrays_of
@@ -77,7 +77,7 @@ def test_three_forms_of_features(live, open_session):
     assert web.post("/v1/decisions", {"features": [0.0] * D})[0] == 200
     status, answer = web.post("/v1/decisions", {"features": {"age": 41}})
     assert (status, answer["error"]["field"]) == (422, "features")
-    assert "numbers, as in the first row, got names" in answer["error"]["message"]
+    assert "numbers, as in the first row, got 'names'" in answer["error"]["message"]
 
     row = {"age": 41, "colour": "red", "member": True, "since": "2026-05-01", "income": None}
     web = live(open_session("named.db", n_features=None))
@@ -88,15 +88,16 @@ def test_three_forms_of_features(live, open_session):
     assert web.get("/v1/decisions/a")[1]["features"] == row
     for numbers in (sparse, [1.0, 2.0]):
         message = web.post("/v1/decisions", {"features": numbers})[1]["error"]["message"]
-        assert "features of decision must be names, as in the first row, got numbers" in message
+        assert "features of decision must be names, as in the first row, got 'numbers'" in message
     message = web.post("/v1/decisions", {"features": {"age": [1.0]}})[1]["error"]["message"]
     assert "features.age of decision must be a number, a word" in message
     info = web.get("/v1/info")[1]
     assert (info["params"]["uniform"], info["params"]["explore"]) == (0.02, "balanced")
 
 
-def test_batches(live):
-    web = live()
+@both
+def test_batches(live, open_session):
+    web = live(open_session())
     asks = [
         {"features": X, "id": "a"},
         {"features": [1.0]},
@@ -171,8 +172,9 @@ BAD = [
 ]
 
 
-def test_bad_decisions_get_a_4xx_that_names_the_field(live):
-    web = live()
+@both
+def test_bad_decisions_get_a_4xx_that_names_the_field(live, open_session):
+    web = live(open_session())
     for body, status, field in BAD:
         got, answer = web.post("/v1/decisions", body)
         if status is None:
@@ -185,8 +187,9 @@ def test_bad_decisions_get_a_4xx_that_names_the_field(live):
         assert field.partition("[")[0] in answer["error"]["message"]
 
 
-def test_bad_outcomes_get_a_4xx_that_names_the_field(live):
-    web = live()
+@both
+def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_session):
+    web = live(open_session())
     web.post("/v1/decisions", {"features": X, "id": "a"})
     bad = [
         ({}, "hit"),
@@ -286,8 +289,9 @@ def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_session)
     assert replay(open_session().journal, from_start=True).same
 
 
-def test_pending_comes_in_pages(live):
-    web = live()
+@both
+def test_pending_comes_in_pages(live, open_session):
+    web = live(open_session())
     web.post("/v1/batch/decisions", {"decisions": [{"features": X, "id": f"d{i}"} for i in range(25)]})
     seen, after = [], 0
     while after is not None:
@@ -321,9 +325,10 @@ def test_metrics_are_prometheus(live):
     assert {s.labels["route"]: s.value for s in latency}["decisions"] == 10
 
 
+@both
 @pytest.mark.smoke
 def test_info_and_openapi(live, open_session):
-    web = live()
+    web = live(open_session())
     info = web.get("/v1/info")[1]
     assert (info["labels"], info["n_features"], info["set_size"], info["learner"]) == (
         LABELS,

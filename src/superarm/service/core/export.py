@@ -35,12 +35,12 @@ def rows(journal: Journal) -> Iterator[tuple[Decision, dict[str, Any]]]:
     for event in journal.events():
         if event.kind == OUTCOME:  # at most one for each decision
             body = event.body
-            answers[body["of"]] = body["hit"], body["label"]
+            answers[event.id] = body["hit"], body["label"]
     learner = journal.meta()["learner"]
     for event in journal.events():
         if event.kind != DECISION or event.erased:
             continue
-        hit, label = answers.get(event.seq, (None, None))
+        hit, label = answers.get(event.id, (None, None))
         context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
         time = datetime.fromtimestamp(event.time, UTC).isoformat()
         decision = to_decision(event.x, event.body, learner)

@@ -203,6 +203,11 @@ class Session(Desk):
         decision = copy.decide(some_row(copy))
         copy.update(decision, **({"hit": False} if "hit" in copy.feedback else {"label": self.labels[0]}))
 
+    @property
+    def seq(self) -> int:
+        """The number of the last event."""
+        return int(self.journal.seq)
+
     def model_file(self) -> bytes:
         """The model as `Learner.save` writes it; refused while it is ahead of the journal."""
         if self._stale and self.down is not None:
@@ -296,6 +301,19 @@ class Session(Desk):
             restart_seconds=self.restart_seconds,
             replayed=self.replayed,
         )
+
+    def parts(self) -> tuple[Any, Any]:
+        """What takes turns, and what looks after it."""
+        from superarm.service.core.group import Group
+        from superarm.service.core.upkeep import Upkeep
+
+        group = Group(self)
+        return group, Upkeep(group)
+
+    def recent(self, limit: int) -> list[Entry]:
+        """The newest decisions, newest first."""
+        found = [self.journal.place(event.id) for event in self.journal.recent(limit)]
+        return [self.entry(place) for place in found if place is not None]
 
     def close(self) -> None:
         """Snapshot, if it can be written, and let go of the journal."""

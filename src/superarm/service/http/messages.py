@@ -93,8 +93,8 @@ class Outcome(Struct):
     hit: Annotated[bool | None, Meta(description="null only for a timeout without a default outcome.")]
     label: str | None
     time: Time
-    learnt: bool
-    late: Annotated[bool, Meta(description="It came after the timeout.")]
+    learnt: Annotated[bool | None, Meta(description="null: the process that learns has not taken it yet.")]
+    late: Annotated[bool | None, Meta(description="It came after the timeout; null as above.")]
     timeout: Annotated[bool, Meta(description="It is the timeout's, not the world's.")]
 
 
