@@ -16,10 +16,13 @@ for name in ("sysconf", "fork", "pread", "pwrite", "getuid", "O_DIRECTORY"):
 del socket.AF_UNIX
 """
 ALL = """
-import pkgutil, importlib, superarm
-for one in pkgutil.walk_packages(superarm.__path__, "superarm."):
-    if not one.name.startswith(("superarm.service.core", "superarm.service.http", "superarm.play", "superarm.__")):
-        importlib.import_module(one.name)
+import importlib, pathlib, superarm
+home = pathlib.Path(superarm.__file__).parent
+journal = ("superarm.service.core", "superarm.service.http", "superarm.play")
+for path in home.rglob("*.py"):
+    name = ".".join(path.relative_to(home.parent).with_suffix("").parts).removesuffix(".__init__")
+    if not name.startswith(journal) and not name.endswith("__main__"):
+        importlib.import_module(name)
 """
 USE = """
 import numpy as np
