@@ -18,6 +18,8 @@ from packaging.utils import canonicalize_name
 from superarm.errors import MissingExtra
 from superarm.extras import EXTRAS, need
 
+pytestmark = pytest.mark.smoke
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "superarm"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

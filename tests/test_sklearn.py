@@ -35,6 +35,7 @@ def digits():
     return X / 16.0, np.array([f"d{label}" for label in y])
 
 
+@pytest.mark.smoke
 def test_string_labels_sets_and_probabilities(digits):
     X, y = digits
     model = SetFeedbackClassifier(set_size=4, random_state=1).fit(X, y)

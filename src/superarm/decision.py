@@ -36,7 +36,7 @@ class Decision:
     """One round: a set of labels that was shown for a row x.
 
     Attributes:
-        x: the row that is learnt from: of a row with names, the dense one that it became.
+        x: the row; one with names as it came, as JSON-ready values.
         labels: the shown set, best first.
         drawn: the same set in the order of the draw.
         top: the top set Y^, best first; empty if nobody knows it.
@@ -106,8 +106,8 @@ class Decision:
             x: the row; one with names is kept as it is, for whoever learns from it.
             labels: the shown labels; in the order of the draw, where there was one.
             propensity: the probability of the set.
-            top, gamma: how it was drawn, if as in the paper's eq. 5: the top set it was drawn
-                around, and the share of exploration. The unbiased learners need both.
+            top: the top set that it was drawn around, if it was drawn as in the paper's eq. 5.
+            gamma: the share of exploration, then. The unbiased learners need both.
             eligible: the only labels that could have been shown.
             rule: how it was drawn, if by another rule, as `Decision.rule` has it.
 

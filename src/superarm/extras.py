@@ -17,7 +17,7 @@ EXTRAS = {
     "data": ("downloads of data", ("pooch", "requests")),
     "serve": ("the service", ("httptools", "msgspec", "orjson", "polars")),
     "dask": ("--engine dask", ("distributed",)),
-    "postgres": ("PostgreSQL", ("psycopg",)),
+    "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
     "features": ("image features", ("keras",)),
 }
 

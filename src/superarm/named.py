@@ -84,6 +84,14 @@ class Names:
     def width(self) -> int:
         return 2 * self.places + self.words
 
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def forget(self, after: int) -> None:
+        """Keep only so many of the first names: those after them came with a row that was refused."""
+        for name in self.numbers[after:]:
+            del self._place[name]
+
     def to_dict(self) -> dict[str, Any]:
         return {"numbers": self.numbers, "places": self.places, "words": self.words}
 

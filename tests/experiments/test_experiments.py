@@ -193,6 +193,7 @@ learners = ["mc-dbf"]
     assert run(read_spec(write_spec(tmp_path, user, "user")), store).ran == 0  # the very same cells
 
 
+@pytest.mark.smoke
 def test_the_command(tmp_path):
     out = tmp_path / "out"
     result = CliRunner().invoke(app, ["run", str(small_spec(tmp_path)), "--output", str(out), "--jobs", "1"])

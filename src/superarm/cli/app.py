@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from superarm import __version__
 from superarm.cli import change, data
 from superarm.cli.backup import backup
 from superarm.cli.bench import bench
@@ -14,6 +17,7 @@ from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
 from superarm.cli.learn import learn
 from superarm.cli.migrate import migrate
+from superarm.cli.move import move
 from superarm.cli.play import play
 from superarm.cli.replay import replay
 from superarm.cli.report import report
@@ -36,7 +40,7 @@ app = typer.Typer(
 for command in (
     *(demo, play, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
-    *(serve, replay, export, verify, backup, migrate, erase, traffic),
+    *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
     *(theory, bench),
 ):
     app.command()(command)
@@ -44,8 +48,18 @@ app.add_typer(data.app, name="data")
 app.add_typer(change.app, name="change")
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"superarm {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Learn a classifier from yes/no answers about sets of labels.
 
     Example: **superarm demo**, then **superarm simulate --data digits --set-size 3**

@@ -132,10 +132,11 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
     times = {type(row["time"]) for row in rows} - {type(None)}
     time: Any = pl.String if str in times else pl.Float64
     lists = {"labels", "drawn", "top", "eligible"}
+    named = any(isinstance(row["x"], dict) for row in rows)
     types: dict[str, Any] = {
         "format": pl.Int32,
         "time": time,
-        "x": pl.List(pl.Float32),
+        "x": pl.String if named else pl.List(pl.Float32),
         "x_indices": pl.List(pl.Int32),
         "x_values": pl.List(pl.Float32),
         "set_size": pl.Int32,
@@ -148,6 +149,8 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
     types |= dict.fromkeys(lists, pl.List(label))
     for row in rows:
         row["rule"] = None if row["rule"] is None else json.dumps(row["rule"])
+        if named:  # as JSON: each row has names of its own
+            row["x"] = json.dumps(row["x"], ensure_ascii=False)
         if not whole:
             for name in lists:
                 row[name] = None if row[name] is None else [str(value) for value in row[name]]

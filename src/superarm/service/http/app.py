@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from superarm.service.core.group import Group
 from superarm.service.core.session import Session
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
@@ -40,11 +39,10 @@ class App(Router):
 
     async def start(self) -> None:
         session = self.open_session()
-        group = Group(session)
-        self.service = Service(group, self.metrics)
+        self.service = Service(*session.parts(), self.metrics)
         for work in (self.service.upkeep.run(), self._refresh()):
             self._tasks.append(asyncio.create_task(work))
-        log.info("ready", extra={"event_no": session.journal.seq, "replayed": session.replayed})
+        log.info("ready", extra={"event_no": session.seq, "replayed": session.replayed})
         for sentence in session.health().trouble:
             log.warning("trouble", extra={"reason": sentence})
 
@@ -55,7 +53,7 @@ class App(Router):
         await self.service.group.close()
         session = self.service.session
         session.close()
-        log.info("closed", extra={"event_no": session.journal.seq})
+        log.info("closed", extra={"event_no": session.seq})
 
     async def _refresh(self) -> None:
         while True:
