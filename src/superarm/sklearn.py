@@ -317,8 +317,7 @@ def make_set_pipeline(*steps: Any) -> SetPipeline:
 class SetPipeline(Pipeline):  # type: ignore[misc]
     """scikit-learn's Pipeline, with a SetFeedbackClassifier at its end and all that it can do.
 
-    Args:
-        steps, transform_input, memory, verbose: as in Pipeline.
+    Its parameters (steps, transform_input, memory, verbose) are those of Pipeline.
 
     >>> from sklearn.preprocessing import StandardScaler
     >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]

@@ -48,7 +48,8 @@ def lemma5_bound(k: int, m: int, gamma: float, *, in_top: bool) -> float:
     """The paper's bound on E|U~|^2 for |x| = 1, with y inside or outside the top set.
 
     Args:
-        k, m: how many labels there are, and how many are shown.
+        k: how many labels there are.
+        m: how many are shown.
         gamma: the share of exploration.
         in_top: whether the right label is in the top set.
     """
@@ -60,7 +61,8 @@ def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in
     """E|U~|^2 itself, for |x| = 1: what Lemma 5 bounds; infinite where a float cannot hold it.
 
     Args:
-        k, m: how many labels there are, and how many are shown.
+        k: how many labels there are.
+        m: how many are shown.
         gamma: the share of exploration.
         estimate: MC-DBF's, by name.
         in_top: whether the right label is in the top set.
@@ -120,7 +122,8 @@ def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float
     """The gamma that makes Theorem 6's bound least (Corollary 8, with tau1 squared), at most 1.
 
     Args:
-        k, m: how many labels there are, and how many are shown.
+        k: how many labels there are.
+        m: how many are shown.
         rounds: how many.
         complexity: D = 2 |W*|^2 of the comparison W*.
     """
@@ -171,7 +174,8 @@ def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.
     """All of it for one problem.
 
     Args:
-        k, m: how many labels there are, and how many are shown.
+        k: how many labels there are.
+        m: how many are shown.
         gamma: the share of exploration.
         rounds: how many.
         complexity: D = 2 |W*|^2 of the comparison W*.

@@ -105,9 +105,11 @@ class TiedSets(FewSets):
     """One of a few sets, in which tied labels may stand for each other: all of a group alike.
 
     Args:
-        eligible, m, uniform: as in `FewSets`.
+        eligible: the labels that could be shown.
+        m: how many were shown.
         sets: a few sets and their probabilities, for one order of the tied labels.
         groups: lists of tied labels; a label that is in none is tied with nobody.
+        uniform: the share of sets drawn from all alike.
     """
 
     def __init__(
