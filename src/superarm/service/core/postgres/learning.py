@@ -45,7 +45,9 @@ log = logging.getLogger("superarm.service")
 
 AT_ONCE = 4_000  # events of a batch
 EVERY = 0.1  # seconds between two publications, or five times what one takes
-UPKEEP_EVERY = 0.5
+EXPIRE_EVERY, SETTLE_EVERY = 0.5, 5.0  # seconds; the second without a timeout
+SETTLED_AT_ONCE = 500  # decisions of a writer
+IN_FLIGHT = 60.0  # seconds that may lie between a decision's time and its being taken, at most
 RETAIN_EVERY = 3600.0
 NEAR = 100  # events: two snapshots with fewer between them may tell what a single row was
 
@@ -101,7 +103,8 @@ class Learning:
             self._expire()
             self._close_writers()
             self._retain()
-            self._upkeep_at = monotonic() + UPKEEP_EVERY
+            every = SETTLE_EVERY if self.settings.timeout is None else EXPIRE_EVERY
+            self._upkeep_at = monotonic() + every
         if full:
             return 0.0
         pause = max(self.settings.every, 5.0 * self._cost)
@@ -215,10 +218,12 @@ class Learning:
     def _expire(self) -> None:
         """Close decisions that have waited too long; and remember up to where all are closed."""
         now, limit = self._now(), self.settings.timeout
-        open_from, events = now, []
+        open_from, events = now - IN_FLIGHT, []
         marks: dict[int, int] = {}
         stuck: set[int] = set()
-        for writer, number, id_, at, closed in self.connection.execute(UNSETTLED, (2_000,)):
+        for writer, number, id_, at, closed in self.connection.execute(
+            UNSETTLED, (SETTLED_AT_ONCE,)
+        ).fetchall():
             due = limit is not None and at < now - limit
             if due and not closed:
                 body = dumps({"of": number, "hit": self.settings.default})

@@ -22,30 +22,32 @@ __all__ = ["begin", "decide_at", "moment", "move", "put_moment"]
 Numbers = list[list[float]]
 
 
-def _arrays(learner: Learner) -> list[Any]:
-    rule = learner.state.rule
+def _arrays(rule: Any) -> list[Any]:
     return [part for part in (rule if isinstance(rule, tuple) else ()) if isinstance(part, np.ndarray)]
 
 
 def begin(learner: Learner, x: Any) -> None:
-    """A learner that has seen no row takes the kind of rows that this one is."""
+    """A learner that has seen no row takes the kind of rows that this one is, and nothing else."""
     if learner.state is None:
-        learner.rank(x)
+        start, round_ = [part.tolist() for part in _arrays(learner.rule.start())], learner.round
+        learner.decide(x)
+        learner.round = round_
+        put_moment(learner, start)
 
 
 def moment(learner: Learner) -> Numbers:
     """The rule's numbers, now."""
-    return [part.tolist() for part in _arrays(learner)]
+    return [part.tolist() for part in _arrays(learner.state.rule)]
 
 
 def put_moment(learner: Learner, numbers: Numbers) -> None:
-    for part, values in zip(_arrays(learner), numbers, strict=True):
+    for part, values in zip(_arrays(learner.state.rule), numbers, strict=True):
         part[:] = values
 
 
 def move(learner: Learner, moved: Numbers) -> None:
     """Add what a decision of some process has moved. (What is counted or summed is never below 0.)"""
-    for part, values in zip(_arrays(learner), moved, strict=True):
+    for part, values in zip(_arrays(learner.state.rule), moved, strict=True):
         np.maximum(part + values, 0.0, out=part)
 
 
