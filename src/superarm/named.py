@@ -27,7 +27,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["Names", "has_words_or_gaps", "is_frame", "is_named_row", "is_named_rows", "plain_row"]
+__all__ = ["Names", "has_words_or_gaps", "is_frame", "is_gap", "is_named_row", "is_named_rows", "plain_row"]
 
 Array = np.ndarray[Any, Any]
 
@@ -252,7 +252,7 @@ def plain_row(x: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
-    if type(value).__name__ in GAPS or (isinstance(value, float) and isnan(value)):
+    if is_gap(value):
         return None
     if isinstance(value, date):
         return value.isoformat()
@@ -262,6 +262,12 @@ def _plain(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- data frames
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a value is missing: ``None``, NaN, or what pandas has for it."""
+    missing = value is None or type(value).__name__ in GAPS
+    return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
 def is_frame(X: Any) -> bool:

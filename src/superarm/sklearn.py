@@ -20,11 +20,11 @@ from superarm.errors import FeedbackError, InvalidInput
 from superarm.extras import need
 from superarm.learners.registry import make, parse
 from superarm.logs.batches import probabilities
-from superarm.named import has_words_or_gaps, is_frame, is_named_rows
+from superarm.named import has_words_or_gaps, is_frame, is_gap, is_named_rows
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.pipeline import Pipeline
+    from sklearn.pipeline import Pipeline, make_pipeline
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -35,7 +35,7 @@ except ImportError:
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["SetFeedbackClassifier", "SetPipeline"]
+__all__ = ["SetFeedbackClassifier", "SetPipeline", "make_set_pipeline"]
 
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,7 +74,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     # ------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any) -> SetFeedbackClassifier:
-        """Learn from scratch; y only answers whether it was in the set shown."""
+        """Learn from scratch from rows X; y only answers whether it was in the set shown."""
         X, y = self._validated(X, y, reset=True)
         random = check_random_state(self.random_state)
         self._begin(np.unique(y), X, random)
@@ -86,7 +86,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> SetFeedbackClassifier:
-        """Go on learning from these rows, once, in their order; ``classes`` with the first call."""
+        """Go on learning from rows X, once, in order, answered by y; ``classes`` with the first call."""
         X, y = self._validated(X, y, reset=self._first(classes))
         if not hasattr(self, "classes_"):
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
@@ -111,7 +111,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Args:
             X: a row for each set.
             shown: the labels shown: a list for each row, or a data frame with a column for each place.
-            hit: whether the right one was among them.
+            hit: whether the right one was among them; rows without an answer (``None``, a gap) teach nothing.
             propensity: the probability of each set, where it is known.
             classes: all labels, with the first call.
         """
@@ -124,13 +124,15 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise FeedbackError.must(
                 "learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner
             )
-        sets, bits = _sets(shown), list(hit)
-        odds: list[float | None] = [None] * len(sets) if propensity is None else list(propensity)
+        sets, bits = _sets(shown), _column(hit)
+        odds = [None] * len(sets) if propensity is None else _column(propensity)
         X = self._as_learnt(X)
         if not len(sets) == len(bits) == len(odds) == X.shape[0]:
             got = f"{X.shape[0]} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
             raise InvalidInput.must("shown and hit", "partial_fit_sets", "one for each row of X", got)
         for i, labels in enumerate(sets):
+            if bits[i] is None:
+                continue
             codes = self._codes(np.asarray(labels), "shown")
             row = X[[i]] if hasattr(X, "tocsr") else X[i]
             learner.update(Decision.given(row, learner.known.public(codes), odds[i]), hit=bits[i])
@@ -139,19 +141,25 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def decide(
         self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
     ) -> Decisions:
-        """Choose a set for every row of X, to be shown; `update` takes the answers, now or days later."""
+        """Choose a set for every row of X, to be shown; `update` takes the answers, now or days later.
+
+        Args:
+            X: a matrix, or a data frame.
+            eligible: the only labels that may be shown.
+            set_size: how many to show.
+        """
         X = self._rows(X)
         return self._whole_learner().decide_many(X, eligible=eligible, set_size=set_size)
 
     def update(self, decisions: Decisions, hits: Any) -> SetFeedbackClassifier:
-        """Learn from the answers to what `decide` gave; ``None`` where none came."""
+        """Learn from the answers, ``hits``, to the ``decisions`` of `decide`; ``None`` where none came."""
         self._whole_learner().update_many(decisions, hits)
         return self
 
     # ------------------------------------------------------------ predictions
 
     def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
-        """The scores of all labels; of two labels, the second's minus the first's."""
+        """The scores of all labels for every row of X; of two labels, the second's minus the first's."""
         X = self._rows(X)
         if self.learner_ is None:
             return np.zeros(X.shape[0])
@@ -159,19 +167,19 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return np.asarray(s[:, 1] - s[:, 0] if len(self.classes_) == 2 else s)
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
-        """The probabilities of all labels: the learner's own, or the softmax of its scores."""
+        """The probabilities of all labels for rows X: the learner's own, or the softmax of its scores."""
         X = self._rows(X)
         return np.ones((X.shape[0], 1)) if self.learner_ is None else probabilities(self.learner_, X)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """The best label for every row."""
+        """The best label for every row of X."""
         X = self._rows(X)
         if self.learner_ is None:
             return np.full(X.shape[0], self.classes_[0])
         return np.asarray(self.classes_[self.learner_.scores(X).argmax(axis=1)])
 
     def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
-        """The best ``set_size`` labels for every row, best first."""
+        """The best ``set_size`` labels for every row of X, best first."""
         X = self._rows(X)
         if self.learner_ is None:
             return np.full((X.shape[0], 1), self.classes_[0])
@@ -278,16 +286,38 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 
 def _sets(shown: Any) -> list[list[Any]]:
-    """The labels of every row; a data frame has a column for each place, some of them empty."""
+    """The labels of every row; a data frame has a column for each place, with gaps, or one of lists."""
     if is_frame(shown):
         columns = [shown[name].to_list() for name in shown.columns]
-        shown = zip(*columns, strict=True)
-        return [[label for label in row if label is not None and label == label] for row in shown]
+        if len(columns) == 1 and any(np.ndim(cell) for cell in columns[0]):
+            return [list(labels) for labels in columns[0]]
+        return [[label for label in row if not is_gap(label)] for row in zip(*columns, strict=True)]
     return [list(labels) for labels in shown]
+
+
+def _column(values: Any) -> list[Any]:
+    """One value for every row, ``None`` for a gap; a data frame of one column will do."""
+    if is_frame(values):
+        if len(values.columns) != 1:
+            raise InvalidInput.must("column", "SetFeedbackClassifier", "one", list(values.columns))
+        values = values[values.columns[0]]
+    return [None if is_gap(value) else value for value in values]
+
+
+def make_set_pipeline(*steps: Any) -> SetPipeline:
+    """A `SetPipeline` of these steps, which get names of their own, as scikit-learn's make_pipeline gives.
+
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> make_set_pipeline(StandardScaler(), SetFeedbackClassifier()).steps[0][0]
+    'standardscaler'
+    """
+    return SetPipeline(make_pipeline(*steps).steps)
 
 
 class SetPipeline(Pipeline):  # type: ignore[misc]
     """scikit-learn's Pipeline, with a SetFeedbackClassifier at its end and all that it can do.
+
+    Its parameters (steps, transform_input, memory, verbose) are those of Pipeline.
 
     >>> from sklearn.preprocessing import StandardScaler
     >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
@@ -301,22 +331,22 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     def decide(
         self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
     ) -> Decisions:
-        """Choose a set for every row of X, as it comes out of the steps before."""
+        """Choose a set for every row of X, out of the steps before; ``eligible``, ``set_size`` as there."""
         last: SetFeedbackClassifier = self[-1]
         return last.decide(self._before(X), eligible=eligible, set_size=set_size)
 
     def update(self, decisions: Decisions, hits: Any) -> SetPipeline:
-        """Learn from the answers to what `decide` gave."""
+        """Learn from the answers, ``hits``, to the ``decisions`` of `decide`."""
         self[-1].update(decisions, hits)
         return self
 
     def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
-        """The best ``set_size`` labels for every row, best first."""
+        """The best ``set_size`` labels for every row of X, best first."""
         last: SetFeedbackClassifier = self[-1]
         return last.predict_set(self._before(X), set_size)
 
     def partial_fit_sets(self, X: Any, *arguments: Any, **more: Any) -> SetPipeline:
-        """Go on learning from sets that somebody else showed; the steps before must have been fitted."""
+        """Go on learning from sets that somebody else showed for X; the steps before must be fitted."""
         self[-1].partial_fit_sets(self._before(X), *arguments, **more)
         return self
 
