@@ -17,6 +17,7 @@ test: .venv/test
 	$(BIN)/python -m ruff check src tests benchmarks examples docs
 	$(BIN)/python -m ruff format --check src tests benchmarks examples docs
 	$(BIN)/python -m mypy
+	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
 wheel: .venv/test
