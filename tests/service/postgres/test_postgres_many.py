@@ -90,7 +90,7 @@ def test_any_process_decides_and_any_takes_the_answer(shared):
         answer(two, "few", label=LABELS[5])
     for session in (one, two, three):
         learnt(session, 30)
-    assert {session.serving.learner.round for session in (one, two, three)} != {0}
+    soon(lambda: one.refresh(now=True) or one.stats.decisions == 31)
     assert one.find("d3").outcome == {**two.find("d3").outcome, "learnt": True, "late": False}
     found = sound(one)
     assert found.events == 61
@@ -393,7 +393,8 @@ def test_damage_is_found(shared):
     damages = [
         ("UPDATE events SET x = set_byte(x, 0, 1) WHERE id = 'd2' AND kind = 1", "is not what was written"),
         (
-            "UPDATE events SET body = set_byte(body, 8, 57) WHERE id = 'd1' AND kind = 2",
+            "UPDATE events SET body = replace(convert_from(body, 'UTF8'), 'true', 'false')::bytea "
+            "WHERE id = 'd1' AND kind = 2",
             "not what was written",
         ),
         ("DELETE FROM events WHERE id = 'd4' AND kind = 2", "missing"),

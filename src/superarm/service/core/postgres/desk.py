@@ -194,7 +194,10 @@ class SharedDesk(Desk):
 def entry_of(found: Kept, learner: str) -> Entry:
     """A decision and what has become of it, as far as the learner has come."""
     row, outcome, state, closed = found.decision, None, OPEN, None
-    timeout = None if found.timeout is None or (found.timeout[2] or {}).get("void") else found.timeout
+    # a timeout that nobody has taken may still come after the answer, in the order
+    timeout = found.timeout
+    if timeout is not None and (not timeout[1] or (timeout[2] or {}).get("void")):
+        timeout = None
     closing = found.outcome or timeout
     if closing is not None:
         event, taken, note = closing
