@@ -21,6 +21,7 @@ test: .venv/test
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
 wheel: .venv/test
+	$(PIP) build twine
 	PYTHON=$(PYTHON) .ci/wheel
 
 docs: .venv/test
