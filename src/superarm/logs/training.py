@@ -53,6 +53,10 @@ class Training:
     """What came of a training.
 
     Attributes:
+        rows, held_out: rows that were learnt from, and those kept out.
+        unanswered, bad: rows without an outcome, and rows that cannot be used.
+        seconds: how long it took.
+        progress: what came of each pass.
         base_loss: the log loss of knowing only how often a set hits, on the same rows.
         useless: rows that this learner cannot learn from.
     """

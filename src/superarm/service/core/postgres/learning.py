@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from itertools import pairwise, starmap
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any
 
 from superarm.service.core.events import CHANGE, DECISION, TIMEOUT, digest
@@ -44,7 +44,8 @@ __all__ = ["Learning", "Settings"]
 log = logging.getLogger("superarm.service")
 
 AT_ONCE = 4_000  # events of a batch
-EVERY = 0.1  # seconds between two publications, or five times what one takes
+EVERY = 0.1  # seconds between two publications, or five times what one costs
+BYTES_PER_SECOND = 50e6  # of models, on their way to all processes
 EXPIRE_EVERY, SETTLE_EVERY = 0.5, 5.0  # seconds; the second without a timeout
 SETTLED_AT_ONCE = 500  # decisions of a writer
 IN_FLIGHT = 60.0  # seconds that may lie between a decision's time and its being taken, at most
@@ -120,7 +121,7 @@ class Learning:
         first = self.model.seq + 1
         notes = self.model.take(rows, taken)
         self.office.beat()
-        began = monotonic()
+        began = thread_time()
         parts = {"model": model_bytes(self.model.learner)}
         parts |= {name: shadow.to_bytes() for name, shadow in self.model.shadows.items()}
         self.office.beat()
@@ -156,7 +157,9 @@ class Learning:
         if erasures:
             self.model.forget()
         self.version, self._digest = version, chain
-        self._published_at, self._cost = monotonic(), monotonic() - began
+        # what a publication costs: the processor here, and the bytes that everybody fetches
+        self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
+        self._published_at = monotonic()
         self.turns += 1
         return full
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,6 +34,24 @@ def begin(learner: Learner, x: Any) -> None:
         learner.decide(x)
         learner.round = round_
         put_moment(learner, start)
+
+
+_BEGUN: WeakKeyDictionary[Learner, dict[Any, tuple[Learner, Numbers]]] = WeakKeyDictionary()
+
+
+def _begun(learner: Learner, x: Any) -> Learner:
+    """A copy that has begun with this row; one for all rows without names that are alike."""
+    key = None if isinstance(x, dict) else (type(x), getattr(x, "width", None) or len(x))
+    kept = _BEGUN.setdefault(learner, {})
+    if key is None or key not in kept:
+        made = copy.deepcopy(learner)
+        begin(made, x)
+        if key is None:
+            return made
+        kept[key] = made, moment(made)
+    found, start = kept[key]
+    put_moment(found, start)
+    return found
 
 
 def moment(learner: Learner) -> Numbers:
@@ -65,8 +84,7 @@ def decide_at(
     not know all names of this row, is left as it is: only the process that learns fixes what stands where.
     """
     if learner.state is None:
-        learner = copy.deepcopy(learner)
-        begin(learner, x)
+        learner = _begun(learner, x)
     if numbers is not None:
         put_moment(learner, numbers)
     before = moment(learner)
