@@ -20,6 +20,7 @@ ROOMS = [
     ("rows",),
     ("storage",),
     ("named",),
+    ("columns",),
     ("decision",),
     ("kernels",),
     ("explore",),

@@ -143,6 +143,10 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
         "label": label,
     }
     types |= dict.fromkeys(lists, pl.List(label))
+    if any(isinstance(row["x"], dict) for row in rows):  # with names: as text, for no two need be alike
+        types["x"] = pl.String
+        for row in rows:
+            row["x"] = None if row["x"] is None else json.dumps(row["x"])
     for row in rows:
         row["rule"] = None if row["rule"] is None else json.dumps(row["rule"])
         if not whole:
