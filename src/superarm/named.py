@@ -328,7 +328,7 @@ def _cells(
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             wanted = "finite as a 32-bit float, or a gap"
-            raise InvalidInput.must(f"{name!r} in row {at} of X", of, wanted, float(numbers[at]))
+            raise InvalidInput.must(f"{name!r} in row {at + 1} of X", of, wanted, float(numbers[at]))
         return numbers, words
     values = column.to_list() if hasattr(column, "to_list") else list(column)
     numbers = np.full(len(values), np.nan)

@@ -21,7 +21,7 @@ from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
 from superarm.named import spelt
 from superarm.parameters import as_bit
-from superarm.storage import write_atomically
+from superarm.storage import UNREADABLE, write_atomically
 
 if TYPE_CHECKING:
     import polars
@@ -288,23 +288,23 @@ def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any,
 
 
 def _matrix(path: Path) -> Any:
+    if not path.is_file():
+        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
     try:
-        found = np.load(path, allow_pickle=False)
-        if path.suffix.lower() == ".npy":
-            return found
-        with found:
-            if "X_data" in found:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if path.suffix.lower() == ".npz" and "X_data" in found:
                 from scipy.sparse import csr_matrix
 
                 parts = (found["X_data"], found["X_indices"], found["X_indptr"])
                 return csr_matrix(parts, shape=tuple(found["X_shape"]))
-            return found["X"]
-    except FileNotFoundError:
-        raise InvalidInput.must("file", str(path), "there", "nothing") from None
-    except (OSError, KeyError, ValueError) as error:
-        raise InvalidInput.must(
-            "content", str(path), "a matrix, in an .npz under the name X", str(error)
-        ) from error
+            matrix = found["X"] if path.suffix.lower() == ".npz" else found
+    except UNREADABLE as error:
+        wanted = "a matrix, in an .npz under the name X"
+        raise InvalidInput.must("content", str(path), wanted, str(error)) from error
+    if matrix.ndim != 2:
+        raise InvalidInput.must("content", str(path), "a matrix", f"shape {matrix.shape}")
+    return matrix
 
 
 def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> tuple[polars.DataFrame, str]:

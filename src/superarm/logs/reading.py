@@ -33,6 +33,7 @@ from superarm.logs.sources import Row as RawRow
 from superarm.logs.sources import open_source
 from superarm.named import LARGEST
 from superarm.rows import Row, SparseRow
+from superarm.storage import UNREADABLE
 
 __all__ = ["Columns", "Log"]
 
@@ -320,9 +321,9 @@ def _feature_file(path: Path) -> Any:
     wanted = "an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
         if path.suffix == ".npy":
-            matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+            matrix = np.lib.format.open_memmap(path, mode="r")
         else:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if "X" in file:
                     matrix = file["X"]
                 else:
@@ -331,7 +332,7 @@ def _feature_file(path: Path) -> Any:
                     parts = file["X_data"], file["X_indices"], file["X_indptr"]
                     matrix = csr_matrix(parts, file["X_shape"])
                     matrix.sum_duplicates()
-    except (OSError, EOFError, KeyError, ValueError) as error:
+    except UNREADABLE as error:
         raise InvalidInput.must("features", os.fspath(path), wanted, str(error)) from error
     if len(matrix.shape) != 2:
         raise InvalidInput.must("features", os.fspath(path), "a matrix", f"shape {matrix.shape}")
