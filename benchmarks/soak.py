@@ -1,11 +1,15 @@
 """A service under load, killed and broken again and again: nothing acknowledged may be lost.
 
     python benchmarks/soak.py [--kills 1000] [--faults 20] [--every-operation]
+    python benchmarks/soak.py --journal postgresql [--rounds 200]
 
 --kills             SIGKILL at random moments under load; then a restart, and a look at every acknowledged id
 --faults            so many of each kind (full disk, I/O error, short write, kill, power cut), spread over the
                     operations of the workload in tests/service/fault_worker.py
 --every-operation   each kind at every single operation of it, until none fails
+
+--journal postgresql   three processes on a database that this starts: in each round something happens to them
+                    under load (tests/service/postgres_chaos.py), then the history of every request is checked
 
 Prints one JSON object; ends with status 1 at the first thing that is lost. A short version of both is in
 tests/service/core (test_service_kill.py, test_service_disk.py).
@@ -22,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +61,36 @@ def kills(count: int, folder: Path) -> dict[str, float]:
     return {"kills": count, "acknowledged": acknowledged, "seconds": round(time.perf_counter() - began)}
 
 
+def rounds(count: int, folder: Path) -> dict[str, object]:
+    """The accidents and the history of test_postgres_chaos.py, as often as asked for."""
+    sys.path[:0] = [str(KIT)]
+    from postgres_chaos import KINDS, Cluster
+    from postgres_kit import Database
+    from service_kit import Nursery
+
+    database, nursery, dice = Database(fsync=True), Nursery(folder), random.Random(11)
+    began, totals, happened = time.perf_counter(), Counter[str](), Counter[str]()
+    try:
+        cluster = Cluster(nursery, database)
+        for number in range(count):
+            if number and number % 20 == 0:  # the whole past is checked after every round: not for ever
+                cluster.close()
+                cluster = Cluster(nursery, database)
+            kind = dice.choice(KINDS)
+            happened[kind] += 1
+            told = cluster.rounds([kind], seed=number, calm=dice.uniform(0.05, 0.5))
+            totals.update({key: told[key] for key in ("attempts", "acknowledged", "not known", "refused")})
+            slowest = max(cluster.take_overs, default=0.0)
+            if number % 10 == 9:
+                print(f"{number + 1} rounds, {dict(totals)}, take-over {slowest:.2f} s", file=sys.stderr)
+        cluster.close()
+    finally:
+        nursery.close()
+        database.close()
+    seconds = round(time.perf_counter() - began)
+    return {"rounds": count, **happened, **totals, "seconds": seconds}
+
+
 def faults(every: int, folder: Path) -> dict[str, int]:
     library = folder / "failing_disk.so"
     source = KIT / "failing_disk.c"
@@ -80,9 +115,14 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--faults", type=int, default=20, help="of each kind, spread over the workload")
     parser.add_argument("--every-operation", action="store_true")
+    parser.add_argument("--journal", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--rounds", type=int, default=200, help="of accidents, with --journal postgresql")
     asked = parser.parse_args()
     told: dict[str, object] = {}
     with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as name:
+        if asked.journal == "postgresql":
+            print(json.dumps({"postgresql": rounds(asked.rounds, Path(name))}))
+            return
         if asked.faults or asked.every_operation:
             every = 1 if asked.every_operation else max(1, 334 // asked.faults)
             told["faults"] = faults(every, Path(name))

@@ -2,9 +2,18 @@
 
 An editor sees three groups for every article and says only whether the right one is among them.
 
-The data is 20 newsgroups as word counts in an .npz (X_data, X_indices, X_indptr, X_shape, y, classes,
-is_train). `superarm data get news20` fetches it; or make it with scikit-learn's fetch_20newsgroups and
-CountVectorizer. Beside a checkout of superarm's development files it is ../shared/data/news20.npz.
+The data is 20 newsgroups as word counts in an .npz. With a network, scikit-learn makes it:
+
+    from sklearn.datasets import fetch_20newsgroups
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    parts = [fetch_20newsgroups(subset=s, remove=("headers",)) for s in ("train", "test")]
+    X = CountVectorizer(min_df=3).fit_transform([text for part in parts for text in part.data])
+    np.savez_compressed(
+        "news20.npz", X_data=X.data, X_indices=X.indices, X_indptr=X.indptr, X_shape=X.shape,
+        y=np.concatenate([part.target for part in parts]), classes=np.array(parts[0].target_names),
+        is_train=np.arange(X.shape[0]) < len(parts[0].data),
+    )
 
     python examples/news_routing.py path/to/news20.npz
 """
@@ -27,7 +36,7 @@ def find(arguments: list[str]) -> Path:
     shared = Path(os.environ.get("SUPERARM_SHARED_DATA", HERE.parent.parent / "shared" / "data"))
     path = Path(arguments[0]) if arguments else shared / "news20.npz"
     if not path.is_file():
-        sys.exit(f"{path} is not there. Get it with: superarm data get news20, and give its path")
+        sys.exit(f"{path} is not there: the top of {__file__} says how to make it with scikit-learn")
     return path
 
 

@@ -8,6 +8,7 @@ In a page,
     ```text      right after it    is what it printed
     # grid.toml  in its first line  makes any block a file of that name
     ```console                     "$ command" lines, each followed by what it prints
+    <!-- needs torch -->           right before a Python block: it runs where that can be imported
 
 The page runs in a folder of its own. ``superarm serve`` stays in the background until the page ends,
 on a free port in place of 8800.
@@ -16,6 +17,7 @@ on a free port in place of 8800.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -32,7 +34,31 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 PORT = "8800"
+# the pages whose output is compared; test_docs.py runs the others without looking at what they print
+COMPARED = (
+    "README",
+    "index",
+    "tutorial-researcher",
+    "tutorial-practitioner",
+    "tutorial-data-scientist",
+    "concepts",
+    "how-to",
+    "most-click-nothing",
+    "rows",
+    "choosing",
+    "nightly",
+    "networks",
+    "embeddings",
+    "coming-from",
+    "partial-labels",
+    "logs",
+    "evaluation",
+    "sklearn",
+    "extend",
+    "errata",
+)
 FENCE = re.compile(r"^```(\S*)$")
+NEEDS = re.compile(r"^<!-- needs (\w+) -->$")
 FILE = re.compile(r"# ([\w-]+\.\w+)\n")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 ANY = re.compile(r"\b[0-9a-f]{16,}\b|\b\d+\.\d+ s\b")  # an id or a hash; seconds
@@ -47,6 +73,11 @@ class Block:
     first: int
     last: int
     text: str
+    needs: str | None = None
+
+    @property
+    def can_run(self) -> bool:
+        return self.needs is None or importlib.util.find_spec(self.needs) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +104,8 @@ def blocks(page: str) -> list[Block]:
             first, kind = start
             text = "\n".join(lines[first:i]) + "\n"
             file = FILE.match(text)
-            found.append(Block(kind, file and file[1], first, i, text))
+            needs = NEEDS.match(lines[first - 2]) if first > 1 else None
+            found.append(Block(kind, file and file[1], first, i, text, needs and needs[1]))
             start = None
     assert start is None, "a block without an end"
     return found
@@ -91,7 +123,7 @@ def run(path: Path, folder: Path) -> Iterator[Printed]:
         for block, after in zip(all_blocks, [*all_blocks[1:], None], strict=True):
             if block.file is not None:
                 Path(block.file).write_text(block.text.replace(PORT, port), encoding="utf-8")
-            elif block.kind == "python":
+            elif block.kind == "python" and block.can_run:
                 # with the page's own lines in tracebacks
                 code = compile("\n" * block.first + block.text.replace(PORT, port), str(path), "exec")
                 with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -190,6 +222,12 @@ def alike(said: str, got: str) -> bool:
         if "," not in a + b and abs(float(a) - float(b)) > max(0.03, abs(float(a)) / 6):
             return False
     return True
+
+
+def missing(path: Path) -> list[str]:
+    """What blocks of a page need and this machine lacks."""
+    page = blocks(path.read_text(encoding="utf-8"))
+    return sorted({block.needs for block in page if block.needs and not block.can_run})
 
 
 def fill(path: Path) -> None:

@@ -287,17 +287,18 @@ def test_a_given_set_with_names() -> None:
     assert one.names.numbers == ["age", "income", "vip", "when"]
 
 
-def test_own_decisions_hold_the_dense_row() -> None:
+def test_own_decisions_hold_the_row_as_it_came() -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2)
     decision = learner.decide({"age": 41, "city": "Rome"})
-    assert decision.x.shape == (learner.n_features,)
+    assert decision.x == {"age": 41, "city": "Rome"}
     stored = sa.Decision.from_dict(json.loads(json.dumps(decision.to_dict(), allow_nan=False)))
     learner.update(stored, hit=True)
 
 
 def test_width_as_asked_for() -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2, n_features=64)
-    assert learner.decide({"age": 41}).x.shape == (64,)
+    learner.decide({"age": 41})
+    assert (learner.n_features, learner.names.width) == (64, 64)
     with pytest.raises(InvalidInput, match="n_features of SetLogit must be left out, or at least 8"):
         sa.SetLogit(labels=LABELS, set_size=2, n_features=4).decide({"age": 41})
 
@@ -340,7 +341,7 @@ def test_a_newcomers_frame() -> None:
     assert np.array_equal(one, learner.scores([frame.iloc[3]]))
     assert np.array_equal(one, learner.scores([frame.iloc[3].to_dict()]))
     row = learner.decide(frame.iloc[[3]]).x
-    assert np.array_equal(row, learner.decide(frame.iloc[3]).x)
+    assert np.array_equal(row, learner.names.row(learner.decide(frame.iloc[3]).x, "test"))
     for wrong, message in (
         ([1.0, 2.0], "x of SetLogit must be a row with names"),
         (frame.iloc[:2], "x of SetLogit must be a row with names"),
@@ -403,3 +404,21 @@ def test_a_journal_of_dense_rows_and_names() -> None:
 
 settings.register_profile("named", deadline=None)
 settings.load_profile("named")
+
+
+def test_a_refused_row_leaves_no_names_behind() -> None:
+    """Else a journal, which knows nothing of it, would give later names other places."""
+    for weights in (0.0, np.inf):  # before the first row that was taken, and after it
+        one, two = (sa.Perceptron(labels=LABELS, set_size=2) for _ in range(2))
+        for learner in (one, two):
+            if weights:
+                learner.update(learner.decide({"age": 41}), label=LABELS[0])
+                learner.state.W[:] = weights
+        with pytest.raises((InvalidInput, sa.errors.WeightsOverflow)):
+            one.decide({"big": 3.0, "city": "Rome"} if weights else {"age": 41, "bad": [1]})
+        rows = [{"age": 41, "income": 1.0}, {"zip": 3, "age": None}]
+        for learner in (one, two):
+            learner.state is None or learner.state.W.fill(0.0)
+        assert [one.decide(x).labels for x in rows] == [two.decide(x).labels for x in rows]
+        assert one.names.to_dict() == two.names.to_dict()
+        assert state_of(one) == state_of(two)

@@ -9,14 +9,17 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.sklearn import SetFeedbackClassifier, SetPipeline
+from superarm.sklearn import SetFeedbackClassifier, SetPipeline, make_set_pipeline
 
 
 @parametrize_with_checks(
@@ -32,6 +35,7 @@ def digits():
     return X / 16.0, np.array([f"d{label}" for label in y])
 
 
+@pytest.mark.smoke
 def test_string_labels_sets_and_probabilities(digits):
     X, y = digits
     model = SetFeedbackClassifier(set_size=4, random_state=1).fit(X, y)
@@ -245,3 +249,135 @@ def test_sets_through_a_pipeline(digits):
     model.partial_fit_sets(X[:5], [[label] for label in y[:5]], [True] * 5)
     some = model.decide(X[:10], eligible=["d1", "d2", "d3"], set_size=2)
     assert set(some.labels.ravel()) <= {"d1", "d2", "d3"}
+
+
+# ---------------------------------------------------------------- whatever people keep sets and answers in
+
+
+@pytest.fixture(scope="module")
+def seen(digits):
+    """Sets of two that somebody else showed, and whether they hit."""
+    X, y = digits
+    random = np.random.default_rng(2)
+    names = np.unique(y)
+    shown = [random.choice(names, 2, replace=False).tolist() for _ in range(300)]
+    return X[:300], shown, [label in two for label, two in zip(y, shown, strict=False)], names
+
+
+def learnt(X, shown, hit, names, **more):
+    model = SetFeedbackClassifier(random_state=0).partial_fit_sets(X, shown, hit, classes=names, **more)
+    return model.predict_proba(X[:20])
+
+
+def places(shown):
+    return {"first": [two[0] for two in shown], "second": [two[1] for two in shown]}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.array,
+        lambda shown: np.array(shown, dtype=object),
+        lambda shown: [tuple(two) for two in shown],
+        lambda shown: [set(two) for two in shown],
+        lambda shown: (two for two in shown),
+        pd.Series,
+        pl.Series,
+        pd.DataFrame,
+        lambda shown: pd.DataFrame(places(shown), index=range(5, 305)).astype("category"),
+        lambda shown: pl.DataFrame(places(shown)),
+        lambda shown: pd.DataFrame({"sets": shown}),
+        lambda shown: pl.DataFrame({"sets": shown}),
+    ],
+)
+def test_sets_in_every_form(seen, form):
+    X, shown, hit, names = seen
+    np.testing.assert_array_equal(learnt(X, form(shown), hit, names), learnt(X, shown, hit, names))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.array,
+        lambda hit: np.array(hit, float),
+        pd.Series,
+        lambda hit: pd.Series(hit, index=range(5, 305)),
+        lambda hit: pd.Series(hit, dtype="boolean"),
+        pl.Series,
+        lambda hit: pd.DataFrame({"hit": hit}),
+        lambda hit: pl.DataFrame({"hit": hit}),
+    ],
+)
+def test_answers_in_every_form(seen, form):
+    X, shown, hit, names = seen
+    np.testing.assert_array_equal(learnt(X, shown, form(hit), names), learnt(X, shown, hit, names))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda hit: pd.Series(hit, dtype="boolean"),
+        lambda hit: pd.Series(hit, dtype=float),
+        pl.Series,
+        list,
+        lambda hit: pd.DataFrame({"hit": pd.Series(hit, dtype=object)}),
+    ],
+)
+def test_rows_without_an_answer_teach_nothing(seen, form):
+    X, shown, hit, names = seen
+    some = [None if i % 3 == 0 else bit for i, bit in enumerate(hit)]
+    which = [i for i in range(300) if i % 3]
+    alone = learnt(X, shown, form(some), names)
+    model = SetFeedbackClassifier(random_state=0)
+    model.partial_fit_sets(X[which], [shown[i] for i in which], [hit[i] for i in which], classes=names)
+    np.testing.assert_array_equal(alone, model.predict_proba(X[:20]))
+
+
+def test_propensities_in_a_series_with_gaps(seen):
+    X, shown, hit, names = seen
+    odds = pd.Series(np.where(np.arange(300) % 2, 1 / 45, np.nan), index=range(5, 305))
+    whole = [None if value != value else value for value in odds]
+    np.testing.assert_array_equal(
+        learnt(X, shown, hit, names, propensity=odds), learnt(X, shown, hit, names, propensity=whole)
+    )
+
+
+def test_a_frame_of_several_columns_is_no_column_of_answers(seen):
+    X, shown, hit, names = seen
+    with pytest.raises(InvalidInput, match="column of SetFeedbackClassifier must be one, got"):
+        learnt(X, shown, pd.DataFrame({"a": hit, "b": hit}), names)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_a_column_transformer_before_it(frame, output):
+    """Numbers scaled, gaps filled, words to columns: decide, update and predict_set take the frame itself."""
+    X, y = people(400)
+    X = frame(X)
+    before = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
+        (OneHotEncoder(sparse_output=False), ["city"]),
+    ).set_output(transform=output)
+    model = make_set_pipeline(before, SetFeedbackClassifier(set_size=2, passes=5, random_state=0)).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert model[-1].n_features_in_ == 4
+    decisions = model.decide(X)
+    hits = (decisions.labels == y[:, None]).any(axis=1)
+    model.update(decisions, pl.Series(hits) if frame is pl.DataFrame else pd.Series(hits))
+    assert model[-1].learner_.round == 400 * 6
+    found = model.predict_set(X)
+    assert (found[:, 0] == model.predict(X)).all()
+    shown = frame({"first": found[:, 0], "second": found[:, 1]})
+    model.partial_fit_sets(X, shown, (found == y[:, None]).any(axis=1))
+    again = clone(model).fit(X, y)
+    assert again.predict_set(X, set_size=1).shape == (400, 1)
+
+
+def test_sparse_output_of_a_column_transformer():
+    X, y = people(400)
+    before = make_column_transformer((OneHotEncoder(), ["city"]), sparse_threshold=1.0)
+    model = make_set_pipeline(before, SetFeedbackClassifier(set_size=2, random_state=0)).fit(X, y)
+    assert model[-1].learner_.sparse
+    decisions = model.decide(X)
+    model.update(decisions, (decisions.labels == y[:, None]).any(axis=1))
+    assert model.predict_set(X).shape == (400, 2)

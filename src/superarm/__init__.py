@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from superarm import losses as losses
     from superarm import streams as streams
     from superarm import theory as theory
+    from superarm.comparison import Comparison as Comparison
+    from superarm.comparison import compare as compare
     from superarm.decision import Decision as Decision
     from superarm.decision import Decisions as Decisions
     from superarm.decision import Record as Record
@@ -30,6 +32,7 @@ __version__ = "0.2.0"
 
 # Where public names live. Nothing is imported before it is used: Numba alone takes a second.
 _HOMES = {
+    "superarm.comparison": ("Comparison", "compare"),
     "superarm.decision": ("Decision", "Decisions", "Record"),
     "superarm.learners.registry": ("make",),
     "superarm.simulation": ("Trace", "simulate"),

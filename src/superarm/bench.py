@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm.extras import need
+
 __all__ = ["Measurement", "growth", "measure", "naive_dense", "naive_sparse", "reference_rows"]
 
 K, M, GAMMA = 10, 3, 0.1
@@ -68,6 +70,7 @@ def reference_rows(n: int, d: int = 512) -> tuple[np.ndarray[Any, Any], np.ndarr
 
 def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[Any, np.ndarray[Any, Any]]:
     """Random sparse rows with random labels."""
+    need("logs")
     from scipy.sparse import csr_matrix
 
     random = np.random.default_rng(0)

@@ -30,7 +30,7 @@ from superarm.decision import Decision
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.learners.base import Learner, load
 from superarm.learners.files import arrays_of
-from superarm.rows import sparsify
+from superarm.rows import Rows, sparsify, stack
 
 __all__ = ["CHECKS", "check_learner", "run_check"]
 
@@ -110,10 +110,8 @@ def _play(learner: Learner, X: Any, y: Any, sparse: bool = False) -> list[list[A
     return drawn
 
 
-def _csr(X: Any) -> Any:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(X)
+def _compressed(X: Any) -> Rows:
+    return stack(list(X), X.shape[1], sparse=True)
 
 
 def _arrays(learner: Learner) -> dict[str, bytes]:
@@ -163,7 +161,7 @@ def fused_equals_stepwise(make: Make) -> None:
     X, y = _data()
     for sparse in (False, True):
         fused, stepwise = make(seed=3), make(seed=3)
-        rows = _csr(X) if sparse else X
+        rows = _compressed(X) if sparse else X
         counts = fused.run(rows, y)
         drawn = _play(stepwise, X, y, sparse)
         kind = "sparse" if sparse else "dense"
@@ -183,7 +181,7 @@ def dense_equals_sparse(make: Make) -> None:
         return
     same = _play(dense, X, y) == _play(sparse, X, y, sparse=True)
     _ensure(same, "dense and sparse rows lead to different sets")
-    a, b = dense.scores(X), sparse.scores(_csr(X))
+    a, b = dense.scores(X), sparse.scores(_compressed(X))
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     scale = max(1.0, float(np.abs(a).max()))
     _ensure(np.abs(a - b).max() <= 1e-4 * scale, "dense and sparse scores differ")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.labels import Label, Labels
 from superarm.named import is_named_row, plain_row
 from superarm.rows import Dense, Row, Rows, Sparse, SparseRow, as_row, copy_of, row_from_json, row_to_json
@@ -35,7 +36,7 @@ class Decision:
     """One round: a set of labels that was shown for a row x.
 
     Attributes:
-        x: the row that is learnt from: of a row with names, the dense one that it became.
+        x: the row; one with names as it came, as JSON-ready values.
         labels: the shown set, best first.
         drawn: the same set in the order of the draw.
         top: the top set Y^, best first; empty if nobody knows it.
@@ -105,8 +106,8 @@ class Decision:
             x: the row; one with names is kept as it is, for whoever learns from it.
             labels: the shown labels; in the order of the draw, where there was one.
             propensity: the probability of the set.
-            top, gamma: how it was drawn, if as in the paper's eq. 5: the top set it was drawn
-                around, and the share of exploration. The unbiased learners need both.
+            top: the top set that it was drawn around, if it was drawn as in the paper's eq. 5.
+            gamma: the share of exploration, then. The unbiased learners need both.
             eligible: the only labels that could have been shown.
             rule: how it was drawn, if by another rule, as `Decision.rule` has it.
 
@@ -233,6 +234,11 @@ class Decision:
 
     def __repr__(self) -> str:
         return f"Decision(labels={self.labels}, propensity={self.propensity}, round={self.round})"
+
+    def _repr_html_(self) -> str:
+        from superarm.view import decision_html
+
+        return decision_html(self)
 
 
 class Decisions:
@@ -370,6 +376,7 @@ class Decisions:
         Args:
             rows: False leaves out what was learnt from, ``x``.
         """
+        need("logs")
         import polars as pl
 
         kind = pl.Int64 if self._known.names is None else pl.String
@@ -445,6 +452,11 @@ class Decisions:
     def __repr__(self) -> str:
         rounds = f"rounds {self.round[0]} to {self.round[-1]}" if len(self) else "no rounds"
         return f"Decisions({len(self)} x {self.set_size} labels, {rounds})"
+
+    def _repr_html_(self) -> str:
+        from superarm.view import decisions_html
+
+        return decisions_html(self)
 
 
 SETS = ("labels", "drawn", "top")

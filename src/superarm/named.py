@@ -98,6 +98,14 @@ class Names:
     def width(self) -> int:
         return 2 * self.places + self.words
 
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def forget(self, after: int) -> None:
+        """Keep only so many of the first names: those after them came with a row that was refused."""
+        for name in self.numbers[after:]:
+            del self._place[name]
+
     def to_dict(self) -> dict[str, Any]:
         return {"numbers": self.numbers, "places": self.places, "words": self.words}
 
@@ -245,13 +253,6 @@ def spelt(text: str) -> Any:
     return None if low in GAP_WORDS else TRUTHS.get(low, text)
 
 
-def is_gap(value: Any) -> bool:
-    """Whether there is nothing: None, NaN, or one of pandas' own."""
-    if value is None or type(value).__name__ in GAPS:
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)
-
-
 def date_in(text: str) -> date | None:
     """The date that a text spells, as 2024-05-01 or 2024-05-01T12:30 does."""
     if not (text[:1].isdigit() and DATE.fullmatch(text)):
@@ -282,7 +283,7 @@ def plain_row(x: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
-    if type(value).__name__ in GAPS or (isinstance(value, float) and isnan(value)):
+    if is_gap(value):
         return None
     if isinstance(value, date):
         return value.isoformat()
@@ -292,6 +293,12 @@ def _plain(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- data frames
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a value is missing: ``None``, NaN, or what pandas has for it."""
+    missing = value is None or type(value).__name__ in GAPS
+    return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
 def is_frame(X: Any) -> bool:
@@ -357,9 +364,7 @@ def _numbers(column: Any) -> Array | None:
     if not kind.startswith(("int", "uint", "float", "bool", "decimal")):
         return None
     if hasattr(column, "cast"):  # Polars
-        import polars as pl
-
-        return np.array(column.cast(pl.Float64).to_numpy(), np.float64)
+        return np.array(column.cast(float).to_numpy(), np.float64)
     return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 

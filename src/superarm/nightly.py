@@ -18,6 +18,7 @@ import numpy as np
 from superarm.columns import TEXTS
 from superarm.decision import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
+from superarm.extras import need
 from superarm.learners import Learner, load
 from superarm.named import spelt
 from superarm.parameters import as_bit
@@ -88,6 +89,7 @@ def decide_file(
         set_size: how many labels to show.
         progress: called with the number of rows done since the last call.
     """
+    need("logs")
     import polars as pl
 
     if output.suffix.lower() != ".parquet":
@@ -195,6 +197,7 @@ def _replace(model: Path, stamp: bytes, learner: Learner) -> None:
 
 def _table(path: Path, texts: Iterable[str] = ()) -> polars.DataFrame:
     """A file as a data frame; these columns of a CSV are texts, whatever they look like."""
+    need("logs")
     import polars as pl
 
     readers: dict[str, Any] = {
@@ -294,6 +297,7 @@ def _matrix(path: Path) -> Any:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
             if path.suffix.lower() == ".npz" and "X_data" in found:
+                need("logs")
                 from scipy.sparse import csr_matrix
 
                 parts = (found["X_data"], found["X_indices"], found["X_indptr"])

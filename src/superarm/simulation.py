@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.extras import need
+from superarm.progress import Progress, ticking
 
 if TYPE_CHECKING:
     import polars
@@ -23,7 +24,7 @@ __all__ = ["RATES", "Trace", "checkpoints", "simulate"]
 RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Trace:
     """What came of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm."""
 
@@ -65,10 +66,28 @@ class Trace:
     @property
     def curve(self) -> polars.DataFrame:
         """A row per checkpoint: the round, and each rate up to it."""
+        need("logs")
         import polars
 
         rates = self.counts / self.rounds[:, None]
         return polars.DataFrame({"round": self.rounds} | {n: rates[:, i] for i, n in enumerate(RATES)})
+
+    def plot(self, y: str = "error_rate") -> Any:
+        """The rate up to each round, as an Altair chart; the one that the report has."""
+        from superarm.report.traces import traces_chart
+
+        return traces_chart({self.learner: (self,)}, y)
+
+    def __repr__(self) -> str:
+        return (
+            f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, "
+            f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}; {self.rounds[-1]:,} rounds)"
+        )
+
+    def _repr_html_(self) -> str:
+        from superarm.view import trace_html
+
+        return trace_html(self)
 
     def window(self, start: float, stop: float) -> dict[str, float]:
         """The rates between two shares of the run, as ``window(0.1, 0.2)``, to the nearest checkpoints."""
@@ -99,7 +118,7 @@ def simulate(
     *,
     seed: int | None = None,
     log: Writer | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> Trace:
     """Run a learner for ``rounds`` rounds on a stream whose labels answer it.
 
@@ -109,7 +128,7 @@ def simulate(
         rounds: how many.
         seed: for the order of the stream; the learner's own by default.
         log: gets a row for each decision (`superarm.logs.Writer`); slower, with the same bits.
-        progress: called with the number of rounds done since the last call.
+        progress: True shows a bar; a function is called with the number of rounds done since its last call.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3, seed=0)
@@ -130,25 +149,26 @@ def simulate(
     marks = checkpoints(rounds)
     counts = np.zeros((len(marks), 3), np.int64)
     total, seconds, done, at = np.zeros(3, np.int64), 0.0, 0, 0
-    for chunk in stream.chunks(seed):
-        if done == 0:
-            learner.run(chunk.rows, chunk.y, chunk.visit[:0])  # compile off the clock
-        start = 0
-        while start < len(chunk.visit) and at < len(marks):
-            stop = min(len(chunk.visit), start + int(marks[at]) - done)
-            part = chunk._replace(visit=chunk.visit[start:stop])
-            began = perf_counter()
-            total = total + (learner.run(*part) if log is None else _logged(learner, part, log, seed, done))
-            seconds += perf_counter() - began
-            done += stop - start
-            if progress is not None:
-                progress(stop - start)
-            start = stop
-            if done == marks[at]:
-                counts[at] = total
-                at += 1
-        if at == len(marks):
-            break
+    with ticking(progress, rounds) as tick:
+        for chunk in stream.chunks(seed):
+            if done == 0:
+                learner.run(chunk.rows, chunk.y, chunk.visit[:0])  # compile off the clock
+            start = 0
+            while start < len(chunk.visit) and at < len(marks):
+                stop = min(len(chunk.visit), start + int(marks[at]) - done)
+                part = chunk._replace(visit=chunk.visit[start:stop])
+                began = perf_counter()
+                found = learner.run(*part) if log is None else _logged(learner, part, log, seed, done)
+                seconds += perf_counter() - began
+                total += found
+                done += stop - start
+                tick(stop - start)
+                start = stop
+                if done == marks[at]:
+                    counts[at] = total
+                    at += 1
+            if at == len(marks):
+                break
     return Trace(learner.name, stream.name, learner.set_size, seed, marks, counts, seconds)
 
 

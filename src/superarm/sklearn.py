@@ -14,22 +14,28 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput
+from superarm.extras import need
 from superarm.learners.registry import make, parse
 from superarm.logs.batches import probabilities
-from superarm.named import has_words_or_gaps, is_frame, is_named_rows
+from superarm.named import has_words_or_gaps, is_frame, is_gap, is_named_rows
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.pipeline import Pipeline, make_pipeline
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError:
+    need("sklearn")
+    raise
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["SetFeedbackClassifier", "SetPipeline"]
+__all__ = ["SetFeedbackClassifier", "SetPipeline", "make_set_pipeline"]
 
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -105,7 +111,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Args:
             X: a row for each set.
             shown: the labels shown: a list for each row, or a data frame with a column for each place.
-            hit: whether the right one was among them.
+            hit: whether the right one was among them; rows without an answer (``None``, a gap) teach nothing.
             propensity: the probability of each set, where it is known.
             classes: all labels, with the first call.
         """
@@ -118,13 +124,15 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise FeedbackError.must(
                 "learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner
             )
-        sets, bits = _sets(shown), list(hit)
-        odds: list[float | None] = [None] * len(sets) if propensity is None else list(propensity)
+        sets, bits = _sets(shown), _column(hit)
+        odds = [None] * len(sets) if propensity is None else _column(propensity)
         X = self._as_learnt(X)
         if not len(sets) == len(bits) == len(odds) == X.shape[0]:
             got = f"{X.shape[0]} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
             raise InvalidInput.must("shown and hit", "partial_fit_sets", "one for each row of X", got)
         for i, labels in enumerate(sets):
+            if bits[i] is None:
+                continue
             codes = self._codes(np.asarray(labels), "shown")
             row = X[[i]] if hasattr(X, "tocsr") else X[i]
             learner.update(Decision.given(row, learner.known.public(codes), odds[i]), hit=bits[i])
@@ -272,12 +280,32 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 
 def _sets(shown: Any) -> list[list[Any]]:
-    """The labels of every row; a data frame has a column for each place, some of them empty."""
+    """The labels of every row; a data frame has a column for each place, with gaps, or one of lists."""
     if is_frame(shown):
         columns = [shown[name].to_list() for name in shown.columns]
-        shown = zip(*columns, strict=True)
-        return [[label for label in row if label is not None and label == label] for row in shown]
+        if len(columns) == 1 and any(np.ndim(cell) for cell in columns[0]):
+            return [list(labels) for labels in columns[0]]
+        return [[label for label in row if not is_gap(label)] for row in zip(*columns, strict=True)]
     return [list(labels) for labels in shown]
+
+
+def _column(values: Any) -> list[Any]:
+    """One value for every row, ``None`` for a gap; a data frame of one column will do."""
+    if is_frame(values):
+        if len(values.columns) != 1:
+            raise InvalidInput.must("column", "SetFeedbackClassifier", "one", list(values.columns))
+        values = values[values.columns[0]]
+    return [None if is_gap(value) else value for value in values]
+
+
+def make_set_pipeline(*steps: Any) -> SetPipeline:
+    """A `SetPipeline` of these steps, which get names of their own, as scikit-learn's make_pipeline gives.
+
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> make_set_pipeline(StandardScaler(), SetFeedbackClassifier()).steps[0][0]
+    'standardscaler'
+    """
+    return SetPipeline(make_pipeline(*steps).steps)
 
 
 class SetPipeline(Pipeline):  # type: ignore[misc]

@@ -91,7 +91,10 @@ def theorem6_bound(
     """The paper's bound on the expected number of misses of the top set.
 
     Args:
-        k, m, gamma, rounds: the problem.
+        k: how many labels there are.
+        m: how many are shown.
+        gamma: the share of exploration.
+        rounds: T.
         complexity: D = 2 |W*|^2 of the comparison W*.
         loss: R_T, the cumulative loss of W*.
     """

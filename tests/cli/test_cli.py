@@ -48,6 +48,7 @@ def test_simulate_json_is_one_object_with_the_promised_keys() -> None:
         assert found["mean"][rate] == pytest.approx(sum(run[rate] for run in found["runs"]) / 2)
 
 
+@pytest.mark.smoke
 def test_simulate_prints_a_table() -> None:
     printed = superarm(
         *("simulate", "--data", "digits", "--learner", "perceptron", "--learner", "set-logit:explore=rank"),
@@ -161,6 +162,14 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
         code = f"{statement}; import sys; print([m for m in {heavy} if m in sys.modules])"
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert found.stdout.strip() == "[]", statement
+
+
+def test_the_version_is_that_of_the_package_and_of_the_citation() -> None:
+    from superarm import __version__
+
+    assert superarm("--version") == f"superarm {__version__}\n"
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {__version__} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_every_help_has_an_example() -> None:

@@ -64,10 +64,10 @@ def test_news_are_routed():
     assert among[-1] > first[-1]
 
 
-def test_news_says_how_to_get_the_data():
+def test_news_says_how_to_make_the_data():
     done = run("news_routing.py", "nowhere.npz")
     assert done.returncode == 1
-    assert "superarm data get news20" in done.stderr
+    assert "says how to make it" in done.stderr
 
 
 @pytest.mark.slow

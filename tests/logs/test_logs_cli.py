@@ -42,6 +42,7 @@ def slates(tmp_path_factory):
 MAPPED = ("--labels-column", "first,second", "--hit-column", "clicked", "--uniform")
 
 
+@pytest.mark.smoke
 def test_a_csv_becomes_a_model_and_an_honest_evaluation(slates, tmp_path):
     model = tmp_path / "model.npz"
     told = run("train", slates, *MAPPED, "--output", model, "--passes", 2)

@@ -122,7 +122,9 @@ def test_plain_tables_give_plain_rows(tmp_path):
     assert np.array_equal(named, learner.scores([[1.0, 2.5]]))
     assert np.array_equal(named, learner.scores(pl.DataFrame({"a": [2.5], "c": [9], "b": [1]})))
     assert learner.rank({"a": "2.5", "b": 1}) == learner.rank([1.0, 2.5])
-    assert learner.decide({"a": 2.5, "b": 1}).x.tolist() == [1.0, 2.5]
+    decision = learner.decide({"a": 2.5, "b": 1})
+    learner.update(decision, hit=True)
+    assert decision.x == {"a": 2.5, "b": 1}  # as it came
     for wrong in ({"a": 1.0}, {"a": None, "b": 1.0}, {"a": 1.0, "b": "many"}):
         with pytest.raises(InvalidInput, match=r"x\['[ab]'\] of SetLogit must be a number in every row"):
             learner.decide(wrong)
@@ -191,6 +193,22 @@ def test_rows_with_names_in_a_log_of_ours(tmp_path, ending):
     learner = sa.SetLogit(**facts.common)
     assert train(log, learner, facts).rows > 100
     assert learner.names.numbers == ["income"]
+
+
+def test_what_a_named_model_has_served_is_judged_by_it(log, tmp_path):
+    """Rows with names go through serving and back: the log has them in x, and the model knows its columns."""
+    run("train", log, *READ, "--output", tmp_path / "m.npz")
+    served = sa.load(tmp_path / "m.npz")
+    with Writer(tmp_path / "next.parquet") as out:
+        for row, label, _ in people(800, seed=3):
+            made = served.decide({name: row[name] for name in FEATURES})
+            out.add(made, hit=label in made.labels, id=row["customer_id"])
+    told = run("evaluate", tmp_path / "next.parquet", "--model", tmp_path / "m.npz")
+    assert "judged by 800 rows" in told
+    assert "read: " in told
+    told = run("train", tmp_path / "next.parquet", "--output", tmp_path / "n.npz")
+    assert "features: age (numbers, " in told
+    assert "city (words)" in told
 
 
 def test_scores_of_a_model_that_wants_a_frame(log):

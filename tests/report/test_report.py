@@ -119,6 +119,7 @@ def test_summary_and_series(store):
 # ---------------------------------------------------------------- files
 
 
+@pytest.mark.smoke
 def test_every_figure_and_table_is_a_file(page):
     folder = page.parent
     figures = {p.stem for p in (folder / "figures").iterdir()}

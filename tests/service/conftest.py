@@ -15,6 +15,7 @@ import pytest
 for part in ("httptools", "msgspec", "orjson"):
     pytest.importorskip(part, reason=f"the service's tests need {part}: pip install 'superarm[serve,dev]'")
 
+from postgres_kit import Database, why_not  # noqa: E402
 from service_kit import LABELS, D, Nursery, Web  # noqa: E402
 
 import superarm as sa  # noqa: E402
@@ -25,9 +26,47 @@ from superarm.service.http.server import Listener, run  # noqa: E402
 from superarm.service.http.wire import Limits  # noqa: E402
 
 
+@pytest.fixture(scope="session")
+def database() -> Iterator[Database]:
+    """A real PostgreSQL, that nobody kills; or words that say what is missing."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    made = Database(fsync=False)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
-    """Opens (and at the end closes) sessions, by default on one journal with six labels."""
+def shared(database: Database) -> Iterator[Callable[..., Any]]:
+    """Opens (and at the end closes) processes' sessions on a shared journal: by default all on one."""
+    from superarm.service.core.postgres.session import SharedSession
+
+    urls: dict[str, str] = {}
+    opened: list[Any] = []
+
+    def make(path: str | Path = "events.db", **options: Any) -> Any:
+        new = {} if str(path) in urls else {"labels": LABELS, "n_features": D, "set_size": 2}
+        url = urls.setdefault(str(path), database.fresh())
+        session = SharedSession.open(url, **({"lease": 0.5, "every": 0.02} | new | options))
+        session.url = url
+        opened.append(session)
+        return session
+
+    yield make
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def open_session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Opens (and at the end closes) sessions, by default on one journal with six labels.
+
+    `service_kit.both` runs a test twice: on a SQLite file, and on PostgreSQL.
+    """
+    if getattr(request, "param", "sqlite") == "postgresql":
+        yield request.getfixturevalue("shared")
+        return
     opened = []
 
     def make(path: str | Path = "events.db", **options: Any) -> Session:

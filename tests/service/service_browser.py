@@ -75,12 +75,12 @@ class Browser:
                 return message["result"]
             self.events.append(message)
 
-    def look(self, *, width: int, dark: bool) -> None:
+    def look(self, *, width: int, dark: bool, height: int = 900, scale: float = 1) -> None:
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
-            height=900,
-            deviceScaleFactor=1,
+            height=height,
+            deviceScaleFactor=scale,
             mobile=width < 600,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -101,8 +101,11 @@ class Browser:
             assert time.monotonic() < until, f"never true: {code}"
             time.sleep(0.1)
 
-    def screenshot(self, path: Path) -> None:
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+    def screenshot(self, path: Path, clip: dict[str, float] | None = None) -> None:
+        """The whole page, or the part of it in ``clip``."""
+        part = {} if clip is None else {"clip": {**clip, "scale": 1}}
+        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, **part)
+        data = shot["data"]
         path.write_bytes(base64.b64decode(data))
 
     def complaints(self) -> list[str]:

@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+# a test that has this over it runs on a SQLite file, and on PostgreSQL
+both = pytest.mark.parametrize("open_session", ["sqlite", "postgresql"], indirect=True)
 
 LABELS = [f"label-{i}" for i in range(6)]
 D = 5
@@ -114,6 +118,26 @@ class Nursery:
         self.process.stdin.close()
         self.process.wait(20)
         self.process.stdout.close()
+
+
+def replayed(session: Any) -> Any:
+    """A replay of the whole journal behind a session."""
+    if hasattr(session, "address"):
+        from superarm.service.core.postgres.checking import replay as replay_shared
+
+        return replay_shared(session.address)
+    from superarm.service.core.replay import replay
+
+    return replay(session.journal)
+
+
+def soon(what: Any, seconds: float = 10.0) -> Any:
+    """What ``what()`` gives as soon as that is true: another process may have to get to it."""
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+    return found
 
 
 def sha256_of(session: Any) -> str:

@@ -16,18 +16,25 @@ def child(order: dict[str, Any], log: str) -> None:
     os.dup2(null, 0)
     os.dup2(out, 1)
     os.dup2(out, 2)
+    from superarm.service.core.journal import is_url
     from superarm.service.core.session import Session
     from superarm.service.http.server import Listener, serve
 
     journal, port = order.pop("journal"), order.pop("port")
-    serve(lambda: Session.open(journal, **order), listener=Listener(port=port), rate=1e9)
+    kind: Any = Session
+    if is_url(journal):
+        from superarm.service.core.postgres.session import SharedSession
+
+        kind = SharedSession
+    serve(lambda: kind.open(journal, **order), listener=Listener(port=port), rate=1e9)
 
 
 def main() -> None:
-    import uvloop  # noqa: F401
 
-    import superarm.service.http.server  # noqa: F401
     from superarm import SetLogit
+
+    with suppress(ImportError):
+        pass
 
     # compile once, here
     learner = SetLogit(labels=["a", "b", "c"], n_features=5, set_size=2)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from superarm import __version__
 from superarm.cli import change, data
 from superarm.cli.backup import backup
 from superarm.cli.bench import bench
@@ -14,6 +17,8 @@ from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
 from superarm.cli.learn import learn
 from superarm.cli.migrate import migrate
+from superarm.cli.move import move
+from superarm.cli.play import play
 from superarm.cli.replay import replay
 from superarm.cli.report import report
 from superarm.cli.reproduce import reproduce
@@ -24,6 +29,7 @@ from superarm.cli.theory import theory
 from superarm.cli.traffic import traffic
 from superarm.cli.train import train
 from superarm.cli.verify import verify
+from superarm.cli.warm import warm
 
 app = typer.Typer(
     name="superarm",
@@ -33,18 +39,28 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    *(demo, simulate, run, reproduce, report),
+    *(demo, play, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
-    *(serve, replay, export, verify, backup, migrate, erase, traffic),
-    *(theory, bench),
+    *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
+    *(theory, bench, warm),
 ):
     app.command()(command)
 app.add_typer(data.app, name="data")
 app.add_typer(change.app, name="change")
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"superarm {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Learn a classifier from yes/no answers about sets of labels.
 
     Example: **superarm demo**, then **superarm simulate --data digits --set-size 3**

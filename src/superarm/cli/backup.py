@@ -8,9 +8,13 @@ from typing import Annotated
 
 import typer
 
+from superarm.errors import InvalidInput
+
 
 def backup(
-    journal: Annotated[Path, typer.Argument(help="The journal of a service; it may be running.")],
+    journal: Annotated[
+        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
+    ],
     to: Annotated[Path, typer.Argument(help="The copy to make; its archives go beside it.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
@@ -19,7 +23,11 @@ def backup(
     Example: **superarm backup events.db /backup/monday.db**
     """
     from superarm.service.core.backup import backup as run
+    from superarm.service.core.journal import is_url
 
+    if is_url(journal):
+        wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
+        raise InvalidInput.must("JOURNAL", "superarm backup", wanted, "a database")
     found = run(journal, to)
     if as_json:
         told = {"events": found.events, "snapshots": found.snapshots, "archives": found.archives}

@@ -21,7 +21,9 @@ def bench(
     """
     from superarm import bench as measurements
     from superarm.cli.show import table, tell
+    from superarm.extras import need
 
+    need("logs")  # for SciPy's rows, beside ours
     if not as_json:
         tell("measuring, about 10 seconds …")
     results = measurements.measure()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,7 +30,7 @@ def seconds_of(text: str, option: str, of: str) -> float:
 
 
 def erase(
-    journal: Annotated[Path, typer.Argument(help="The journal; no service may be running on it.")],
+    journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
     id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
     older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
     learner: Annotated[
@@ -45,8 +44,12 @@ def erase(
 
     Example: **superarm erase events.db --id letter-17**
     """
+    from superarm.service.core.journal import is_url
     from superarm.service.core.session import Session
 
+    if is_url(journal):
+        wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
+        raise InvalidInput.must("JOURNAL", "superarm erase", wanted, "a database")
     if not id_ and older is None:
         raise InvalidInput.must("--id", "superarm erase", "given, or --older", None)
     before = None if older is None else time.time() - seconds_of(older, "--older", "superarm erase")

@@ -10,7 +10,9 @@ import typer
 
 
 def export(
-    journal: Annotated[Path, typer.Argument(help="The journal of a service; it may be running.")],
+    journal: Annotated[
+        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
+    ],
     output: Annotated[Path, typer.Option(help="The file to write: .parquet or .jsonl.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:

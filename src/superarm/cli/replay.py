@@ -12,7 +12,9 @@ import typer
 
 
 def replay(
-    journal: Annotated[Path, typer.Argument(help="The journal of a service; it may be running.")],
+    journal: Annotated[
+        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
+    ],
     output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
     from_start: Annotated[
         bool, typer.Option(help="Begin with the very first event, out of the archives.")
@@ -29,15 +31,20 @@ def replay(
 
     Example: **superarm replay events.db --output model.npz**
     """
-    from superarm.service.core.journal import open_journal
+    from superarm.service.core.journal import is_url, open_journal
     from superarm.service.core.replay import replay as run
 
     began = perf_counter()
-    opened = open_journal(journal, read_only=True)
-    try:
-        done = run(opened, from_start=from_start, learner=learner)
-    finally:
-        opened.close()
+    if is_url(journal):
+        from superarm.service.core.postgres import checking, connecting
+
+        done = checking.replay(connecting.Address(journal), learner=learner)
+    else:
+        opened = open_journal(journal, read_only=True)
+        try:
+            done = run(opened, from_start=from_start, learner=learner)
+        finally:
+            opened.close()
     seconds = perf_counter() - began
     if output is not None:
         done.learner.save(output)

@@ -49,6 +49,9 @@ def execute(
 
     from superarm.cli.show import run_progress, tell
     from superarm.experiments import run as run_spec
+    from superarm.extras import need
+
+    need("experiments")  # before an hour's work, not after it
 
     failures: list[Failed] = []
     for spec in specs:
@@ -95,13 +98,7 @@ def finish(store: Store, failures: list[Failed], *, report: bool) -> None:
 
 def show_report(path: Path) -> None:
     """Say where the report is; open it if somebody sits at a screen."""
-    import os
-    import sys
-    import webbrowser
+    from superarm.cli.show import open_page
 
     print(path)
-    screen = (
-        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
-    if sys.stdout.isatty() and screen:
-        webbrowser.open(path.resolve().as_uri())
+    open_page(path.resolve().as_uri())

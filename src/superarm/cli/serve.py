@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,9 @@ DEFAULTS = {"none": None, "hit": True, "miss": False}
 
 
 def serve(
-    journal: Annotated[Path, typer.Option(help="The SQLite file that keeps everything.")],
+    journal: Annotated[
+        str, typer.Option(help="What keeps everything: a SQLite file, or postgresql://… for many processes.")
+    ],
     create: Annotated[
         bool, typer.Option(help="Make the journal if it is missing, and say so; or refuse to start.")
     ] = True,
@@ -25,7 +27,8 @@ def serve(
         Path | None, typer.Option(help="A file with one label a line (for a new journal).")
     ] = None,
     features: Annotated[
-        int | None, typer.Option(help="The length of a row (for a new journal).", min=1)
+        int | None,
+        typer.Option(help="The length of a row (for a new journal). Default: the first row tells it.", min=1),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show.", min=1)] = None,
     learner: Annotated[
@@ -68,6 +71,12 @@ def serve(
     max_journal_mb: Annotated[
         int | None, typer.Option(help="Refuse to write (507) beyond this size of the journal.", min=1)
     ] = None,
+    lease: Annotated[
+        float, typer.Option(help="PostgreSQL: seconds without a sign of life, then another process learns.")
+    ] = 3.0,
+    patience: Annotated[
+        float, typer.Option(help="PostgreSQL: seconds that a request waits for the database, then 503.")
+    ] = 5.0,
     max_body: Annotated[int, typer.Option(help="The largest request, in bytes.", min=1024)] = 1 << 20,
     max_connections: Annotated[int, typer.Option(help="Connections at once.", min=1)] = 1_000,
     rate_limit: Annotated[float, typer.Option(help="Requests a second from one address.", min=1)] = 10_000,
@@ -77,8 +86,9 @@ def serve(
 
     The dashboard is at /, the API's documentation at /docs. Later starts need only --journal.
 
-    Example: **superarm serve --labels labels.txt --features 64 --set-size 3 --journal events.db**
+    Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """
+    from superarm.service.core.journal import is_url
     from superarm.service.core.session import Session
     from superarm.service.http.admission import Tokens
     from superarm.service.http.server import Listener, check_exposure
@@ -92,27 +102,35 @@ def serve(
     check_exposure(listener, tokens)
     listener.context()  # what is wrong with the files is said before a journal is made
     of = "superarm serve"
-    session = Session.open(
-        journal,
-        learner=learner,
-        labels=None if labels is None else read_labels(labels),
-        n_features=features,
-        set_size=set_size,
-        seed=seed,
-        model=model,
-        max_mb=max_journal_mb,
-        create=create,
-        shadows=shadow or (),
-        timeout=None if timeout is None else seconds_of(timeout, "--timeout", of),
-        retain=None if retain is None else seconds_of(retain, "--retain", of),
-        default=DEFAULTS[default_outcome],
-        snapshot_every=snapshot_every,
-        keep_snapshots=keep_snapshots,
-    )
+    asked: dict[str, Any] = {
+        "learner": learner,
+        "labels": None if labels is None else read_labels(labels),
+        "n_features": features,
+        "set_size": set_size,
+        "seed": seed,
+        "model": model,
+        "create": create,
+        "shadows": shadow or (),
+        "timeout": None if timeout is None else seconds_of(timeout, "--timeout", of),
+        "retain": None if retain is None else seconds_of(retain, "--retain", of),
+        "default": DEFAULTS[default_outcome],
+        "snapshot_every": snapshot_every,
+        "keep_snapshots": keep_snapshots,
+    }
+    session: Any
+    if is_url(journal):
+        from superarm.service.core.postgres.session import SharedSession
+
+        if max_journal_mb is not None:
+            wanted = "left out: how much a database may hold is its own to say"
+            raise InvalidInput.must("--max-journal-mb", of, wanted, max_journal_mb)
+        session = SharedSession.open(journal, lease=lease, patience=patience, **asked)
+    else:
+        session = Session.open(journal, max_mb=max_journal_mb, **asked)
     if session.founded:
-        print(f"superarm: there was no journal: made a new one, {session.journal.path}", file=sys.stderr)
+        print(f"superarm: there was no journal: made a new one, {session.journal.name}", file=sys.stderr)
     elif model is not None:
-        print(f"superarm: --model is not used: {journal} has its model already", file=sys.stderr)
+        print(f"superarm: --model is not used: {session.journal.name} has its model already", file=sys.stderr)
     session.warm_up()
     run(
         lambda: session,

@@ -5,6 +5,7 @@ Progress is a live line in a terminal, and a line now and then in a log.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +13,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
+
+from superarm.progress import progress_bar
 
 if TYPE_CHECKING:
     from superarm.experiments import RunProgress
 
-__all__ = ["progress_bar", "run_progress", "table", "tell"]
+__all__ = ["open_page", "progress_bar", "run_progress", "table", "tell"]
 
 LOG_EVERY = 10.0  # seconds
 
@@ -39,26 +42,15 @@ def tell(text: str) -> None:
     Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
 
 
-@contextmanager
-def progress_bar(
-    total: int | None, unit: str = "rounds", *, quiet: bool = False
-) -> Iterator[Callable[[int], object]]:
-    """A bar of rounds, bytes or images; ``tick(n)`` moves it by n."""
-    if quiet:
-        yield lambda n: None
-        return
-    of = f" of {total:,} {unit}" if total else f" {unit}"
-    bar = Progress(
-        TextColumn("{task.percentage:>3.0f} %"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}" + of),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
+def open_page(address: str) -> None:
+    """Open it in the browser, if somebody sits at a screen."""
+    import webbrowser
+
+    screen = (
+        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
-    with bar:
-        task = bar.add_task("", total=total)
-        yield lambda n: bar.advance(task, n)
+    if sys.stdout.isatty() and screen:
+        webbrowser.open(address)
 
 
 @contextmanager

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
+from superarm.errors import InvalidInput
+
 
 def verify(
-    journal: Annotated[Path, typer.Argument(help="The journal of a service; it may be running.")],
+    journal: Annotated[
+        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
+    ],
     learner: Annotated[
         str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
     ] = None,
@@ -27,12 +30,23 @@ def verify(
     Example: **superarm verify events.db**
     """
     from superarm.service.core import verify as core
+    from superarm.service.core.journal import is_url
 
-    if accept_loss:
+    if is_url(journal):
+        from superarm.service.core.postgres import checking, connecting
+
+        if accept_loss:
+            wanted = "left out: what a database has lost, its own backup has"
+            raise InvalidInput.must("--accept-loss", "superarm verify", wanted, True)
+        address = connecting.Address(journal)
+    elif accept_loss:
         were, left = core.accept_loss(journal)
         print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
-    found = core.verify(journal, learner=learner, with_replay=replay)
+    if is_url(journal):
+        found = checking.verify(address, learner=learner, with_replay=replay)
+    else:
+        found = core.verify(journal, learner=learner, with_replay=replay)
     seconds = perf_counter() - began
     if as_json:
         told = {

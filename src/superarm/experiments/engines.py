@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from superarm.errors import InvalidInput, MissingExtra
+from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.results import Failed, Finished, run_cell
+from superarm.extras import need
 
 __all__ = ["results"]
 
@@ -51,6 +52,7 @@ def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Finished | Fa
     from concurrent.futures import FIRST_COMPLETED, Future, wait
     from concurrent.futures.process import BrokenProcessPool
 
+    need("experiments")
     # loky, unlike the standard library's pool, does not import the caller's main module again
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
@@ -103,11 +105,10 @@ def _run_for(parent: int, cell: Cell) -> Finished | Failed:
 
 def _dask(cells: Sequence[Cell], address: str) -> Iterator[Finished | Failed]:
     """On a Dask cluster; cells of a worker that is lost go to another."""
-    try:
-        from distributed import Client, as_completed
-    except ImportError as error:
-        raise MissingExtra('--engine dask needs Dask: pip install "superarm[dask]"') from error
+    need("dask")
     import uuid
+
+    from distributed import Client, as_completed
 
     run = uuid.uuid4().hex[:8]  # a failed cell must not be answered from the scheduler's memory
     try:

@@ -8,6 +8,7 @@ import traceback
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +42,8 @@ def this_machine() -> Machine:
 def versions() -> dict[str, str]:
     """The packages that can change a result."""
     names = ("superarm", "numpy", "numba", "llvmlite", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
+    found = {name: version(name) for name in names if find_spec(name.replace("scikit-learn", "sklearn"))}
+    return {"python": platform.python_version()} | found
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from superarm.errors import InvalidInput
 from superarm.experiments.cells import FORMAT, Cell, canonical
 from superarm.experiments.figure import Figure
 from superarm.experiments.results import Failed, Finished
+from superarm.extras import need
 from superarm.simulation import RATES
 from superarm.storage import write_atomically
 
@@ -102,6 +103,7 @@ class Store:
 
     def frames(self, name: str) -> tuple[polars.DataFrame, polars.DataFrame]:
         """An experiment's runs (a row for each cell) and curves (a row for each checkpoint)."""
+        need("logs")
         import polars
 
         experiment = self.experiment(name)
@@ -117,6 +119,7 @@ class Store:
 
     def write_tables(self) -> None:
         """runs.parquet and curves.parquet, of all experiments."""
+        need("logs")
         import polars
 
         parts: tuple[list[Any], list[Any]] = ([], [])

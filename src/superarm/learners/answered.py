@@ -35,6 +35,14 @@ class Answered:
         byte, bit = divmod(round_ - (self.low & ~7), 8)
         return byte < len(self.later) and bool(self.later[byte] >> bit & 1)
 
+    @property
+    def count(self) -> int:
+        """How many rounds have been answered."""
+        if not self.later:
+            return self.low
+        below = (1 << (self.low & 7)) - 1  # bits of the first byte that stand for rounds below `low`
+        return self.low + sum(byte.bit_count() for byte in self.later) - (self.later[0] & below).bit_count()
+
     def add(self, round_: int) -> None:
         """Mark a round as answered."""
         if round_ == self.low and not self.later:

@@ -22,6 +22,7 @@ from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.common import Common, Plan
 from superarm.learners.files import copied, read, write
+from superarm.named import is_named_row, plain_row
 from superarm.parameters import whole
 from superarm.rows import Row
 
@@ -158,9 +159,27 @@ class Learner(Common):
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time.
         """
-        row = self._row(x)
         among = self._can_show if eligible is None else self._eligible(eligible)
-        return self._decide_row(row, among, self.set_size if set_size is None else self._size(set_size))
+        m = self.set_size if set_size is None else self._size(set_size)
+        if type(x) is not np.ndarray and is_named_row(x):
+            return self._decide_named(x, among, m)
+        return self._decide_row(self._row(x), among, m)
+
+    def _decide_named(self, x: Any, among: Array, m: int) -> Decision:
+        """The decision keeps the row as it came, and a row that is refused leaves no names behind."""
+        before = None if self.names is None else len(self.names), self.n_features, self.state
+        try:
+            decision = self._decide_row(self._row(x), among, m)
+            decision.x = plain_row(x)
+        except Exception:
+            count, self.n_features, self.state = before
+            if self.state is None:
+                self.names = self.sparse = None
+                self._forget_compiled()
+            elif self.names is not None and count is not None:
+                self.names.forget(count)
+            raise
+        return decision
 
     def _decide_row(self, row: Row, among: Array, m: int) -> Decision:
         tables, m, n_numbers = self._plan(len(among), m)
@@ -388,6 +407,8 @@ class Learner(Common):
             top = self.known.numbers(sets[2], "decision", self.of) if sets[2] else np.full_like(drawn, -1)
             sets = np.stack([drawn, drawn, top])
             among = None if among is None else np.sort(self.known.numbers(among, "decision", self.of))
+        elif type(row) is dict:
+            row = self._row(row)
         if among is None:
             among = self._all if not self.growth else self._labels_at(decision.round)
         number = -1

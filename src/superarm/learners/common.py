@@ -100,6 +100,33 @@ class Common:
                 values[name] = value.to_dict() if isinstance(value, Rule) else list(value)
         return values
 
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The parameters that are not the usual ones."""
+        found = {}
+        for cls in reversed(type(self).__mro__):
+            if "__init__" in vars(cls) and cls is not object:
+                for name, one in inspect.signature(vars(cls)["__init__"]).parameters.items():
+                    if one.kind is one.KEYWORD_ONLY:
+                        found[name] = getattr(self, name), one.default
+        told = {name: value for name, (value, usual) in found.items() if value is not None and value != usual}
+        if self.labels is not None:
+            told.pop("n_labels", None)
+        return told
+
+    def __repr__(self) -> str:
+        words = []
+        for name, value in self.chosen.items():
+            many = name == "labels" and len(value) > 6
+            text = f"[{', '.join(map(repr, value[:3]))}, … {value[-1]!r}]" if many else repr(value)
+            words.append(f"{name}={list(value)!r}" if name == "labels" and not many else f"{name}={text}")
+        return f"{type(self).__name__}({', '.join(words)})"
+
+    def _repr_html_(self) -> str:
+        from superarm.view import learner_html
+
+        return learner_html(self)
+
     def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
         return InvalidInput.must(parameter, self.of, be, got)
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm.extras import need
 from superarm.logs.weights import Weights
 
 __all__ = ["ESTIMATORS", "Estimate", "Sums", "Wanted", "interval"]
@@ -85,6 +86,7 @@ class Wanted:
 
 def interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
     """Student's interval, cut to [0, 1]."""
+    need("logs")
     from scipy.special import stdtrit
 
     reach = float(stdtrit(max(freedom, 1.0), 0.5 + level / 2)) * error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -18,6 +18,7 @@ from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, respelt
 from superarm.logs.weights import Choice, Odds, linear_weights, logged_odds, set_weights
+from superarm.progress import Progress, ticked
 
 __all__ = ["Evaluation", "Tally", "Verdict", "evaluate"]
 
@@ -25,7 +26,7 @@ Array = np.ndarray[Any, Any]
 ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """What a log says about one policy.
 
@@ -47,8 +48,31 @@ class Verdict:
         """The sharpest estimate that nothing speaks against; ``None`` if the log cannot answer."""
         return best_of(self.estimates)
 
+    @property
+    def words(self) -> str:
+        """Which policy, and how it draws."""
+        return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
 
-@dataclass(frozen=True, slots=True)
+    def plot(self) -> Any:
+        """Every estimate with its interval, as an Altair chart."""
+        from superarm.logs.figure import verdict_chart
+
+        return verdict_chart(self)
+
+    def __repr__(self) -> str:
+        best = self.best
+        told = "the log cannot answer"
+        if best is not None:
+            told = f"hit rate {best.value:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
+        return f"Verdict({self.words}, m = {self.set_size}: {told})"
+
+    def _repr_html_(self) -> str:
+        from superarm.view import verdict_html
+
+        return verdict_html(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """The answer of a log.
 
@@ -68,6 +92,21 @@ class Evaluation:
     warnings: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
 
+    def plot(self) -> Any:
+        """Hit rates of all policies with their intervals, as an Altair chart."""
+        from superarm.logs.figure import chart
+
+        return chart(self)
+
+    def __repr__(self) -> str:
+        shown = f"{self.rows:,} rows, hit rate of what was shown {self.hit_rate:.4f}"
+        return "\n".join([f"Evaluation({shown})", *(f"  {one!r}" for one in self.verdicts)])
+
+    def _repr_html_(self) -> str:
+        from superarm.view import evaluation_html
+
+        return evaluation_html(self)
+
 
 def evaluate(
     log: Log,
@@ -76,7 +115,7 @@ def evaluate(
     *,
     holdout: float | None = 0.2,
     seed: int = 0,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> Evaluation:
     """Judge policies by a log.
 
@@ -86,7 +125,7 @@ def evaluate(
         facts: what `survey` found in it.
         holdout: judge by this share of the rows, those that `train` keeps out with the same
             ``holdout`` and ``seed``; ``None`` judges by all of them.
-        progress: called with the number of rows read since the last call.
+        progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
     labels = facts.known
     tallies = [(AtWork(policy, labels, facts.n_features), Tally()) for policy in policies]
@@ -96,7 +135,8 @@ def evaluate(
     model = SetLogit(**facts.common)
     facts.ready(model)
     names = model.known.all()
-    for batch in batches(_counted(log.records(columns), audit, progress), labels):
+    records = ticked(log.records(columns), progress, facts.rows, "rows")
+    for batch in batches(_counted(records, audit), labels):
         chosen = [
             i
             for i, record in enumerate(batch.records)
@@ -147,13 +187,9 @@ def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
     return min(sound, key=lambda estimate: estimate.width, default=None)
 
 
-def _counted(
-    records: Iterator[Record], audit: _Audit, progress: Callable[[int], object] | None
-) -> Iterator[Record]:
+def _counted(records: Iterator[Record], audit: _Audit) -> Iterator[Record]:
     for record in records:
         audit.unanswered += record.hit is None
-        if progress is not None:
-            progress(1)
         yield record
 
 

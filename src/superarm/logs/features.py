@@ -46,7 +46,7 @@ def choose_features(
 
     Args:
         rows: all rows.
-        taken: columns that hold something else, and what.
+        taken: columns that hold something else, and what; ``None`` takes all, ids and constants, too.
         only: the columns to take, whatever they hold.
         usual: columns that a model was trained with, and what they held then.
         named: whether to make rows with names; ``None`` does so if there are words, dates or gaps.
@@ -58,7 +58,7 @@ def choose_features(
         if asked is None and taken is not None and name in taken:
             if taken[name]:
                 left_out[name] = taken[name]
-        elif asked is None and (why := column.why_not(count)):
+        elif asked is None and (why := column.why_not(count)) and (taken is not None or column.lists):
             left_out[name] = why
         elif not (asked is not None and usual is None and column.lists):
             kinds[name] = column.kind if usual is None else usual[name]

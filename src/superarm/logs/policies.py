@@ -13,6 +13,7 @@ from superarm.decision import Label
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
 from superarm.explore.base import log_of
+from superarm.extras import need
 from superarm.labels import Labels
 from superarm.learners import Learner
 from superarm.learners.files import copied
@@ -214,10 +215,12 @@ def _called(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array
     """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, or a Polars
     frame where they have names."""
     if isinstance(X, list):
+        need("logs")
         import polars as pl
 
         given: Any = pl.DataFrame(X, infer_schema_length=None, strict=False)
     elif isinstance(X, Sparse):
+        need("logs")
         from scipy.sparse import csr_matrix
 
         given = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))

@@ -18,6 +18,7 @@ import numpy as np
 
 from superarm.decision import COLUMNS, FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
+from superarm.extras import need
 from superarm.logs.cells import (
     BadRow,
     hit_in,
@@ -118,6 +119,15 @@ class Log:
         if self.features.names is not None:
             self.n_features = self.features.names.width
 
+    def __repr__(self) -> str:
+        return f"Log({Path(self.name).name})"
+
+    def plot(self) -> Any:
+        """Its hit rate along its rows, and how often each label was shown and hit: an Altair chart."""
+        from superarm.logs.figure import log_chart
+
+        return log_chart(self)
+
     def __iter__(self) -> Iterator[Record]:
         return self.records()
 
@@ -171,13 +181,16 @@ class Log:
             self._inner = any(row.get("x") is not None and _named(row["x"]) is not None for row in sample)
             if not self._inner:
                 return Features()
-        if c.features is None and asked:
+            named = True
+        if c.features is None and (asked or self._inner):
+            if self._inner:
+                names = [name for row in sample for name in _named(row.get("x")) or ()]
             self.missing = tuple(name for name in usual if name not in names)
         else:
             usual = {}
         with closing(self.source.rows()) as rows:
             every = (self._given(row) for row in rows if isinstance(row, dict))
-            taken = {} if self._inner else c.taken
+            taken = None if self._inner else c.taken  # what is in x was meant to be there
             found = choose_features(every, taken=taken, only=c.features, usual=usual or None, named=named)
         lists = [name for name in c.features or () if name not in found.kinds]
         if not found.kinds or lists:
@@ -327,6 +340,7 @@ def _feature_file(path: Path) -> Any:
                 if "X" in file:
                     matrix = file["X"]
                 else:
+                    need("logs")
                     from scipy.sparse import csr_matrix
 
                     parts = file["X_data"], file["X_indices"], file["X_indptr"]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.logs.foreign import from_dsjson, from_obp, is_dsjson
 
 __all__ = ["ENDINGS", "Source", "kind_of", "open_source"]
@@ -134,6 +135,7 @@ class JsonFile(File):
 
 class ParquetFile(File):
     def _rows(self) -> Iterator[Row]:
+        need("logs")
         import polars as pl
 
         try:

@@ -36,6 +36,11 @@ class Survey:
     set_size: int  # the most common one
     names: dict[str, Any] | None = None  # where what stands, if its rows have names
 
+    def _repr_html_(self) -> str:
+        from superarm.view import survey_html
+
+        return survey_html(self)
+
     @property
     def known(self) -> Labels:
         return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")

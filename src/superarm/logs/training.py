@@ -23,6 +23,8 @@ from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, numbers_of, respelt
 from superarm.logs.weights import logged_odds
+from superarm.progress import Progress as Showing
+from superarm.progress import ticked
 
 __all__ = ["Progress", "Training", "train"]
 
@@ -82,7 +84,7 @@ def train(
     holdout: float = 0.2,
     seed: int = 0,
     report: Callable[[Progress], object] | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Showing = None,
 ) -> Training:
     """Teach a learner what a log knows.
 
@@ -97,7 +99,7 @@ def train(
             ten, and kept if it is better: several may know a small log by heart.
         holdout: the share of rows kept out, in [0, 1).
         report: called with each `Progress`.
-        progress: called with the number of rows read since the last call.
+        progress: True shows a bar for each pass; a function is called with the number of rows read since.
     """
     if passes < 1:
         raise InvalidInput.must("passes", "train", "at least 1", passes)
@@ -148,10 +150,9 @@ class _Run:
         learner: Learner,
         facts: Survey,
         role: Callable[[Record], str],
-        progress: Callable[[int], object] | None,
+        progress: Showing,
     ) -> None:
-        self.log, self.learner, self.facts, self.role = log, learner, facts, role
-        self.tick = progress or (lambda n: None)
+        self.log, self.learner, self.facts, self.role, self.progress = log, learner, facts, role, progress
         self.names = learner.known.all()
         self.kept: list[Record] = []  # rows that judge
         self.checks: list[Batch] = []  # the same, as arrays
@@ -165,8 +166,7 @@ class _Run:
         for turn in range(1, passes + 1):
             self.answered = self.hits = self.aside = self.useless = self.unanswered = 0
             marks = [total * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
-            for number, record in enumerate(self.log):
-                self.tick(1)
+            for number, record in enumerate(ticked(self.log, self.progress, total, "rows")):
                 if number % PACE == 0:
                     learner.anneal(1.0 - (turn - 1 + number / total) / passes, passes)
                 self._see(record, turn)
@@ -221,7 +221,7 @@ def _tried(
     passes: int,
     role: Callable[[Record], str],
     seed: int,
-    progress: Callable[[int], object] | None,
+    progress: Showing,
 ) -> dict[int, float]:
     """The log loss of one pass, and of several, on a few rows that are set aside for this alone.
 

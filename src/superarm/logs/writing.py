@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.logs.sources import ENDINGS, kind_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Writer:
         self.path, self.kind = Path(path), kind_of(path)
         if not self.path.parent.is_dir():
             raise InvalidInput.must("path", "Writer", "in an existing folder", os.fspath(path))
+        if self.kind == "parquet":
+            need("logs")
         self.rows = 0
         self._pending: list[dict[str, Any]] = []
         self._parts: list[Path] = []
@@ -129,10 +132,11 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
     times = {type(row["time"]) for row in rows} - {type(None)}
     time: Any = pl.String if str in times else pl.Float64
     lists = {"labels", "drawn", "top", "eligible"}
+    named = any(isinstance(row["x"], dict) for row in rows)
     types: dict[str, Any] = {
         "format": pl.Int32,
         "time": time,
-        "x": pl.List(pl.Float32),
+        "x": pl.String if named else pl.List(pl.Float32),
         "x_indices": pl.List(pl.Int32),
         "x_values": pl.List(pl.Float32),
         "set_size": pl.Int32,
@@ -143,12 +147,10 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
         "label": label,
     }
     types |= dict.fromkeys(lists, pl.List(label))
-    if any(isinstance(row["x"], dict) for row in rows):  # with names: as text, for no two need be alike
-        types["x"] = pl.String
-        for row in rows:
-            row["x"] = None if row["x"] is None else json.dumps(row["x"])
     for row in rows:
         row["rule"] = None if row["rule"] is None else json.dumps(row["rule"])
+        if named:  # as JSON: each row has names of its own
+            row["x"] = None if row["x"] is None else json.dumps(row["x"], ensure_ascii=False)
         if not whole:
             for name in lists:
                 row[name] = None if row[name] is None else [str(value) for value in row[name]]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from superarm.experiments import Experiment
     from superarm.experiments.figure import Figure
 
-__all__ = ["charts", "chosen"]
+__all__ = ["charts", "chosen", "curve_charts"]
 
 WORDS = {
     "error_rate": "error rate (share of rounds)",
@@ -64,18 +64,18 @@ def _figure(
     frame = frame.with_columns(pl.col("learner").replace_strict(order, return_dtype=pl.Int64).alias("rank"))
     frame = frame.sort("rank", "set_size", "gamma", maintain_order=True)
     if figure.together:
-        return list(_charts(stem, figure.title or experiment.title, figure, frame))
+        return list(curve_charts(stem, figure.title or experiment.title, figure, frame))
     found = []
     for name in dict.fromkeys(frame["data"].to_list()):
         part, one = frame.filter(pl.col("data") == name), f"{stem}-{_slug(name)}"
         if figure.kind == "bound":
             found.append(bound_chart(one, name, part, runs))
         else:
-            found += _charts(one, name, figure, part)
+            found += curve_charts(one, name, figure, part)
     return found
 
 
-def _charts(name: str, title: str, figure: Figure, frame: polars.DataFrame) -> Iterator[Chart]:
+def curve_charts(name: str, title: str, figure: Figure, frame: polars.DataFrame) -> Iterator[Chart]:
     """One chart, or several where one would have too many curves."""
     import polars as pl
 

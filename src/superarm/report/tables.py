@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from superarm.experiments import Experiment
 
-__all__ = ["TableView", "tables", "to_html", "to_markdown"]
+__all__ = ["TableView", "cells", "tables", "to_html", "to_markdown"]
 
 # Table 1 of the paper: the best gamma of SOBA, and of MC-DBF with low, medium and high m
 PAPER_COLUMNS = ("paper: SOBA", "paper: low m", "paper: medium m", "paper: high m")
@@ -88,21 +88,21 @@ def _best_gammas(runs: polars.DataFrame) -> polars.DataFrame:
     )
 
 
-def _cells(frame: polars.DataFrame) -> tuple[list[str], list[list[str]]]:
+def cells(frame: polars.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Heads and cells for reading: short names, intervals beside their means."""
     halves = {c for c in frame.columns if c.endswith("half_interval")}
     heads = [SHORT.get(c, c.replace("_", " ")) for c in frame.columns if c not in halves]
     rows = []
     for row in frame.iter_rows(named=True):
-        cells = []
+        texts = []
         for column, value in row.items():
             if column in halves:
                 continue
             half = row.get(
                 f"{column}_half_interval", row.get("half_interval") if column == "difference" else None
             )
-            cells.append(_cell(column, value, half) + ("" if half is None else f" ± {_rate(half, value)}"))
-        rows.append(cells)
+            texts.append(_cell(column, value, half) + ("" if half is None else f" ± {_rate(half, value)}"))
+        rows.append(texts)
     return heads, rows
 
 
@@ -125,13 +125,13 @@ def _rate(value: float, beside: float | None) -> str:
 
 
 def to_markdown(frame: polars.DataFrame) -> str:
-    heads, rows = _cells(frame)
+    heads, rows = cells(frame)
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in line)} |\n" for line in lines)
 
 
 def to_html(frame: polars.DataFrame) -> str:
-    heads, rows = _cells(frame)
+    heads, rows = cells(frame)
     numbers = [dtype.is_numeric() for dtype in frame.select(_shown_columns(frame)).dtypes]
     tag = [' class="n"' if number else "" for number in numbers]
     head = "".join(f"<th{t}>{html.escape(h)}</th>" for h, t in zip(heads, tag, strict=True))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["DARK", "DASHES", "INK", "LIGHT", "PALETTE", "legend_columns", "style"]
+if TYPE_CHECKING:
+    from superarm.report.chart import Chart
+
+__all__ = ["DARK", "DASHES", "INK", "LIGHT", "PALETTE", "dressed", "legend_columns", "style"]
+
+WIDTH, HEIGHT = 560, 320  # of figures in files and notebooks
 
 INK = "#000000"  # stands for the text's colour: black on light pages, white on dark ones
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
@@ -54,6 +59,13 @@ DARK = _config("#ececec", "#b0b0b0", "#3a3a3a", None)
 def legend_columns(longest: int, width: int) -> int:
     """How many entries of a legend stand side by side; page.html computes the same for the page's width."""
     return max(1, min(3, width // (60 + 7 * longest)))
+
+
+def dressed(chart: Chart) -> dict[str, Any]:
+    """A chart that stands alone: with its title, a size, and the look of light paper."""
+    columns = {"columns": legend_columns(chart.spec["usermeta"]["longest"], WIDTH)}
+    config = LIGHT | {"legend": LIGHT["legend"] | columns}
+    return chart.spec | {"width": WIDTH, "height": HEIGHT, "config": config, "title": chart.title}
 
 
 def style(groups: list[tuple[str, str]]) -> tuple[list[str], list[list[int]]]:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_report"]
 
-WIDTH, HEIGHT = 560, 320  # of figures in files
-
 
 def write_report(
     store_dir: Path | str,
@@ -140,12 +138,9 @@ def _drawn(chart: Chart) -> dict[str, bytes]:
     """A chart as SVG, PDF and PNG, drawn without a browser."""
     import vl_convert
 
-    from superarm.report.theme import LIGHT, legend_columns
+    from superarm.report.theme import dressed
 
-    columns = {"columns": legend_columns(chart.spec["usermeta"]["longest"], WIDTH)}
-    config = LIGHT | {"legend": LIGHT["legend"] | columns}
-    spec = chart.spec | {"width": WIDTH, "height": HEIGHT, "config": config, "title": chart.title}
-    svg = vl_convert.vegalite_to_svg(spec)
+    svg = vl_convert.vegalite_to_svg(dressed(chart))
     return {
         "svg": svg.encode(),
         "pdf": vl_convert.svg_to_pdf(svg),

@@ -6,6 +6,8 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.arrays import Arrays
 from superarm.streams.base import Stream
@@ -15,6 +17,8 @@ from superarm.streams.images import IMAGE_SETS, load_images
 
 __all__ = ["NAMES", "feature_file", "identity", "open_data"]
 
+# 1,797 pictures of 8 x 8 from the UCI "Optical Recognition of Handwritten Digits", as scikit-learn has them
+DIGITS = Path(__file__).parent / "digits.npz"
 EMBEDDED = {
     "synsep": "synsep 1",
     "synnonsep": "synnonsep 1",
@@ -39,10 +43,8 @@ def open_data(source: str, *, scale: str = "none", label: str | None = None) -> 
 
         return synsep(scale) if source == "synsep" else synnonsep(scale)
     if source == "digits":
-        from sklearn.datasets import load_digits
-
-        X, y = load_digits(return_X_y=True)
-        return Arrays(X, y, scale=scale, name="digits")
+        with np.load(DIGITS) as file:
+            return Arrays(file["X"], file["y"], scale=scale, name="digits")
     if source in IMAGE_SETS:
         images = load_images(source)
         flat = images.pixels.reshape(len(images.y), -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
@@ -10,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_dir
+
 from superarm.errors import DataMissing
+from superarm.extras import need
 
 __all__ = ["RemoteFile", "data_home", "fetch", "find", "is_whole"]
 
@@ -31,19 +35,16 @@ class RemoteFile:
 
 def data_home() -> Path:
     """Where downloaded data is kept: $SUPERARM_DATA, or the system's folder for caches."""
-    import pooch
-
-    return Path(os.environ.get(HOME) or pooch.os_cache("superarm"))
+    return Path(os.environ.get(HOME) or user_cache_dir("superarm", appauthor=False))
 
 
 def is_whole(path: Path, file: RemoteFile) -> bool:
     """Whether the file is there and has the right content."""
-    import pooch
-
     if not path.is_file() or path.stat().st_size != file.size:
         return False
     kind, _, wanted = file.digest.partition(":")
-    return bool(pooch.file_hash(str(path), kind) == wanted)
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, kind).hexdigest() == wanted
 
 
 def find(file: RemoteFile, offline: Path | None = None) -> Path | None:
@@ -101,6 +102,7 @@ def _download(
     file: RemoteFile, target: Path, mirror: str | None, progress: Callable[[int], object] | None
 ) -> list[str]:
     """Download from the first mirror that gives the right file; else the reason for each."""
+    need("data")
     import pooch
     import requests
 

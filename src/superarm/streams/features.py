@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import DataMissing, InvalidInput, MissingExtra
+from superarm.errors import DataMissing, InvalidInput
+from superarm.extras import need
 from superarm.storage import write_atomically
 from superarm.streams.catalog import feature_file
 from superarm.streams.download import RemoteFile, fetch
@@ -130,10 +131,9 @@ def _keras() -> Any:
         backend = next((b for b in ("jax", "torch", "tensorflow") if importlib.util.find_spec(b)), None)
         if backend is not None:
             os.environ["KERAS_BACKEND"] = backend
-    try:
-        import keras
-    except ImportError as error:
-        raise MissingExtra('image features need Keras: pip install "superarm[features]"') from error
+    need("features")
+    import keras
+
     return keras
 
 

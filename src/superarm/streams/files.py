@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.storage import UNREADABLE
 from superarm.streams.arrays import Arrays
 
@@ -43,6 +44,7 @@ def from_frame(frame: Any, *, label: str | None = None, name: str = "frame", **o
 
 
 def _read_table(path: Path, suffix: str) -> Any:
+    need("logs")
     import polars
 
     try:
@@ -87,6 +89,7 @@ def _table(frame: Any, label: str | None, of: str) -> dict[str, Any]:
 
 
 def _read_svmlight(path: Path) -> dict[str, Any]:
+    need("sklearn")
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -107,6 +110,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if {"X", "y"} <= keys:
                 return {"X": file["X"], "y": file["y"], "labels": names}
             if {"X_data", "X_indices", "X_indptr", "X_shape", "y"} <= keys:
+                need("logs")
                 from scipy.sparse import csr_matrix
 
                 parts = file["X_data"], file["X_indices"], file["X_indptr"]

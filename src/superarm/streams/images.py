@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import DataMissing, InvalidInput
+from superarm.extras import need
 from superarm.streams.download import RemoteFile, find
 
 __all__ = ["IMAGE_SETS", "ImageSet", "Images", "load_images", "read_cifar10", "read_idx", "read_svhn"]
@@ -85,6 +86,7 @@ def read_cifar10(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]
 
 def read_svhn(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Images and labels from a MATLAB file; the digit 0 is label 10 there."""
+    need("logs")
     from scipy.io import loadmat
 
     try:

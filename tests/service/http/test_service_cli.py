@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from typer.testing import CliRunner
 
 import superarm as sa
 from superarm.cli.app import app
-from superarm.errors import InvalidInput, MissingExtra, SuperarmError
+from superarm.errors import InvalidInput, SuperarmError
 from superarm.learners.registry import parse
 from superarm.service.client.client import ServiceError
 from superarm.service.core.faults import JournalDamaged, JournalForeign
@@ -260,19 +259,6 @@ def test_traffic(live, tmp_path):
     assert "30 decisions" in shown.stdout
     assert web.get("/v1/stats")[1]["decisions"] == 60
     web.stop()
-
-
-@pytest.mark.parametrize(
-    ("part", "module"),
-    [("orjson", "core.fastjson"), ("msgspec", "http.messages"), ("httptools", "http.wire")],
-)
-def test_a_missing_part_is_told_with_the_command_that_installs_it(monkeypatch, part, module):
-    name = f"superarm.service.{module}"
-    __import__(name)
-    monkeypatch.setitem(sys.modules, part, None)
-    monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(MissingExtra, match=r"pip install 'superarm\[serve\]'"):
-        importlib.import_module(name)
 
 
 def test_the_client_needs_no_extra():

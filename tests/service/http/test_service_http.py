@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
-from service_kit import LABELS, D, rows
+from service_kit import LABELS, D, both, rows
 
 import superarm as sa
 from superarm.learners.files import arrays_of
 from superarm.service.core import desk as desk_module
 from superarm.service.core.replay import replay
-from superarm.service.http.reading import place_of
 
 X = [0.5, 1, 0, 0.25, 2]
 
 
+@pytest.mark.smoke
 def test_a_decision_and_its_outcome(live):
     web = live()
     status, shown = web.post("/v1/decisions", {"features": X, "id": "order-1", "context": {"page": "/"}})
@@ -48,7 +47,7 @@ def test_a_decision_and_its_outcome(live):
 
 def test_http_equals_the_library_round_by_round(live, open_session, tmp_path):
     web = live(open_session(seed=5))
-    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=5)
+    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=5, uniform=0.02)
     waiting = []
     for i, x in enumerate(rows(150)):
         limits = {"eligible": LABELS[1:5], "set_size": 1} if i % 7 == 0 else {}
@@ -70,22 +69,35 @@ def test_http_equals_the_library_round_by_round(live, open_session, tmp_path):
     assert loaded.round == twin.round
 
 
-def test_three_forms_of_features(live):
+def test_three_forms_of_features(live, open_session):
+    sparse = {"indices": [3, 1], "values": [0.5, 2]}
     web = live()
-    web.post("/v1/decisions", {"features": {"indices": [3, 1], "values": [0.5, 2]}, "id": "a"})
+    web.post("/v1/decisions", {"features": sparse, "id": "a"})
     assert web.get("/v1/decisions/a")[1]["features"] == {"indices": [1, 3], "values": [2.0, 0.5]}
-    web.post("/v1/decisions", {"features": {"age": 41, "colour": "red", "member": True}, "id": "b"})
-    expected = np.zeros(D)
-    for name, value in (("age", 41), ("colour=red", 1), ("member", 1)):
-        expected[place_of(name, D)] += value
-    kept = web.get("/v1/decisions/b")[1]["features"]
-    assert kept == {"indices": np.flatnonzero(expected).tolist(), "values": expected[expected != 0].tolist()}
-    assert place_of("age", 64) == 27  # stored logs depend on it: it must never change
     assert web.post("/v1/decisions", {"features": [0.0] * D})[0] == 200
+    status, answer = web.post("/v1/decisions", {"features": {"age": 41}})
+    assert (status, answer["error"]["field"]) == (422, "features")
+    assert "numbers, as in the first row, got 'names'" in answer["error"]["message"]
+
+    row = {"age": 41, "colour": "red", "member": True, "since": "2026-05-01", "income": None}
+    web = live(open_session("named.db", n_features=None))
+    assert web.get("/v1/info")[1]["n_features"] is None
+    assert "--features" in web.post("/v1/decisions", {"features": sparse})[1]["error"]["message"]
+    assert web.post("/v1/decisions", {"features": []})[0] == 422
+    assert web.post("/v1/decisions", {"features": row, "id": "a"})[0] == 200
+    assert web.get("/v1/decisions/a")[1]["features"] == row
+    for numbers in (sparse, [1.0, 2.0]):
+        message = web.post("/v1/decisions", {"features": numbers})[1]["error"]["message"]
+        assert "features of decision must be names, as in the first row, got 'numbers'" in message
+    message = web.post("/v1/decisions", {"features": {"age": [1.0]}})[1]["error"]["message"]
+    assert "features.age of decision must be a number, a word" in message
+    info = web.get("/v1/info")[1]
+    assert (info["params"]["uniform"], info["params"]["explore"]) == (0.02, "balanced")
 
 
-def test_batches(live):
-    web = live()
+@both
+def test_batches(live, open_session):
+    web = live(open_session())
     asks = [
         {"features": X, "id": "a"},
         {"features": [1.0]},
@@ -160,8 +172,9 @@ BAD = [
 ]
 
 
-def test_bad_decisions_get_a_4xx_that_names_the_field(live):
-    web = live()
+@both
+def test_bad_decisions_get_a_4xx_that_names_the_field(live, open_session):
+    web = live(open_session())
     for body, status, field in BAD:
         got, answer = web.post("/v1/decisions", body)
         if status is None:
@@ -174,8 +187,9 @@ def test_bad_decisions_get_a_4xx_that_names_the_field(live):
         assert field.partition("[")[0] in answer["error"]["message"]
 
 
-def test_bad_outcomes_get_a_4xx_that_names_the_field(live):
-    web = live()
+@both
+def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_session):
+    web = live(open_session())
     web.post("/v1/decisions", {"features": X, "id": "a"})
     bad = [
         ({}, "hit"),
@@ -275,8 +289,9 @@ def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_session)
     assert replay(open_session().journal, from_start=True).same
 
 
-def test_pending_comes_in_pages(live):
-    web = live()
+@both
+def test_pending_comes_in_pages(live, open_session):
+    web = live(open_session())
     web.post("/v1/batch/decisions", {"decisions": [{"features": X, "id": f"d{i}"} for i in range(25)]})
     seen, after = [], 0
     while after is not None:
@@ -310,8 +325,10 @@ def test_metrics_are_prometheus(live):
     assert {s.labels["route"]: s.value for s in latency}["decisions"] == 10
 
 
-def test_info_and_openapi(live):
-    web = live()
+@both
+@pytest.mark.smoke
+def test_info_and_openapi(live, open_session):
+    web = live(open_session())
     info = web.get("/v1/info")[1]
     assert (info["labels"], info["n_features"], info["set_size"], info["learner"]) == (
         LABELS,
@@ -326,7 +343,7 @@ def test_info_and_openapi(live):
         assert body["schema"]["$ref"].rpartition("/")[2] in document["components"]["schemas"]
     assert web.get("/docs")[0] == 200
     # the examples work
-    for example in document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"][
-        "examples"
-    ].values():
-        assert web.post("/v1/decisions", example["value"])[0] == 200
+    examples = document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"]
+    for i, example in enumerate(examples["examples"].values()):  # the first row decides about its kind
+        fresh = live(open_session(f"{i}.db", n_features=16))
+        assert fresh.post("/v1/decisions", example["value"])[0] == 200

@@ -159,7 +159,7 @@ def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
 def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatch):
     from superarm.service.http import pages
 
-    monkeypatch.setattr(pages, "_dashboard", lambda: wire_module.Answer(200, b"x" * (50 << 20)))
+    monkeypatch.setattr(pages, "page_of", lambda *_: wire_module.Answer(200, b"x" * (50 << 20)))
     web = live(fetch_seconds=0.3)
     caller = Plain(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert statuses(caller.socket.recv(1000)) == [200]

@@ -57,8 +57,10 @@ def traffic(
     habits = habits or Habits()
     with Client(url, token=token) as client:
         info = client.info()
-    if info["n_features"] != stream.n_features or len(info["labels"]) != stream.n_labels:
-        wanted = f"{info['n_features']} features and {len(info['labels'])} labels, as the service has"
+    if info["n_features"] not in (None, stream.n_features) or len(info["labels"]) != stream.n_labels:
+        wanted = (
+            f"{info['n_features'] or 'any'} features and {len(info['labels'])} labels, as the service has"
+        )
         got = f"{stream.n_features} and {stream.n_labels}"
         raise InvalidInput.must("data", "superarm traffic", wanted, got)
     names = info["labels"]

@@ -16,14 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superarm import storage
 from superarm.errors import InvalidInput
 from superarm.learners import Learner, load
-from superarm.rows import SparseRow
 from superarm.service.core.journal import Snapshot
-from superarm.service.core.snapshots import learner_from
+from superarm.service.core.snapshots import learner_from, some_row
 
 __all__ = ["Settings", "gone_back", "with_params"]
 
@@ -80,9 +77,12 @@ def gone_back(now: Learner, old: Learner) -> Learner:
     missing = (now.labels or ())[old.n_labels :]
     if missing:
         old.add_labels(list(missing))
-    if old.state is None and now.state is not None:  # it had seen no row: it takes the kind of rows of today
-        empty = SparseRow(np.zeros(0, np.int32), np.zeros(0, np.float32), now.n_features)
-        old.rank(empty if now.sparse else np.zeros(now.n_features, np.float32))
+    if now.names is not None:  # names keep the places that later rows gave them
+        old.use_names(now.names.to_dict())
+    elif (
+        old.state is None and now.state is not None
+    ):  # it had seen no row: it takes the kind of rows of today
+        old.rank(some_row(now))
     old.round, old.growth = now.round, list(now.growth)
     old.answered = copy.deepcopy(now.answered)
     return old

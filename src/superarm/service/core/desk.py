@@ -16,6 +16,7 @@ from typing import Any
 
 from superarm.errors import SuperarmError, WeightsOverflow
 from superarm.learners import Learner
+from superarm.named import plain_row
 from superarm.rows import SparseRow, as_row, densify, sparsify
 from superarm.service.core.clocks import Ages
 from superarm.service.core.entries import Ask, Cache, Entry, Reply, context_bytes, outcome_of
@@ -71,6 +72,8 @@ class Desk:
             entry = self.find(ask.id, uncommitted=True)
             if entry is not None:
                 return self._same(entry, ask, context)
+        if isinstance(ask.x, dict):
+            _check_named(ask.x)
         self._writable()
         id_ = ask.id or self._new_id()
         eligible = ask.eligible
@@ -280,13 +283,10 @@ class Desk:
     def _same(self, entry: Entry, ask: Ask, context: bytes | None) -> Entry:
         if entry.erased:
             raise Erased.must("id", "decision", "one whose features were not erased", ask.id)
-        d = self.learner.n_features
-        row = as_row(ask.x, d, "decision")
-        row = sparsify(row) if isinstance(entry.decision.x, SparseRow) else densify(row, d)
         eligible = None if ask.eligible is None else sorted(ask.eligible)
         kept = entry.body
         checks = {
-            "features": pack_row(row) == entry.x,
+            "features": self._same_row(ask.x, entry),
             "eligible": eligible == (None if kept["among"] is None else sorted(kept["among"])),
             "set_size": ask.set_size == kept["asked"],
             "context": context == entry.context
@@ -297,6 +297,13 @@ class Desk:
                 wanted = f"what they were when decision {entry.place.id!r} was first asked for"
                 raise Conflict.must(field, "decision", wanted, "something else")
         return entry
+
+    def _same_row(self, x: Any, entry: Entry) -> bool:
+        kept, d = entry.decision.x, self.learner.n_features
+        if isinstance(x, dict) or isinstance(kept, dict):
+            return isinstance(x, dict) and bool(plain_row(x) == loads(entry.x or b"{}"))
+        row = as_row(x, d, "decision")
+        return pack_row(sparsify(row) if isinstance(kept, SparseRow) else densify(row, d)) == entry.x
 
     def _agreed(self, entry: Entry, reply: Reply, hit: bool) -> Entry:
         assert entry.outcome is not None
@@ -318,6 +325,15 @@ class Desk:
         """Ids that grow with time, so that the index of ids grows at its end; 48 random bits."""
         stamp = int(self.clock() * 1e3)
         return f"{stamp:011x}{os.urandom(6).hex()}"
+
+
+def _check_named(x: dict[str, Any]) -> None:
+    """What cannot be kept is refused before the learner moves."""
+    try:
+        pack_row(plain_row(x))
+    except TypeError as error:
+        wanted = "numbers of 64 bits, words, true or false, dates or gaps"
+        raise Refused.must("features", "decision", wanted, str(error)) from error
 
 
 class Writing:

@@ -21,7 +21,7 @@ CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 class Ask:
     """A request for a set."""
 
-    x: Row
+    x: Row | dict[str, Any]  # a dict has names
     id: str | None = None
     eligible: tuple[str, ...] | None = None
     set_size: int | None = None
@@ -67,7 +67,7 @@ class Entry:
         if isinstance(x, SparseRow):
             features: Any = {"indices": x.indices.tolist(), "values": x.values.tolist()}
         else:
-            features = None if self.erased else x.tolist()
+            features = None if self.erased else x if isinstance(x, dict) else x.tolist()
         return {
             **self.shown(),
             "time": self.place.time,

@@ -1,9 +1,9 @@
 """The kinds of events in a journal, how a Decision is kept in one, and the chain of their digests.
 
-A decision event holds x as raw bytes (float32; for a sparse row int32 indices, then float32 values), the
-context as JSON, and the rest as JSON, too. An outcome or timeout event names the decision by id, and by the
-number of its event (``of``), so that reading on never needs an index. A change event says what an
-operator changed.
+A decision event holds x as raw bytes (float32; for a sparse row int32 indices, then float32 values; a row
+with names as the JSON that came), the context as JSON, and the rest as JSON, too. An outcome or timeout
+event names the decision by id, and by the number of its event (``of``), so that reading on never needs an
+index. A change event says what an operator changed.
 
 Each event has a digest of its own content (x and context: what may be about a person), and a digest of
 the digest before it, its number, time, kind, id and body, and that content digest:
@@ -24,7 +24,7 @@ import numpy as np
 
 from superarm.decision import Decision
 from superarm.rows import Row, SparseRow
-from superarm.service.core.fastjson import loads
+from superarm.service.core.fastjson import dumps, loads
 
 __all__ = [
     "CHANGE",
@@ -108,14 +108,18 @@ def link(before: bytes, seq: int, at: float, kind: int, id_: str, content: bytes
 # ---------------------------------------------------------------- decisions
 
 
-def pack_row(x: Row) -> bytes:
+def pack_row(x: Row | dict[str, Any]) -> bytes:
+    if isinstance(x, dict):
+        return dumps(x)
     if isinstance(x, SparseRow):
         return x.indices.astype("<i4").tobytes() + x.values.astype("<f4").tobytes()
     return x.astype("<f4", copy=False).tobytes()
 
 
-def unpack_row(data: bytes, width: int | None) -> Row:
-    """The row; ``width`` is that of a sparse one, ``None`` for a dense one."""
+def unpack_row(data: bytes, width: int | str | None) -> Row | dict[str, Any]:
+    """The row; ``width`` is that of a sparse one, ``None`` for a dense one, "names" for one with names."""
+    if isinstance(width, str):
+        return loads(data)  # type: ignore[no-any-return]
     if width is not None:
         half = len(data) // 2
         return SparseRow(np.frombuffer(data[:half], "<i4"), np.frombuffer(data[half:], "<f4"), width)
@@ -126,7 +130,8 @@ def decision_body(decision: Decision, asked: int | None, among: list[str] | None
     """All of a decision but its row; ``asked`` and ``among`` are the set size and labels of the request."""
     body = decision.to_dict(row=False)
     del body["learner"]  # all of them are of one learner
-    body["width"] = decision.x.width if isinstance(decision.x, SparseRow) else None
+    x = decision.x
+    body["width"] = "names" if isinstance(x, dict) else x.width if isinstance(x, SparseRow) else None
     body["asked"], body["among"] = asked, among
     return body
 

@@ -2,10 +2,10 @@
 
     id time x labels drawn top eligible set_size gamma propensity ordered_propensity hit label learner context
 
-``x`` is a list of floats, or ``x_indices`` and ``x_values`` take its place if the learner's rows are
-sparse. ``time`` is ISO 8601, UTC. ``hit`` and ``label`` are the world's answer, in time or late, and null
-without one: the default outcome of a timeout is nobody's observation and does not count here. Decisions whose
-features were erased are left out.
+``x`` is a list of floats, or the names and values of a row with names (as JSON, but in JSON lines), or
+``x_indices`` and ``x_values`` take its place if the learner's rows are sparse. ``time`` is ISO 8601, UTC.
+``hit`` and ``label`` are the world's answer, in time or late, and null without one: the default outcome of a
+timeout is nobody's observation and does not count here. Decisions whose features were erased are left out.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def rows(journal: Journal) -> Iterator[tuple[Decision, dict[str, Any]]]:
     for event in journal.events():
         if event.kind == OUTCOME:  # at most one for each decision
             body = event.body
-            answers[body["of"]] = body["hit"], body["label"]
+            answers[event.id] = body["hit"], body["label"]
     learner = journal.meta()["learner"]
     for event in journal.events():
         if event.kind != DECISION or event.erased:
             continue
-        hit, label = answers.get(event.seq, (None, None))
+        hit, label = answers.get(event.id, (None, None))
         context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
         time = datetime.fromtimestamp(event.time, UTC).isoformat()
         decision = to_decision(event.x, event.body, learner)

@@ -1,10 +1,5 @@
-"""JSON for the service; in one place, so that a missing extra is told in words."""
+"""JSON for the service."""
 
-from superarm.errors import MissingExtra
-
-try:
-    from orjson import JSONDecodeError, dumps, loads
-except ImportError as error:
-    raise MissingExtra("the service needs orjson: pip install 'superarm[serve]'") from error
+from orjson import JSONDecodeError, dumps, loads
 
 __all__ = ["JSONDecodeError", "dumps", "loads"]

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from superarm.learners import Learner, load
+from superarm.learners import Learner, SetLogit, load
 from superarm.learners.registry import make, parse
 from superarm.service.core.changes import Settings
 from superarm.service.core.faults import JournalForeign
@@ -18,10 +18,14 @@ from superarm.service.core.shadows import Judge
 from superarm.service.core.snapshots import made_by, model_bytes
 from superarm.service.core.stats import Stats
 
-__all__ = ["check", "found"]
+__all__ = ["UNIFORM", "check", "first", "found"]
+
+# The share of uniform sets of a SetLogit of which nothing else was said. It costs UNIFORM (1 - m/k) shown
+# misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
+UNIFORM = 0.02
 
 
-def check(path: Path, meta: dict[str, Any], asked: dict[str, Any]) -> None:
+def check(path: Path | str, meta: dict[str, Any], asked: dict[str, Any]) -> None:
     """Refuse to use a journal for something else than it was made for."""
     for name, value in asked.items():
         if value is None:
@@ -38,21 +42,25 @@ def _is_file(spec: str) -> bool:
     return spec.partition(":")[0].endswith(".py")
 
 
-def found(path: Path, asked: dict[str, Any], model: str | Path | None) -> None:
-    """A new journal with its learner, whole or not at all: nothing is left behind if it cannot be made."""
+def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], dict[str, bytes], Any]:
+    """What a new journal is made for, the parts of its first snapshot, and its totals."""
     learner, spec = _given(asked, model) if model is not None else _new(asked)
     if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
         raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
     common = {name: getattr(learner, name) for name in ("labels", "n_features", "set_size", "seed")}
-    now = time.time()
-    meta = {"learner": spec, "id": learner.id, "made": now, **common, "labels": list(learner.labels)}
+    meta = {"learner": spec, "id": learner.id, "made": time.time(), **common, "labels": list(learner.labels)}
     nothing = totals(Stats(learner.labels), Settings(), Judge())
-    parts = {"model": model_bytes(learner)}
+    return meta, {"model": model_bytes(learner)}, nothing
+
+
+def found(path: Path, asked: dict[str, Any], model: str | Path | None) -> None:
+    """A new journal with its learner, whole or not at all: nothing is left behind if it cannot be made."""
+    meta, parts, nothing = first(asked, model)
 
     def fill(connection: Any, chain: bytes) -> None:
         for number, piece in enumerate(pieces(parts["model"])):
             connection.execute("INSERT INTO chunks VALUES (?, 0, 'model', ?)", (number, piece))
-        write_snapshot(connection.execute, chain, 0, now, nothing, made_by(), describe(parts))
+        write_snapshot(connection.execute, chain, 0, meta["made"], nothing, made_by(), describe(parts))
 
     lock = Hold(path)
     try:
@@ -84,11 +92,13 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
 
 
 def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
-    for name, option in (("labels", "--labels"), ("n_features", "--features")):
-        if asked[name] is None:
-            raise JournalForeign.must(option, "superarm serve", "given for a new journal", None)
+    if asked["labels"] is None:
+        raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
     spec = asked["learner"] or "set-logit"
     common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
     if asked["set_size"] is not None:
         common["set_size"] = asked["set_size"]
+    cls, given = parse(spec)
+    if issubclass(cls, SetLogit) and not given.keys() & {"explore", "uniform"}:
+        common["uniform"] = UNIFORM
     return make(spec, **common), spec

@@ -12,14 +12,18 @@ in flight a moment ago, but no longer than half of what a commit takes.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from superarm.service.core.faults import Overloaded
-from superarm.service.core.session import Session
+from superarm.service.core.snapshots import model_bytes
+
+if TYPE_CHECKING:
+    from superarm.service.core.session import Session
 
 __all__ = ["Group"]
 
@@ -73,6 +77,21 @@ class Group:
             self._gather()
         return future
 
+    def look(self, read: Callable[[], Any]) -> Any:
+        """What only looks at the journal: its result, or something to wait for."""
+        return read()
+
+    async def model_file(self) -> bytes:
+        """The model as it is now, as `Learner.save` writes it; all that it has learnt is on the disk."""
+
+        def a_copy(_: None) -> Any:
+            if self.session.down is not None:  # it may be ahead of the journal
+                raise self.session.down
+            return copy.deepcopy(self.session.learner)
+
+        # the copy is made in its turn, the file beside the others
+        return await asyncio.to_thread(model_bytes, await self.submit(a_copy, None))
+
     async def close(self) -> None:
         """Wait for all that was submitted."""
         while self._busy or self._waiting or self._heavy:
@@ -116,10 +135,7 @@ class Group:
             began = perf_counter()
 
             def committed(error: Exception | None) -> None:
-                seconds = perf_counter() - began
-                self.commits += 1
-                self.commit_seconds += seconds
-                self._usual += 0.1 * (seconds - self._usual)
+                self._note(perf_counter() - began)
                 self._answer(done, error)
 
             if self.session.journal.dirty:
@@ -154,6 +170,12 @@ class Group:
                 then(error)
 
         return next_
+
+    def _note(self, seconds: float) -> None:
+        """What a commit took."""
+        self.commits += 1
+        self.commit_seconds += seconds
+        self._usual += 0.1 * (seconds - self._usual)
 
     def _in_thread(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
         self._jobs.put((work, then))

@@ -28,6 +28,7 @@ class Health:
         broken_snapshots: snapshots that could not be read when this process started.
         restart_seconds: what opening and replaying took.
         replayed: how many events that was.
+        more: whatever else is wrong, one sentence each.
     """
 
     down: str | None
@@ -45,6 +46,7 @@ class Health:
     broken_snapshots: tuple[int, ...]
     restart_seconds: float
     replayed: int
+    more: tuple[str, ...] = ()
 
     @property
     def trouble(self) -> tuple[str, ...]:
@@ -63,6 +65,7 @@ class Health:
             found.append(f"snapshots are damaged: after events {', '.join(map(str, self.broken_snapshots))}")
         if self.upkeep_error is not None:
             found.append(f"upkeep fails: {self.upkeep_error}")
+        found += self.more
         return tuple(found)
 
     @property

@@ -13,7 +13,18 @@ from typing import Any, NamedTuple, Protocol
 
 from superarm.service.core.events import Event
 
-__all__ = ["ANSWERED", "EXPIRED", "LATE", "OPEN", "STATES", "Journal", "Place", "Snapshot", "open_journal"]
+__all__ = [
+    "ANSWERED",
+    "EXPIRED",
+    "LATE",
+    "OPEN",
+    "STATES",
+    "Journal",
+    "Place",
+    "Snapshot",
+    "is_url",
+    "open_journal",
+]
 
 OPEN, ANSWERED, EXPIRED, LATE = 0, 1, 2, 3
 STATES = ("pending", "answered", "expired", "answered late")
@@ -128,8 +139,18 @@ class Journal(Protocol):
     def missing_archives(self) -> tuple[str, ...]: ...
 
 
+def is_url(journal: object) -> bool:
+    """Whether a journal is in PostgreSQL, and not a file."""
+    return str(journal).startswith(("postgresql://", "postgres://"))
+
+
 def open_journal(path: str | Path, *, read_only: bool = False, max_mb: int | None = None) -> Any:
     """The journal there; ``read_only`` takes no lock, and may be used beside a running service."""
+    if is_url(path):
+        from superarm.service.core.postgres.connecting import Address
+        from superarm.service.core.postgres.reading import PostgresJournal
+
+        return PostgresJournal(Address(str(path)))
     from superarm.service.core.sqlite import SqliteJournal
 
     return SqliteJournal(path, read_only=read_only, max_mb=max_mb)

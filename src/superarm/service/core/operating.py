@@ -12,7 +12,17 @@ from superarm.service.core.faults import Refused
 if TYPE_CHECKING:
     from superarm.service.core.session import Session
 
-__all__ = ["add_labels", "freeze", "go_back", "note", "retire_labels", "set_explore"]
+__all__ = [
+    "add_labels",
+    "check",
+    "distinct",
+    "freeze",
+    "go_back",
+    "make",
+    "note",
+    "retire_labels",
+    "set_explore",
+]
 
 LONGEST_LABEL = 1_000
 
@@ -33,49 +43,61 @@ def note(session: Session, change: dict[str, Any]) -> None:
         raise
 
 
+def check(change: dict[str, Any], of: Any) -> None:
+    """Refuse a change that cannot be made: ``of`` has labels (known, retired), a learner and snapshots."""
+    what = change["what"]
+    if what in ("add_labels", "retire_labels"):
+        labels = distinct(change["labels"])
+        for label in labels:
+            if what == "add_labels" and label in of.known and label not in of.retired:
+                raise Refused.must("labels", "change", "new, or retired", label)
+            if what == "retire_labels" and (label not in of.known or label in of.retired):
+                raise Refused.must("labels", "change", "known, and not retired yet", label)
+        left, size = len(of.known) - len(of.retired) - len(labels), of.learner.set_size
+        if what == "retire_labels" and left < size + 1:
+            wanted = f"so few that more than {size} are left, as many as are shown"
+            raise Refused.must("labels", "change", wanted, labels)
+    elif what == "set_explore" and not change["params"]:
+        raise Refused.must("explore", "change", "given, or uniform", None)
+    elif what == "go_back" and change["to"] not in of.journal.snapshots():
+        raise Refused.must("seq", "change", "the event of a kept snapshot", change["to"])
+
+
 def add_labels(session: Session, names: Sequence[str]) -> None:
-    labels = _distinct(names)
-    for label in labels:
-        if label in session.known and label not in session.retired:
-            raise Refused.must("labels", "change", "new, or retired", label)
-    note(session, {"what": "add_labels", "labels": labels})
+    make(session, {"what": "add_labels", "labels": distinct(names)})
 
 
 def retire_labels(session: Session, names: Sequence[str]) -> None:
-    labels = _distinct(names)
-    for label in labels:
-        if label not in session.known or label in session.retired:
-            raise Refused.must("labels", "change", "known, and not retired yet", label)
-    left, size = len(session.known) - len(session.retired) - len(labels), session.learner.set_size
-    if left < size + 1:
-        wanted = f"so few that more than {size} are left, as many as are shown"
-        raise Refused.must("labels", "change", wanted, labels)
-    note(session, {"what": "retire_labels", "labels": labels})
+    make(session, {"what": "retire_labels", "labels": distinct(names)})
 
 
 def freeze(session: Session, frozen: bool) -> None:
     if session.frozen != frozen:
-        note(session, {"what": "freeze" if frozen else "resume"})
+        make(session, {"what": "freeze" if frozen else "resume"})
 
 
 def set_explore(session: Session, explore: str | float | None, uniform: float | None) -> None:
     params = {"explore": explore, "uniform": uniform}
-    params = {name: value for name, value in params.items() if value is not None}
-    if not params:
-        raise Refused.must("explore", "change", "given, or uniform", None)
-    note(session, {"what": "set_explore", "params": params})
+    make(session, {"what": "set_explore", "params": {k: v for k, v in params.items() if v is not None}})
 
 
 def go_back(session: Session, seq: int) -> None:
-    if seq not in session.journal.snapshots():
-        raise Refused.must("seq", "change", "the event of a kept snapshot", seq)
-    with session.writing():
-        session.journal.pin_snapshot(seq)
-    note(session, {"what": "go_back", "to": seq})
-    session._entries.clear()  # what is in memory has rows in the layout of the model that was
+    make(session, {"what": "go_back", "to": seq})
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def make(session: Session, change: dict[str, Any]) -> None:
+    """Make a change that an operator asks for, in the journal that this process writes."""
+    check(change, session)
+    if change["what"] == "go_back":
+        with session.writing():
+            session.journal.pin_snapshot(change["to"])
+    note(session, change)
+    if change["what"] == "go_back":
+        session._entries.clear()  # what is in memory has rows in the layout of the model that was
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, as a list."""
     labels = list(names) if not isinstance(names, str) else [names]
     good = all(isinstance(label, str) and 0 < len(label) <= LONGEST_LABEL for label in labels)
     if not labels or not good or len(set(labels)) != len(labels):

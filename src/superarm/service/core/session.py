@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superarm.errors import InvalidInput
 from superarm.service.core import erasing, operating
 from superarm.service.core.clocks import Ages
@@ -32,7 +30,7 @@ from superarm.service.core.health import Health
 from superarm.service.core.journal import open_journal
 from superarm.service.core.model import Model, load_class
 from superarm.service.core.shadows import Shadow, ShadowReport, make_shadows, rebuild
-from superarm.service.core.snapshots import SnapshotJob, learner_from, model_bytes
+from superarm.service.core.snapshots import SnapshotJob, learner_from, model_bytes, some_row
 
 __all__ = ["Ask", "Entry", "Reply", "Session"]
 
@@ -111,8 +109,8 @@ class Session(Desk):
         Args:
             path: the journal.
             learner: ``name:key=value,...`` as on the command line; ``set-logit`` by default.
-            labels: their names; with ``n_features``, needed for a new journal.
-            n_features: the length of a row.
+            labels: their names, needed for a new journal.
+            n_features: the length of a row; left out, the first row tells it (and may have names).
             set_size: how many labels to show.
             seed: of the learner.
             model: a model file to start a new journal with, instead of all the above.
@@ -202,9 +200,13 @@ class Session(Desk):
     def warm_up(self) -> None:
         """Compile what the first request would have to wait for, on a copy that nobody sees."""
         copy = learner_from(model_bytes(self.learner))
-        row = np.zeros(copy.n_features, np.float32)
-        decision = copy.decide(row)
+        decision = copy.decide(some_row(copy))
         copy.update(decision, **({"hit": False} if "hit" in copy.feedback else {"label": self.labels[0]}))
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event."""
+        return int(self.journal.seq)
 
     def model_file(self) -> bytes:
         """The model as `Learner.save` writes it; refused while it is ahead of the journal."""
@@ -299,6 +301,19 @@ class Session(Desk):
             restart_seconds=self.restart_seconds,
             replayed=self.replayed,
         )
+
+    def parts(self) -> tuple[Any, Any]:
+        """What takes turns, and what looks after it."""
+        from superarm.service.core.group import Group
+        from superarm.service.core.upkeep import Upkeep
+
+        group = Group(self)
+        return group, Upkeep(group)
+
+    def recent(self, limit: int) -> list[Entry]:
+        """The newest decisions, newest first."""
+        found = [self.journal.place(event.id) for event in self.journal.recent(limit)]
+        return [self.entry(place) for place in found if place is not None]
 
     def close(self) -> None:
         """Snapshot, if it can be written, and let go of the journal."""

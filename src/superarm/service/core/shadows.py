@@ -27,7 +27,7 @@ from superarm.logs.estimates import Sums
 from superarm.logs.weights import Weights
 from superarm.service.core.events import CHANGE, DECISION, TIMEOUT, to_decision
 from superarm.service.core.journal import Journal
-from superarm.service.core.snapshots import learner_from, model_bytes
+from superarm.service.core.snapshots import learner_from, model_bytes, some_row
 
 __all__ = ["Judge", "Shadow", "ShadowReport", "make_shadows", "rebuild"]
 
@@ -177,7 +177,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     made = {}
     for spec in specs:
         learner = make(spec, **common)
-        some = copy.deepcopy(model).decide(np.zeros(model.n_features, np.float32))
+        some = copy.deepcopy(model).decide(some_row(model))
         given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
         if "hit" not in learner.feedback or not learner.learns_from(given):
             wanted = "a learner that learns from sets that somebody else chose, such as set-logit"

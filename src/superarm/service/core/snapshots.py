@@ -12,13 +12,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from superarm.learners import Learner, load
+from superarm.rows import SparseRow
 from superarm.service.core.parts import describe, pieces
 
 if TYPE_CHECKING:
     from superarm.service.core.journal import Journal
 
-__all__ = ["SnapshotJob", "learner_from", "made_by", "model_bytes"]
+__all__ = ["SnapshotJob", "learner_from", "made_by", "model_bytes", "some_row"]
 
 
 def model_bytes(learner: Learner) -> bytes:
@@ -34,6 +37,16 @@ def learner_from(data: bytes) -> Learner:
         path = Path(folder) / "model.npz"
         path.write_bytes(data)
         return load(path)
+
+
+def some_row(learner: Learner) -> Any:
+    """A row that it would take; of a learner that has not been told a width, one with names."""
+    d = learner.n_features
+    if d is None or learner.names is not None:
+        return {}
+    if learner.sparse:
+        return SparseRow(np.zeros(0, np.int32), np.zeros(0, np.float32), d)
+    return np.zeros(d, np.float32)
 
 
 def _memory() -> str | None:

@@ -1,67 +1,26 @@
-"""The application behind the wire: finds the route, checks who asks, reads, runs, and answers."""
+"""The service as an application: its session from start to end, and its routes behind the wire."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
-from inspect import isawaitable
-from time import monotonic
-from typing import Any
-from urllib.parse import unquote
 
-import msgspec
-
-from superarm.errors import SuperarmError
-from superarm.service.core.group import Group
 from superarm.service.core.session import Session
 from superarm.service.http import pages
-from superarm.service.http.admission import OPEN, Admission
-from superarm.service.http.messages import Error, Fault
+from superarm.service.http.admission import Admission
 from superarm.service.http.metrics import Metrics
-from superarm.service.http.reading import check_id, read, read_query
-from superarm.service.http.routes import ROUTES, Route, Service
-from superarm.service.http.statuses import (
-    MEANINGS,
-    MethodNotAllowed,
-    UnknownPath,
-    WrongType,
-    error_of,
-)
-from superarm.service.http.wire import Answer, Request, parse_query
+from superarm.service.http.router import Router
+from superarm.service.http.routes import Service
 
-__all__ = ["App", "find"]
+__all__ = ["App"]
 
 log = logging.getLogger("superarm.service")
 
 REFRESH_SECONDS = 1.0
-encode = msgspec.json.Encoder().encode
-
-TABLE: dict[str, dict[str, Route]] = {}
-for _one in (*ROUTES, *pages.ROUTES):
-    TABLE.setdefault(_one.path, {})[_one.method] = _one
 
 
-def find(method: str, path: str) -> tuple[Route, str | None]:
-    """The route for a request, and the id in its path. The only part that varies is the third."""
-    methods, id_ = TABLE.get(path), None
-    if methods is None:
-        parts = path.split("/")
-        if len(parts) > 3:
-            id_, parts[3] = unquote(parts[3]), "{id}"
-            methods = TABLE.get("/".join(parts))
-    if methods is None:
-        raise UnknownPath.must("path", "request", "one of those in /docs", path)
-    found = methods.get("GET" if method == "HEAD" else method)
-    if found is None:
-        error = MethodNotAllowed.must("method", "request", " or ".join(methods), method)
-        error.allowed = ", ".join(methods)
-        raise error
-    return found, id_
-
-
-class App:
+class App(Router):
     """See `wire.Application`.
 
     Args:
@@ -69,22 +28,21 @@ class App:
         admission: who may come in.
     """
 
-    def __init__(self, open_session: Callable[[], Session], admission: Admission) -> None:
-        self.open_session, self.admission = open_session, admission
-        self.metrics = Metrics()
-        self.service: Service = None  # type: ignore[assignment]  # until it has started
-        self._tasks: list[asyncio.Task[None]] = []
-        self._waiting: set[asyncio.Future[Any]] = set()
+    service: Service
 
-    # ------------------------------------------------------------ from start to end
+    def __init__(self, open_session: Callable[[], Session], admission: Admission) -> None:
+        super().__init__(pages.ROUTES, admission)
+        self.open_session = open_session
+        self.metrics = Metrics()
+        self.saw = self.metrics.saw  # type: ignore[method-assign]
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         session = self.open_session()
-        group = Group(session)
-        self.service = Service(group, self.metrics)
+        self.service = Service(*session.parts(), self.metrics)
         for work in (self.service.upkeep.run(), self._refresh()):
             self._tasks.append(asyncio.create_task(work))
-        log.info("ready", extra={"event_no": session.journal.seq, "replayed": session.replayed})
+        log.info("ready", extra={"event_no": session.seq, "replayed": session.replayed})
         for sentence in session.health().trouble:
             log.warning("trouble", extra={"reason": sentence})
 
@@ -95,94 +53,9 @@ class App:
         await self.service.group.close()
         session = self.service.session
         session.close()
-        log.info("closed", extra={"event_no": session.journal.seq})
+        log.info("closed", extra={"event_no": session.seq})
 
     async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(REFRESH_SECONDS)
             self.admission.tokens.refresh()
-
-    # ------------------------------------------------------------ for the wire
-
-    def admit(self, request: Request) -> Answer | None:
-        try:
-            try:
-                request.target = target, _ = find(request.method, request.path)
-                roles = target.roles
-            except SuperarmError:
-                # strangers count, and learn nothing of what is here
-                self.admission.check(request, OPEN)
-                raise
-            self.admission.check(request, roles)
-            if request.method == "POST":
-                kind = request.headers.get(b"content-type", b"")
-                if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != (
-                    b"application/json"
-                ):
-                    raise WrongType.must(
-                        "content-type", "request", "application/json", kind.decode("latin-1")
-                    )
-        except SuperarmError as error:
-            return self.failed(request, error)
-        return None
-
-    def refuse(self, status: int, request: Request) -> Answer:
-        field = {413: "body", 431: "headers", 503: "connections"}.get(status, "request")
-        return self._said(request, Error(Fault(status, field, f"{field} refused: {MEANINGS[status]}")))
-
-    def answer(self, request: Request, send: Callable[[Answer], None]) -> None:
-        target, id_ = request.target
-        try:
-            given: list[Any] = [] if id_ is None else [check_id(id_)]
-            if target.decoder is not None:
-                given.append(read(target.decoder, request.body))
-            elif target.takes is not None:
-                given.append(read_query(target.takes, parse_query(request.query)))
-            told = target.run(self.service, *given)
-        except Exception as error:
-            send(self.failed(request, error))
-            return
-        if isawaitable(told):
-            waiting = asyncio.ensure_future(told)  # the hot routes give a future: no task is made for them
-            self._waiting.add(waiting)
-            waiting.add_done_callback(partial(self._finish, request, send))
-        else:
-            send(self.done(request, told))
-
-    def _finish(self, request: Request, send: Callable[[Answer], None], waited: asyncio.Future[Any]) -> None:
-        self._waiting.discard(waited)
-        error = asyncio.CancelledError() if waited.cancelled() else waited.exception()
-        if error is None:
-            send(self.done(request, waited.result()))
-        else:
-            send(self.failed(request, error if isinstance(error, Exception) else RuntimeError(repr(error))))
-
-    def done(self, request: Request, told: Any) -> Answer:
-        """The answer that a route's function has given, as bytes."""
-        try:
-            answer = told if type(told) is Answer else Answer(200, encode(told))
-        except Exception as error:
-            return self.failed(request, error)
-        self.metrics.saw(request.target[0].name, answer.status, monotonic() - request.began)
-        return answer
-
-    def failed(self, request: Request, error: Exception) -> Answer:
-        """The refusal that says what was wrong."""
-        said = error_of(error)
-        if said.error.status == 500:
-            log.error("bug", exc_info=error, extra={"request": request.id, "path": request.path})
-        answer = self._said(request, said)
-        if isinstance(error, MethodNotAllowed):
-            answer = answer._replace(headers=(("allow", error.allowed),))
-        return answer
-
-    def _said(self, request: Request, said: Error) -> Answer:
-        status = said.error.status
-        name = request.target[0].name if request.target else "other"
-        self.metrics.saw(name, status, monotonic() - request.began if request.began else 0.0)
-        headers: tuple[tuple[str, str], ...] = ()
-        if status in (429, 503, 507):
-            headers = (("retry-after", "1"),)
-        elif status == 401:
-            headers = (("www-authenticate", "Bearer"),)
-        return Answer(status, encode(said), headers=headers)

@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from superarm.errors import MissingExtra
-
-try:
-    from msgspec import Meta, Raw, Struct
-except ImportError as error:
-    raise MissingExtra("the service needs msgspec: pip install 'superarm[serve]'") from error
+from msgspec import Meta, Raw, Struct
 
 MOST_ITEMS = 1_000  # of a batch
 LARGEST = 3.4e38  # finite as a 32-bit float
@@ -46,14 +41,14 @@ class DecisionRequest(Strict):
     """A request for a set."""
 
     features: Annotated[
-        list[Number] | dict[str, Number | bool | str | list[Number]],
+        list[Number] | dict[str, Number | bool | str | list[Number] | None],
         Meta(
-            description="All n_features numbers; a sparse row of indices and values; "
-            "or names, hashed into n_features places.",
+            description="All n_features numbers; a sparse row of indices and values; or names, each with a "
+            "number, a word, true, false, a date (2026-05-01) or null. The first row decides which.",
             examples=[
                 [0.5, 0.0, 1.0, 0.25],
                 {"indices": [3, 17], "values": [1.0, 0.5]},
-                {"age": 41, "colour": "red"},
+                {"age": 41, "city": "Rome", "member": True, "income": None},
             ],
         ),
     ]
@@ -98,8 +93,8 @@ class Outcome(Struct):
     hit: Annotated[bool | None, Meta(description="null only for a timeout without a default outcome.")]
     label: str | None
     time: Time
-    learnt: bool
-    late: Annotated[bool, Meta(description="It came after the timeout.")]
+    learnt: Annotated[bool | None, Meta(description="null: the process that learns has not taken it yet.")]
+    late: Annotated[bool | None, Meta(description="It came after the timeout; null as above.")]
     timeout: Annotated[bool, Meta(description="It is the timeout's, not the world's.")]
 
 
@@ -118,7 +113,10 @@ class DecisionRecord(DecisionAnswer):
 
     time: Time
     state: Annotated[str, Meta(examples=["pending", "answered", "expired", "answered late"])]
-    features: Annotated[list[float] | SparseRow | None, Meta(description="null if they have been erased.")]
+    features: Annotated[
+        list[float] | dict[str, Any] | None,
+        Meta(description="As they came, a sparse row as indices and values; null if they have been erased."),
+    ]
     top: Annotated[list[str], Meta(description="The top set: what exploration departs from.")]
     eligible: list[str] | None
     set_size: int
@@ -174,10 +172,11 @@ class Pending(Struct):
 class Info(Struct):
     learner: str
     learner_id: str
+    params: Annotated[dict[str, Any], Meta(description="The learner's parameters as they are now.")]
     labels: list[str]
     retired: Annotated[list[str], Meta(description="Labels that are never shown.")]
     frozen: Annotated[bool, Meta(description="Answers are kept, and not learnt.")]
-    n_features: int
+    n_features: Annotated[int | None, Meta(description="null until the first row has told it.")]
     set_size: int
     model_version: int
     timeout: float | None

@@ -92,7 +92,7 @@ class Metrics:
         oldest = session.journal.open_places(limit=1)
         age = max(0.0, session.clock() - oldest[0].time) if oldest else 0.0
         one("oldest_pending_seconds", "gauge", "The age of the oldest of them.", age)
-        one("journal_events", "gauge", "Events written since the journal was made.", session.journal.seq)
+        one("journal_events", "gauge", "Events written since the journal was made.", session.seq)
         one("journal_bytes", "gauge", "The journal and its archives on disk.", session.journal.size())
         health = session.health()
         one("journal_up", "gauge", "Whether the journal can be written.", int(health.down is None))

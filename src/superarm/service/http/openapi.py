@@ -11,7 +11,7 @@ from superarm.service.http import messages
 from superarm.service.http.statuses import MEANINGS
 
 if TYPE_CHECKING:
-    from superarm.service.http.routes import Route
+    from superarm.service.http.router import Route
 
 __all__ = ["document"]
 

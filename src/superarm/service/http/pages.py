@@ -16,14 +16,15 @@ from superarm.service.http.openapi import document
 from superarm.service.http.routes import ROUTES, Service, route
 from superarm.service.http.wire import Answer
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "page_of"]
 
 FRAMES = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 @cache
-def _dashboard() -> Answer:
-    page = files("superarm.service.http").joinpath("dashboard.html").read_bytes()
+def page_of(package: str, name: str) -> Answer:
+    """A page with a script of its own, out of a package."""
+    page = files(package).joinpath(name).read_bytes()
     script = page.partition(b"<script>")[2].partition(b"</script>")[0]
     digest = b64encode(sha256(script).digest()).decode()
     # no script but the page's own, whatever a label may be called
@@ -41,7 +42,7 @@ def _page(page: bytes, policy: str) -> Answer:
 @route("GET", "/", OPEN, listed=False)
 def dashboard(service: Service) -> Answer:
     """The dashboard."""
-    return _dashboard()
+    return page_of("superarm.service.http", "dashboard.html")
 
 
 @route("GET", "/openapi.json", OPEN, listed=False)

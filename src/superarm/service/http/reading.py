@@ -2,35 +2,37 @@
 
 Features come in three forms:
 
-    [0.5, 1, …]                                   n_features numbers
+    [0.5, 1, …]                                   numbers
     {"indices": [3, 17], "values": [1.0, 0.5]}    a sparse row
-    {"age": 41, "colour": "red", "member": true}  names, hashed into n_features places (see `place_of`)
+    {"age": 41, "colour": "red", "member": true}  names (superarm/named.py)
+
+The first row of a journal decides whether its rows have names.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from hashlib import blake2b
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from superarm.learners import Learner
+from superarm.named import KINDS
 from superarm.rows import Row, SparseRow
 from superarm.service.core.faults import Refused
 from superarm.service.core.session import Ask, Reply, Session
 from superarm.service.http.messages import (
     ID_WORDS,
     IS_ID,
-    LARGEST,
     DecisionRequest,
     Id,
     OutcomeRequest,
 )
 from superarm.service.http.statuses import NotJson
 
-__all__ = ["check_id", "place_of", "read", "read_query", "to_ask", "to_reply"]
+__all__ = ["check_id", "read", "read_query", "to_ask", "to_reply"]
 
 MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MOST_NAMES = 5_000  # named features of a row
@@ -141,16 +143,8 @@ def _find_not_finite(body: bytes) -> None:
 
 def to_ask(request: DecisionRequest, session: Session) -> Ask:
     """A request for a set."""
-    n_features = session.learner.n_features
-    features, eligible, size = request.features, request.eligible, request.set_size
-    if isinstance(features, list):
-        if len(features) != n_features:
-            raise Refused.must("features", "decision", f"of length {n_features}", f"length {len(features)}")
-        x: Row = np.array(features, np.float32)
-    elif type(features.get("indices")) is list:
-        x = _sparse(features, n_features)
-    else:
-        x = _hashed(features, n_features)
+    x = _row(request.features, session.learner)
+    eligible, size = request.eligible, request.set_size
     if eligible is not None:
         _check_labels(eligible, session)
     if size is not None:
@@ -177,7 +171,27 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _sparse(features: dict[str, Any], n_features: int) -> Row:
+def _row(features: list[float] | dict[str, Any], learner: Learner) -> Row | dict[str, Any]:
+    d, named = learner.n_features, learner.names is not None
+    if isinstance(features, list) or type(features.get("indices")) is list:
+        if named:
+            raise Refused.must("features", "decision", "names, as in the first row", "numbers")
+        if isinstance(features, dict):
+            return _sparse(features, d)
+        if len(features) != (d or len(features) or 1):
+            wanted = f"of length {d or 'one or more'}"
+            raise Refused.must("features", "decision", wanted, f"length {len(features)}")
+        return np.array(features, np.float32)
+    _check_names(features)
+    if learner.state is not None and not named:
+        raise Refused.must("features", "decision", f"{d} numbers, as in the first row", "names")
+    return features
+
+
+def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
+    if n_features is None:
+        wanted = "numbers or names: for sparse rows, superarm serve must be told --features"
+        raise Refused.must("features", "decision", wanted, "indices and values")
     indices, values = features["indices"], features.get("values")
     if features.keys() != {"indices", "values"} or type(values) is not list or len(values) != len(indices):
         raise Refused.must(
@@ -197,35 +211,12 @@ def _sparse(features: dict[str, Any], n_features: int) -> Row:
     return SparseRow(index, np.array(values, np.float32)[order], n_features)
 
 
-def place_of(name: str, n_features: int) -> int:
-    """Where a named feature goes: its 8-byte BLAKE2b hash (of UTF-8, little-endian) mod n_features.
-
-    >>> place_of("age", 64)
-    27
-    """
-    digest = blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % n_features
-
-
-def _hashed(features: dict[str, Any], n_features: int) -> Row:
-    """A number counts under its name; a string under "name=string", with 1. Collisions add up."""
+def _check_names(features: dict[str, Any]) -> None:
     if len(features) > MOST_NAMES:
         raise Refused.must("features", "decision", f"at most {MOST_NAMES} names", f"{len(features)}")
-    row: dict[int, float] = {}
     for name, value in features.items():
-        if type(value) is str:
-            named, value = f"{name}={value}", 1.0
-        elif type(value) is list:
-            raise Refused.must(f"features.{name}", "decision", "a number, a string, true or false", value)
-        else:
-            named = name
-        place = place_of(named, n_features)
-        row[place] = row.get(place, 0.0) + float(value)
-        if not abs(row[place]) <= LARGEST:
-            raise Refused.must(f"features.{name}", "decision", "finite as a 32-bit float", value)
-    places = sorted(row)
-    values = np.array([row[place] for place in places], np.float32)
-    return SparseRow(np.array(places, np.int32), values, n_features)
+        if type(value) is list:
+            raise Refused.must(f"features.{name}", "decision", KINDS, value)
 
 
 def _check_labels(eligible: list[str], session: Session) -> None:

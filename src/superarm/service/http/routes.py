@@ -7,9 +7,7 @@ follow from that line and from the types it names.
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,52 +19,16 @@ from superarm.service.core.journal import OPEN as PENDING
 from superarm.service.core.journal import STATES
 from superarm.service.core.session import Ask, Entry, Reply
 from superarm.service.core.shadows import ShadowReport
-from superarm.service.core.snapshots import model_bytes
 from superarm.service.core.stats import AGES
-from superarm.service.core.upkeep import Upkeep
 from superarm.service.http import messages as m
 from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
 from superarm.service.http.metrics import Metrics
 from superarm.service.http.reading import read, to_ask, to_reply
+from superarm.service.http.router import Handler, Route
 from superarm.service.http.statuses import error_of, status_of
 from superarm.service.http.wire import Answer
 
-__all__ = ["ROUTES", "Route", "Service", "route"]
-
-Handler = Callable[..., Any]  # an answer, or something to wait for
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One line of the table.
-
-    Attributes:
-        method, path: ``{id}`` stands for a decision's id.
-        roles: of the tokens that may use it; empty: everybody.
-        takes: the type of the body, or for a GET of the query.
-        gives: the type of the answer; a content type where it is not JSON.
-        told: what statuses mean here that the table of statuses does not tell.
-        examples: bodies for the document, by what they show.
-        listed: whether it is in the document.
-        run: what it does; called with the service, then the id if the path has one, then what it takes.
-    """
-
-    method: str
-    path: str
-    roles: frozenset[str]
-    run: Handler
-    takes: Any = None
-    gives: Any = None
-    told: tuple[tuple[int, str], ...] = ()
-    examples: tuple[tuple[str, Any], ...] = ()
-    listed: bool = True
-    decoder: Any = None
-
-    @property
-    def name(self) -> str:
-        """For logs and metrics."""
-        return self.run.__name__
-
+__all__ = ["ROUTES", "Service", "route"]
 
 ROUTES: list[Route] = []
 
@@ -85,20 +47,18 @@ def route(
     """Put a function into the table."""
 
     def put(run: Handler) -> Handler:
-        decoder = msgspec.json.Decoder(takes) if takes is not None and method == "POST" else None
         more = tuple((told or {}).items()), tuple((examples or {}).items())
-        ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed, decoder))
+        ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed))
         return run
 
     return put
 
 
 class Service:
-    """What the routes work with."""
+    """What the routes work with: on a file, or on a database that many processes share."""
 
-    def __init__(self, group: Group, metrics: Metrics) -> None:
-        self.group, self.session, self.metrics = group, group.session, metrics
-        self.upkeep = Upkeep(group)
+    def __init__(self, group: Group, upkeep: Any, metrics: Metrics) -> None:
+        self.group, self.session, self.metrics, self.upkeep = group, group.session, metrics, upkeep
 
     # The answers are made in their turn: a later call in the same commit may change the entry.
 
@@ -225,16 +185,23 @@ async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) 
 @route("GET", "/v1/decisions/{id}", LOOK, gives=m.DecisionRecord, told={404: "No such decision."})
 def decision(service: Service, id_: str) -> Any:
     """All that is known of a decision; `outcome` is null while nobody has answered."""
-    entry = service.session.find(id_)
-    if entry is None:
-        raise UnknownDecision.must("id", "decision", "that of a decision", id_)
-    return entry.full()
+
+    def look() -> Any:
+        entry = service.session.find(id_)
+        if entry is None:
+            raise UnknownDecision.must("id", "decision", "that of a decision", id_)
+        return entry.full()
+
+    return service.group.look(look)
 
 
 @route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
-def pending(service: Service, query: m.PendingQuery) -> m.Pending:
+def pending(service: Service, query: m.PendingQuery) -> Any:
     """Decisions without an answer, oldest first."""
-    session = service.session
+    return service.group.look(lambda: _pending(service.session, query))
+
+
+def _pending(session: Any, query: m.PendingQuery) -> m.Pending:
     places = session.journal.open_places(limit=query.limit + 1, after=query.after)
     now = session.clock()
     listed = [m.PendingItem(p.id, p.time, max(0.0, now - p.time)) for p in places[: query.limit]]
@@ -243,14 +210,19 @@ def pending(service: Service, query: m.PendingQuery) -> m.Pending:
 
 
 @route("GET", "/v1/info", LOOK, gives=m.Info)
-def info(service: Service) -> m.Info:
+def info(service: Service) -> Any:
     """What the service was made for."""
+    return service.group.look(lambda: _info(service.session))
+
+
+def _info(session: Any) -> m.Info:
     from superarm import __version__
 
-    session, learner = service.session, service.session.learner
+    learner = session.learner
     return m.Info(
         learner=session.journal.meta()["learner"],
         learner_id=learner.id,
+        params={name: value for name, value in learner.params.items() if name != "labels"},
         labels=list(session.labels),
         retired=sorted(session.retired),
         frozen=session.frozen,
@@ -266,21 +238,17 @@ def info(service: Service) -> m.Info:
 @route("GET", "/v1/model", READ, gives="application/octet-stream")
 async def model(service: Service) -> Answer:
     """The model as it is now, a file for superarm.load: all that it has learnt is on the disk."""
-    session = service.session
-
-    def a_copy(_: None) -> Any:
-        if session.down is not None:  # it may be ahead of the journal
-            raise session.down
-        return copy.deepcopy(session.learner)
-
-    # the copy is made in its turn, the file beside the others
-    data = await asyncio.to_thread(model_bytes, await service.group.submit(a_copy, None))
+    data = await service.group.model_file()
     return Answer(200, data, "application/octet-stream")
 
 
 @route("GET", "/v1/stats", READ)
 def stats(service: Service) -> Any:
     """All that the dashboard shows."""
+    return service.group.look(lambda: _stats(service))
+
+
+def _stats(service: Service) -> Any:
     session, totals = service.session, service.session.stats
     oldest = session.journal.open_places(limit=1)
     now, health = session.clock(), session.health()
@@ -297,7 +265,7 @@ def stats(service: Service) -> Any:
             "hit": totals.hit,
         },
         "curve": {"start": totals.start, "width": totals.width, "slots": totals.slots},
-        "recent": [_brief(entry) for entry in _recent(service, 12)],
+        "recent": [_brief(entry) for entry in session.recent(12)],
         "learner": session.journal.meta()["learner"],
         "retired": sorted(session.retired),
         "frozen": session.frozen,
@@ -305,13 +273,8 @@ def stats(service: Service) -> Any:
         "trouble": health.trouble,
         "journal": {"events": health.events, "down": health.down, "snapshot_lag": health.snapshot_lag},
         "latency": service.metrics.quantiles(),
+        "processes": getattr(session, "processes", None),
     }
-
-
-def _recent(service: Service, limit: int) -> list[Entry]:
-    session = service.session
-    found = [session.journal.place(event.id) for event in session.journal.recent(limit)]
-    return [session.entry(place) for place in found if place is not None]
 
 
 def _brief(entry: Entry) -> dict[str, Any]:
@@ -333,24 +296,24 @@ def _shadow(report: ShadowReport) -> m.Shadow:
 
 
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)
-def shadows(service: Service) -> m.Shadows:
+def shadows(service: Service) -> Any:
     """Estimated hit rates: of the model itself, then of each shadow."""
-    return m.Shadows([_shadow(one) for one in service.session.shadows])
+    return service.group.look(lambda: m.Shadows([_shadow(one) for one in service.session.shadows]))
 
 
 @route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
-def snapshots(service: Service) -> m.Snapshots:
+def snapshots(service: Service) -> Any:
     """The kept snapshots, oldest first."""
-    return m.Snapshots([m.Snapshot(**one) for one in service.session.snapshots()])
+    return service.group.look(lambda: m.Snapshots([m.Snapshot(**one) for one in service.session.snapshots()]))
 
 
 # ---------------------------------------------------------------- changes
 
 
 @route("GET", "/v1/changes", READ, gives=m.Changes)
-def changes(service: Service) -> m.Changes:
+def changes(service: Service) -> Any:
     """What operators have changed, oldest first."""
-    return m.Changes(service.session.changes())
+    return service.group.look(lambda: m.Changes(service.session.changes()))
 
 
 @route(
@@ -372,7 +335,7 @@ async def change(service: Service, request: Any) -> m.Changed:
     else:
         await service.group.on_disk(CHANGES[type(request)], (session, request))
     told = list(session.labels), sorted(session.retired), session.frozen
-    return m.Changed(type(request).__struct_config__.tag, session.journal.seq, *told, erased)
+    return m.Changed(type(request).__struct_config__.tag, session.seq, *told, erased)
 
 
 # each may load a model, so they run beside the loop
@@ -405,7 +368,11 @@ def ready(service: Service) -> m.Status:
 
 
 @route("GET", "/metrics", READ, gives="text/plain")
-def metrics(service: Service) -> Answer:
+def metrics(service: Service) -> Any:
     """Numbers for Prometheus."""
-    text = service.metrics.text(service.group)
-    return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def look() -> Answer:
+        text = service.metrics.text(service.group)
+        return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    return service.group.look(look)

@@ -22,12 +22,7 @@ from time import monotonic
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
-from superarm.errors import MissingExtra
-
-try:
-    import httptools
-except ImportError as error:
-    raise MissingExtra("the service needs httptools: pip install 'superarm[serve]'") from error
+import httptools
 
 __all__ = ["Answer", "Application", "Limits", "Request", "Wire"]
 

@@ -1,0 +1,158 @@
+"""The service on PostgreSQL: `benchmarks/service.py --journal postgresql` prints it beside SQLite.
+
+    processes        1, 2, 3 of them under the same load: pairs/s, p50, p99, the CPU of a pair by who used it
+    model_age_ms     how long before a decision the model that made it was published
+    learner_alone    how many answers a second the process that learns could take, with nobody else
+
+The database is one that this starts, with fsync, over a Unix socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = 20_000  # decisions whose model's age is looked at
+
+
+def cpu_of(pids: list[int]) -> float:
+    """Seconds that processes have used, with the children they have waited for."""
+    used = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        used += sum(map(int, fields[11:15]))
+    return used / os.sysconf("SC_CLK_TCK")
+
+
+def family(pid: int) -> list[int]:
+    """A process and its children: a server of PostgreSQL and its backends."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def measure(
+    start: Callable[[str, int], Any], load: Callable[..., Any], *, clients: int, features: int, seconds: float
+) -> dict[str, object]:
+    """All of it; ``start(url, number)`` starts a server and gives its process and port."""
+    sys.path[:0] = [str(ROOT / "tests" / "service")]
+    from postgres_kit import Database
+
+    database = Database(fsync=True)
+    told: dict[str, object] = {}
+    try:
+        for count in (1, 2, 3):
+            url = database.fresh()
+            started = [start(url, number) for number in range(count)]
+            try:
+                ports = [port for _, port in started]
+                asyncio.run(_together(load, ports, clients, features, 1.0))
+                assert database.process is not None
+                servers = [process.pid for process, _ in started]
+                before = cpu_of(servers), cpu_of(family(database.process.pid))
+                got = asyncio.run(_together(load, ports, clients, features, seconds))
+                after = cpu_of(servers), cpu_of(family(database.process.pid))
+                pairs = got["pairs_per_second"] * seconds
+                told[f"{count} processes"] = {key: round(value, 1) for key, value in got.items()} | {
+                    "servers_cpu_us_per_pair": round(1e6 * (after[0] - before[0]) / pairs),
+                    "database_cpu_us_per_pair": round(1e6 * (after[1] - before[1]) / pairs),
+                    "model_age_ms": model_age(url),
+                }
+            finally:
+                for process, _ in started:
+                    process.terminate()
+                for process, _ in started:
+                    process.wait()
+        told["learner_alone"] = learner_alone(database.fresh(), features)
+    finally:
+        database.close()
+    return told
+
+
+async def _together(
+    load: Any, ports: list[int], clients: int, features: int, seconds: float
+) -> dict[str, float]:
+    share = clients // len(ports)
+    began = time.perf_counter()
+    found = await asyncio.gather(*(load(port, share, features, seconds) for port in ports))
+    took = time.perf_counter() - began
+    times = sorted(one for _, times in found for one in times)
+    return {
+        "pairs_per_second": sum(pairs for pairs, _ in found) / took,
+        "p50_ms": 1e3 * times[len(times) // 2],
+        "p99_ms": 1e3 * times[int(len(times) * 0.99)],
+    }
+
+
+def model_age(url: str) -> dict[str, float]:
+    """Between the publication of a model and the decisions that it made, newest decisions first."""
+    from superarm.service.core.fastjson import loads
+    from superarm.service.core.postgres.connecting import Address
+
+    with Address(url, patience=60.0).connect() as connection:
+        published = dict(connection.execute("SELECT version, time FROM batches").fetchall())
+        sql = "SELECT time, body FROM events WHERE kind = 1 ORDER BY time DESC LIMIT %s"
+        made = [(at, loads(body)["model"]) for at, body in connection.execute(sql, (SAMPLE,), binary=True)]
+    ages = sorted(max(0.0, at - published[version]) for at, version in made if version in published)
+    return {
+        name: round(1e3 * ages[int(len(ages) * share)], 1) for name, share in (("p50", 0.5), ("p99", 0.99))
+    }
+
+
+def learner_alone(url: str, features: int, pairs: int = 40_000) -> dict[str, float]:
+    """Decisions and answers that wait, and one learner that takes them."""
+    import numpy as np
+
+    from superarm.service.core.entries import Ask, Reply
+    from superarm.service.core.postgres.electing import stand
+    from superarm.service.core.postgres.learning import Learning, Settings
+    from superarm.service.core.postgres.session import SharedSession
+
+    labels = [f"label-{i}" for i in range(10)]
+    session = SharedSession.open(url, labels=labels, n_features=features, set_size=3, learn=False)
+    rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
+    began = time.perf_counter()
+    for start in range(0, pairs, 250):
+        made = session.turn([(session.decide, Ask(rows[(start + i) % 1000]), None) for i in range(250)])
+        session.turn(
+            [
+                (session.outcome, Reply(one.place.id, hit=i % 2 == 0), None)
+                for i, (_, one, _) in enumerate(made)
+            ]
+        )
+    written = time.perf_counter() - began
+    with session.address.connect("superarm learns", patience=60.0) as connection:
+        office = stand(connection, "benchmark", 60.0)
+        assert office is not None
+        learning = Learning(office, Settings(), "benchmark", session.address)
+        began, used = time.perf_counter(), time.process_time()
+        while learning.model.stats.learnt < pairs:
+            learning.turn()
+        took, cpu = time.perf_counter() - began, time.process_time() - used
+    session.close()
+    return {
+        "answers_per_second": round(pairs / took),
+        "cpu_us_per_answer": round(1e6 * cpu / pairs, 1),
+        "one_process_writes_pairs_per_second": round(pairs / written),
+    }
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT / "tests" / "service")]
+    from postgres_kit import Database
+
+    made = Database(fsync=True)
+    try:
+        print(learner_alone(made.fresh(), 64))
+    finally:
+        made.close()

@@ -1,0 +1,40 @@
+"""superarm move: from a file to a database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from superarm.errors import InvalidInput
+
+
+def move(
+    journal: Annotated[Path, typer.Argument(help="The SQLite journal; no service may be running on it.")],
+    to: Annotated[str, typer.Argument(help="postgresql://user@host/name, a database without a journal.")],
+    learner: Annotated[
+        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Bring a service's past along: all events, kept snapshots and the model, in one transaction.
+
+    The file stays as it is. The service goes on with `superarm serve --journal postgresql://…`.
+
+    Example: **superarm move events.db postgresql://operate@db/arms**
+    """
+    from superarm.service.core.journal import is_url
+
+    if not is_url(to):
+        raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
+    from superarm.service.core.postgres.connecting import Address
+    from superarm.service.core.postgres.moving import move as run
+
+    address = Address(to)
+    count = run(journal, address, learner=learner)
+    if as_json:
+        print(json.dumps({"journal": str(journal), "to": str(address), "events": count}))
+    else:
+        print(f"{count:,} events of {journal} are in {address} now")

@@ -1,0 +1,36 @@
+"""What is not in the light core: the extras, their packages, and the one sentence that says what to type."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from superarm.errors import MissingExtra
+
+__all__ = ["EXTRAS", "need"]
+
+# extra: what it is for, and the packages that it brings (pyproject.toml has their versions)
+EXTRAS = {
+    "logs": ("tables, decision logs and statistics", ("polars", "scipy")),
+    "plots": ("figures and reports", ("altair", "vl_convert", "polars", "scipy")),
+    "experiments": ("grids of runs and their reports", ("joblib", "altair", "vl_convert", "polars", "scipy")),
+    "sklearn": ("scikit-learn", ("sklearn", "scipy")),
+    "data": ("downloads of data", ("pooch", "requests")),
+    "serve": ("the service", ("httptools", "msgspec", "orjson", "polars")),
+    "dask": ("--engine dask", ("distributed",)),
+    "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
+    "features": ("image features", ("keras",)),
+}
+
+
+def need(extra: str) -> None:
+    """Raise one sentence with the command to type, unless all packages of an extra are here.
+
+    A door calls it before it imports any of them. Looking for a package does not import it.
+
+    >>> need("logs")
+    """
+    purpose, packages = EXTRAS[extra]
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        lack = f"the extra for {purpose} is not installed (no {', '.join(missing)})"
+        raise MissingExtra(f'{lack}: pip install "superarm[{extra}]"')

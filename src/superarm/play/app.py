@@ -1,0 +1,104 @@
+"""The page of `superarm play` and the four routes behind it, for one person on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from secrets import randbelow
+from typing import Any
+
+from superarm.errors import InvalidInput
+from superarm.play.game import GAMMA, HELD_OUT, LEARNERS, Game
+from superarm.service.http.admission import OPEN, Admission, Tokens
+from superarm.service.http.messages import Strict
+from superarm.service.http.pages import page_of
+from superarm.service.http.router import Route, Router
+from superarm.service.http.wire import Answer, Limits, Wire
+
+__all__ = ["Play", "play"]
+
+
+class Said(Strict):
+    """A person's answer."""
+
+    question: int
+    hit: bool
+
+
+class Many(Strict):
+    """How often the computer is to answer."""
+
+    count: int
+
+
+class Play:
+    """What the routes work with: the game that is on.
+
+    Args:
+        seed: of the first game; every other one gets one at random.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.game = Game(seed)
+
+    def state(self) -> dict[str, Any]:
+        """All that the page shows."""
+        game, told = self.game, self.game.told
+        return {
+            "question": game.answers,
+            "by_person": game.by_person,
+            "picture": [int(value) for value in game.x],
+            "shown": game.shown,
+            "beliefs": game.beliefs(),
+            "told": told and {"shown": told.shown, "hit": told.hit, "label": told.label},
+            "learners": LEARNERS,
+            "errors": game.curve[-1][1:] if game.curve else game.errors(),
+            "curve": game.curve,
+            "held_out": HELD_OUT,
+            "lessons": game.lessons,
+            "gamma": GAMMA,
+        }
+
+    def page(self) -> Answer:
+        return page_of("superarm.play", "page.html")
+
+    def icon(self) -> Answer:
+        return Answer(204, b"")
+
+    def answer(self, said: Said) -> dict[str, Any]:
+        self.game.answer(said.question, said.hit)
+        return self.state()
+
+    def computer(self, many: Many) -> dict[str, Any]:
+        self.game.answer_itself(many.count)
+        return self.state()
+
+    def again(self) -> dict[str, Any]:
+        self.game = Game(randbelow(2**31))
+        return self.state()
+
+
+ROUTES = (
+    Route("GET", "/", OPEN, Play.page),
+    Route("GET", "/favicon.ico", OPEN, Play.icon),
+    Route("GET", "/game", OPEN, Play.state),
+    Route("POST", "/game", OPEN, Play.again),
+    Route("POST", "/answers", OPEN, Play.answer, takes=Said),
+    Route("POST", "/computer", OPEN, Play.computer, takes=Many),
+)
+
+
+async def play(game: Play, port: int, on_ready: Callable[[str], object]) -> None:
+    """Serve the page on the loopback address until cancelled; ``on_ready`` is told where."""
+    router = Router(ROUTES, Admission(Tokens(), rate=1_000.0))
+    router.service = game
+    wire = Wire(router, Limits(connections=100))
+    try:
+        try:
+            await wire.listen("127.0.0.1", port)
+        except OSError as error:
+            raise InvalidInput.must("--port", "superarm play", "free", port) from error
+        on_ready(f"http://127.0.0.1:{wire.port}/")
+        await asyncio.Event().wait()
+    finally:
+        await wire.stop(grace=1.0)

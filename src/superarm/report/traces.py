@@ -1,0 +1,81 @@
+"""Traces as the report's charts, for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from superarm.errors import InvalidInput
+from superarm.experiments.figure import Figure
+from superarm.report.chart import Chart
+from superarm.report.figures import curve_charts
+from superarm.report.theme import dressed
+from superarm.simulation import RATES
+
+if TYPE_CHECKING:
+    import polars
+
+    from superarm.simulation import Trace
+
+__all__ = ["as_altair", "runs_frame", "traces_chart"]
+
+
+def as_altair(charts: Sequence[Chart]) -> Any:
+    """Charts as Altair's own, to be shown, changed or saved; several stand one under another."""
+    import altair as alt
+
+    specs = [dressed(chart) for chart in charts]
+    if len(specs) == 1:
+        return alt.Chart.from_dict(specs[0])
+    shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these
+    whole = {
+        "vconcat": [{key: value for key, value in spec.items() if key not in shared} for spec in specs],
+        "params": [param for spec in specs for param in spec["params"]],
+        "datasets": {name: rows for spec in specs for name, rows in spec["datasets"].items()},
+        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
+        "config": specs[0]["config"],
+    }
+    return alt.VConcatChart.from_dict(whole)
+
+
+def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
+    """A rate against rounds: a line for each name, with the 95 % interval of its runs."""
+    import polars as pl
+
+    if y not in RATES:
+        raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, among=RATES)
+    parts = [
+        trace.curve.with_columns(_facts(name, trace)) for name, traces in runs.items() for trace in traces
+    ]
+    data = next(iter(runs.values()))[0].data
+    figure = Figure("rounds", y=y, log=("x",))
+    return as_altair(list(curve_charts(data, data, figure, pl.concat(parts))))
+
+
+def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> polars.DataFrame:
+    """A row for each run, as the store's."""
+    import polars as pl
+
+    rows = []
+    for name, traces in runs.items():
+        for trace in traces:
+            facts = {"data": trace.data, "learner": name, "set_size": trace.set_size, "gamma": None}
+            own = {
+                "seed": trace.seed,
+                "rounds": int(trace.rounds[-1]),
+                **trace.rates,
+                "seconds": trace.seconds,
+            }
+            rows.append(facts | own)
+    return pl.DataFrame(rows, schema_overrides={"gamma": pl.Float64})
+
+
+def _facts(name: str, trace: Trace) -> list[polars.Expr]:
+    import polars as pl
+
+    return [
+        pl.lit(trace.data).alias("data"),
+        pl.lit(name).alias("learner"),
+        pl.lit(trace.set_size).alias("set_size"),
+        pl.lit(None, pl.Float64).alias("gamma"),
+    ]

@@ -1,0 +1,20 @@
+"""A journal that many processes share, in PostgreSQL: any decides, any takes answers, one learns.
+
+connecting.py   addresses without passwords, connections, what a failure is called
+schema.py       the tables, their number, the way from an older one, the two roles
+tables.py       rows in and out: writers, events, batches, snapshots
+moments.py      a decision from its record: the model's version, the round, the rule's numbers
+ordered.py      what each event does to the model, in the one order: the learner's loop and replay share it
+electing.py     who learns: an advisory lock, a term, a heart that beats
+learning.py     the loop of the process that learns: take, learn, publish; expire, retain, erase
+desk.py         the loop of every process: decide and take answers, a turn in one statement
+session.py      one process among many, with the face of `core.session.Session`
+group.py        taking turns: waits are bounded
+reading.py      the journal as replay, export and the dashboard read it
+checking.py     replay and verify
+moving.py       a SQLite journal's past comes along
+"""
+
+from superarm.extras import need
+
+need("postgres")

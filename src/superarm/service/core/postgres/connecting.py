@@ -1,0 +1,122 @@
+"""Connections: addresses are told without secrets, waits are bounded, failures are JournalDown."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import psycopg
+from psycopg import Connection, conninfo
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from superarm.errors import InvalidInput
+from superarm.service.core.faults import JournalDown, JournalForeign
+
+__all__ = ["Address", "Connection", "down", "failures", "psycopg"]
+
+SECRETS = ("password", "sslpassword")
+CONNECT_SECONDS = 2  # the least that libpq knows
+# where to, and no more: these go into messages and logs
+OPTIONS = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 8000,
+}
+
+
+class Address:
+    """Where the database is. Its text holds no secret: passwords come from the environment or a file.
+
+    Args:
+        url: ``postgresql://user@host:port/name?…``. libpq finds the password: in PGPASSWORD, in the file
+            that PGPASSFILE or ``passfile=`` names (else ~/.pgpass), or not at all.
+        patience: seconds that a statement may take before it counts as failed.
+
+    >>> str(Address("postgresql://serve@db.example:5432/arms?sslmode=require"))
+    'postgresql://serve@db.example:5432/arms'
+    """
+
+    def __init__(self, url: str, *, patience: float = 5.0) -> None:
+        of = "superarm"
+        try:
+            self._info = conninfo.conninfo_to_dict(url)
+            parts = urlsplit(url)
+            asked = [name for name, _ in parse_qsl(parts.query)]
+            secret = parts.password is not None or any(name in SECRETS for name in asked)
+        except (psycopg.Error, ValueError) as error:
+            wanted = "an address such as postgresql://user@host:5432/name"
+            raise InvalidInput.must("journal", of, wanted, redacted(url)) from error
+        if secret:
+            wanted = "without a password: put it into PGPASSWORD, or into a file that PGPASSFILE names"
+            raise InvalidInput.must("journal", of, wanted, redacted(url))
+        self.patience = patience
+        self._text = redacted(url)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def connect(self, application: str = "superarm", **options: Any) -> Connection[Any]:
+        """A connection of its own; statements commit by themselves, and give up after ``patience``."""
+        with failures(self):
+            return psycopg.connect(
+                **self._options(application, options), autocommit=True, prepare_threshold=1
+            )
+
+    def pool(self, most: int = 4) -> ConnectionPool:
+        """Connections for reading, opened when they are needed."""
+        settings = {**self._options("superarm reads", {}), "autocommit": True, "prepare_threshold": 2}
+        pool = ConnectionPool(
+            "", kwargs=settings, min_size=0, max_size=most, open=False, timeout=CONNECT_SECONDS,
+            reconnect_timeout=CONNECT_SECONDS, check=ConnectionPool.check_connection, max_idle=60.0,
+        )  # fmt: skip
+        pool.open()
+        return pool
+
+    def _options(self, application: str, options: dict[str, Any]) -> dict[str, Any]:
+        wait = int(1e3 * options.pop("patience", self.patience))
+        set_ = f"-c statement_timeout={wait} -c idle_in_transaction_session_timeout={wait}"
+        theirs = self._info.get("options", "")
+        made = {**OPTIONS, **self._info, "application_name": application}
+        return made | {"options": f"{theirs} {set_} -c search_path=superarm".strip()} | options
+
+
+def redacted(text: str) -> str:
+    """An address without user's secrets and without options; whatever it is, nothing secret is left."""
+    found = re.match(
+        r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::[^@]*)?@)?(?P<rest>[^?#@]*)", text
+    )
+    if found is None:
+        return "postgresql://…"
+    user = f"{found['user']}@" if found["user"] else ""
+    return f"{found['scheme']}://{user}{found['rest']}"
+
+
+def down(where: object, error: BaseException) -> JournalDown:
+    """The refusal for an error of the database or of the way to it; nothing of its inside but one line."""
+    told = str(error).strip().splitlines() or [type(error).__name__]
+    line = re.sub(r"password\s*=\s*\S+", "password=…", told[0])
+    secret = os.environ.get("PGPASSWORD")
+    if secret:
+        line = line.replace(secret, "…")
+    return JournalDown(f"the database {where} does not take it at the moment: {line}")
+
+
+@contextmanager
+def failures(where: object) -> Iterator[None]:
+    """Errors of psycopg become JournalDown, or what they mean."""
+    try:
+        yield
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        wanted = "a superarm journal (superarm serve with --labels makes one)"
+        raise JournalForeign.must("journal", "superarm", wanted, str(where)) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        said = str(error).splitlines()[0]
+        raise JournalForeign.must("role", "superarm", "one that may do this (docs/scale.md)", said) from error
+    except (psycopg.Error, PoolTimeout) as error:
+        raise down(where, error) from error

@@ -1,0 +1,214 @@
+"""Deciding and taking answers in a process among many: a turn is one statement, which commits by itself.
+
+A turn first looks up the ids that it does not know, decides with the newest model that this process has,
+and writes all of it at once. What another process wrote in the meantime under the same id is found by the
+database, and wins: that call is made again, and gives what is there. Nothing is answered before the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from superarm.errors import WeightsOverflow
+from superarm.learners import Learner
+from superarm.service.core.desk import Desk
+from superarm.service.core.entries import Ask, Entry, Reply, context_bytes
+from superarm.service.core.events import DECISION, OUTCOME, decision_body, pack_row, to_decision
+from superarm.service.core.fastjson import dumps
+from superarm.service.core.faults import JournalDown, Refused, UnknownDecision
+from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
+from superarm.service.core.postgres.connecting import Address, failures
+from superarm.service.core.postgres.moments import decide_at
+from superarm.service.core.postgres.schema import BLOCK
+from superarm.service.core.postgres.tables import Kept, Writer, kept
+
+__all__ = ["Serving", "SharedDesk", "entry_of"]
+
+Call = tuple[Callable[[Any], Any], Any, Any]
+Staged = tuple[float, int, str, bytes | None, bytes | None, bytes]
+
+
+class Serving(NamedTuple):
+    """The model that a process decides with."""
+
+    version: int
+    learnt: int
+    time: float  # when it was published
+    learner: Learner
+    retired: frozenset[str]
+    frozen: bool
+    erasures: int
+
+
+class Later(Exception):
+    """The call must wait for what this turn has yet to write."""
+
+
+class SharedDesk(Desk):
+    """What `SharedSession` builds on."""
+
+    address: Address
+    process: str
+    serving: Serving
+    coming: Serving | None  # a newer model, for the next turn
+    writer: Writer | None
+    _rounds: Iterator[int]
+    _staged: dict[tuple[int, str], Staged]
+    _follow: Callable[[], None]
+
+    # ------------------------------------------------------------ turns
+
+    def turn(self, calls: Sequence[Call]) -> list[tuple[Any, Any, Exception | None]]:
+        """Make these calls, and return when all they wrote is durable. One thread at a time."""
+        self._writable()
+        try:
+            with failures(self.address):
+                if self.writer is None:
+                    self.writer = Writer(self.address.connect("superarm writes"), self.process)
+                done: list[tuple[Any, Any, Exception | None]] = []
+                while calls:
+                    calls = self._pass(calls, done)
+                return done
+        except BaseException as error:
+            self._give_up(error)
+            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        """Whether it was written is not known: nothing more may come from this writer."""
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
+        self._staged, self._rounds = {}, iter(())
+        self._entries.clear()
+        if isinstance(error, JournalDown):
+            self.fail(error)
+
+    def _pass(self, calls: Sequence[Call], done: list[tuple[Any, Any, Exception | None]]) -> list[Call]:
+        """Make calls, write what they staged; those that must be made again."""
+        assert self.writer is not None
+        self._follow()
+        self._staged = {}
+        self._know([call[1].id for call in calls if isinstance(call[1], Ask | Reply) and call[1].id])
+        made: list[tuple[Call, Any, Exception | None]] = []
+        again: list[Call] = []
+        for call in calls:
+            try:
+                made.append((call, call[0](call[1]), None))
+            except Later:
+                again.append(call)
+            except Exception as error:  # that caller is told, the others go on
+                made.append((call, None, error))
+        rows = self.writer.rows(self._staged.values())
+        new = self.writer.insert(rows) if rows else set()
+        lost = {(row.kind, row.id) for row in rows if row.number not in new}
+        for _, id_ in lost:
+            self._entries.drop(id_)
+        for row in rows:
+            if row.number in new:
+                self._written(row.id, row.kind, row.number)
+        for call, result, failure in made:
+            argument = call[1]
+            kind = DECISION if isinstance(argument, Ask) else OUTCOME
+            if lost and isinstance(argument, Ask | Reply) and (kind, argument.id) in lost:
+                again.append(call)
+            else:
+                done.append((call[2], result, failure))
+        return again
+
+    def _written(self, id_: str, kind: int, number: int) -> None:
+        entry = self._entries.get(id_)
+        if entry is not None:
+            change = {"seq": number} if kind == DECISION else {"closed": number}
+            entry.place = entry.place._replace(**change)  # type: ignore[arg-type]
+
+    def _know(self, ids: Sequence[str]) -> None:
+        """Have these decisions at hand, if there are such."""
+        missing = [id_ for id_ in dict.fromkeys(ids) if self._entries.get(id_) is None]
+        if missing:
+            assert self.writer is not None
+            for found in kept(self.writer.connection, missing).values():
+                self._entries.put(entry_of(found, self.learner.id))
+
+    def _next_round(self) -> int:
+        found = next(self._rounds, None)
+        if found is None:
+            assert self.writer is not None
+            row = self.writer.connection.execute("SELECT nextval('rounds')").fetchone()
+            assert row is not None
+            self._rounds = iter(range(row[0], row[0] + BLOCK))
+            found = next(self._rounds)
+        return found
+
+    # ------------------------------------------------------------ calls
+
+    def decide(self, ask: Ask) -> Entry:
+        context = context_bytes(ask.context)
+        if ask.id is not None:
+            entry = self._entries.get(ask.id)
+            if entry is not None:
+                return self._same(entry, ask, context)
+        id_ = ask.id or self._new_id()
+        eligible = ask.eligible
+        if self.retired:
+            eligible = tuple(one for one in eligible or self.labels if one not in self.retired)
+            if not eligible:
+                wanted = "a list with labels that are not retired"
+                raise Refused.must("eligible", "decision", wanted, ask.eligible)
+        try:
+            decision, before, moved = decide_at(
+                self.learner, ask.x, eligible, ask.set_size, self._next_round()
+            )
+        except WeightsOverflow as error:
+            wanted = "so small that all scores stay finite"
+            raise Refused.must("features", "decision", wanted, "an overflow") from error
+        body = decision_body(decision, ask.set_size, None if ask.eligible is None else list(ask.eligible))
+        body |= {"version": self.serving.learnt, "model": self.serving.version, "k": len(self.labels)}
+        body |= {"moment": before, "moved": moved}
+        x, at = pack_row(decision.x), self.clock()
+        self._staged[DECISION, id_] = at, DECISION, id_, x, context, dumps(body)
+        place = Place(id_, 0, at, OPEN, None)
+        return self._entries.put(Entry(place, x, context, body, decision, None))
+
+    def outcome(self, reply: Reply) -> Entry:
+        if (DECISION, reply.id) in self._staged:
+            raise Later
+        entry = self._entries.get(reply.id)
+        if entry is None:
+            raise UnknownDecision.must("id", "outcome", "that of a decision", reply.id)
+        shown, among = entry.body["labels"], entry.body["among"]
+        if reply.label is not None and among is not None and reply.label not in among:
+            raise Refused.must("label", "outcome", "one of the eligible labels", reply.label)
+        hit = reply.label in shown if reply.hit is None else reply.hit
+        if entry.place.state in (ANSWERED, LATE):
+            return self._agreed(entry, reply, hit)
+        at = self.clock()
+        body = {"of": entry.place.seq, "hit": hit, "label": reply.label}
+        self._staged[OUTCOME, reply.id] = at, OUTCOME, reply.id, None, None, dumps(body)
+        entry.place = entry.place._replace(state=LATE if entry.place.state == EXPIRED else ANSWERED)
+        entry.outcome = {**body, "time": at, "learnt": None, "late": None, "timeout": False}
+        del entry.outcome["of"]
+        return entry
+
+
+def entry_of(found: Kept, learner: str) -> Entry:
+    """A decision and what has become of it, as far as the learner has come."""
+    row, outcome, state, closed = found.decision, None, OPEN, None
+    timeout = None if found.timeout is None or (found.timeout[2] or {}).get("void") else found.timeout
+    closing = found.outcome or timeout
+    if closing is not None:
+        event, taken, note = closing
+        told, closed, is_timeout = event.body, event.number, closing is timeout
+        late, learnt = told.get("late"), told.get("learnt")  # a past that was moved here tells it itself
+        if taken and learnt is None:
+            usual = {"learnt": told["hit"] is not None, "late": False}
+            told_by = {**usual, **(note or {})}
+            late, learnt = told_by["late"], told_by["learnt"]
+        state = (
+            EXPIRED if is_timeout else LATE if late or (late is None and timeout is not None) else ANSWERED
+        )
+        outcome = {"hit": told["hit"], "label": told.get("label"), "time": event.time, "learnt": learnt}
+        outcome |= {"late": late, "timeout": is_timeout}
+    body = row.body
+    place = Place(row.id, row.number, row.time, state, closed)
+    return Entry(place, row.x, row.context, body, to_decision(row.x, body, learner), outcome)

@@ -1,0 +1,288 @@
+"""What each event does to the model, one after another in the one order.
+
+The process that learns and a replay run the same lines: a replay is identical because there is nothing
+else. A decision moves the rule's numbers and the totals; an answer is learnt, once; a timeout closes what
+is open; a change is made, or refused. What was out of the usual is noted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from math import exp
+from typing import Any
+
+from superarm.errors import InvalidInput, WeightsOverflow
+from superarm.learners.answered import Answered
+from superarm.service.core import operating
+from superarm.service.core.events import CHANGE, DECISION, OUTCOME, Event, to_decision, unpack_row
+from superarm.service.core.faults import JournalDamaged, Refused
+from superarm.service.core.journal import Snapshot
+from superarm.service.core.model import Model
+from superarm.service.core.postgres.moments import begin, move
+from superarm.service.core.postgres.tables import SHIFT, Kept, Row
+
+__all__ = ["ErasedPast", "Known", "Ordered"]
+
+REMEMBERED = 64 << 20  # bytes of decisions that wait for an answer; older ones are read again
+OVERHEAD = 4_000  # bytes of one, beside its row
+
+
+class ErasedPast(Exception):
+    """What an event did cannot be done again: the features it needs were erased since."""
+
+
+class Unkept(Answered):
+    """Which rounds are answered is the database's to know: each id is answered once."""
+
+    __slots__ = ()
+
+    def __contains__(self, round_: int) -> bool:
+        return False
+
+    def add(self, round_: int) -> None:
+        pass
+
+
+class Known:
+    """A decision that may be answered."""
+
+    __slots__ = ("answered", "body", "expired", "time", "x")
+
+    def __init__(self, time: float, body: dict[str, Any], x: bytes | None) -> None:
+        self.time, self.body, self.x = time, body, x
+        self.expired: dict[str, Any] | None = None  # what the timeout came to: hit, learnt
+        self.answered = False
+
+
+class Ordered(Model):
+    """The model of a shared journal after some event.
+
+    Args:
+        journal: gives ``snapshot(seq)``, ``snapshots()`` and, for a past that was moved here, ``event(seq)``.
+        snapshot: where it begins.
+        lookup: decisions by their ids, with answers and timeouts.
+    """
+
+    def __init__(
+        self, journal: Any, snapshot: Snapshot, lookup: Callable[[Sequence[str]], dict[str, Kept]]
+    ) -> None:
+        self.lookup = lookup
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._bytes = 0
+        self._moved: list[list[float]] | None = None  # what the batch's decisions so far have moved
+        super().__init__(journal, snapshot)
+
+    def _take(self, snapshot: Snapshot) -> None:
+        super()._take(snapshot)
+        self.positions = {int(key): value for key, value in snapshot.totals.get("positions", {}).items()}
+        self.erasures = snapshot.totals.get("erasures", 0)
+        self.forget()
+
+    def totals(self) -> dict[str, Any]:
+        positions = {str(writer): number for writer, number in sorted(self.positions.items())}
+        own = self.judge.report("", self.stats.learnt)
+        reports = [asdict(one) for one in (own, *(shadow.report() for shadow in self.shadows.values()))]
+        return {**super().totals(), "positions": positions, "erasures": self.erasures, "shadows": reports}
+
+    @property
+    def known(self) -> frozenset[str]:
+        return frozenset(self.stats.labels)
+
+    @property
+    def retired(self) -> frozenset[str]:
+        return frozenset(self.settings.retired)
+
+    # ------------------------------------------------------------ a batch
+
+    def take(self, rows: Sequence[Row], taken: Iterable[Sequence[int]]) -> dict[int, dict[str, Any]]:
+        """Make all that these events, in order, do; what was out of the usual, by their numbers."""
+        self._remember_all(rows)
+        notes = {}
+        for row in rows:
+            if self._moved is not None and row.kind != DECISION:
+                self._move()
+            note = self.redo_row(row)
+            if note is not None:
+                notes[row.number] = note
+            self.seq += 1
+        self._move()
+        for _, until in taken:
+            self.positions[until >> SHIFT] = until
+        self._trim()
+        return notes
+
+    def redo_row(self, row: Row) -> dict[str, Any] | None:
+        """What an event does; a note, if that is out of the usual."""
+        if row.number >> SHIFT == 0:  # moved here from the journal of a single process
+            seq = self.seq
+            event = Event(
+                row.number, row.time, row.kind, row.id, row.x, row.context, row.text, row.content, b""
+            )
+            if not self.redo(event):
+                raise ErasedPast
+            self.seq = seq
+            return None
+        if not isinstance(self.learner.answered, Unkept):
+            self.learner.answered = Unkept()
+        if row.kind == DECISION:
+            self._decided(row)
+            return None
+        if row.kind == CHANGE:
+            return self._changed(row)
+        return self._closed(row)
+
+    def _decided(self, row: Row) -> None:
+        body, learner = row.body, self.learner
+        if row.x is not None:
+            begin(learner, unpack_row(row.x, body["width"]))
+        elif learner.state is None:
+            raise ErasedPast
+        moved = body["moved"]
+        if self._moved is None:
+            self._moved = moved
+        else:  # all of a batch's decisions come before its answers: their moves are added up first
+            self._moved = [
+                [a + b for a, b in zip(*pair, strict=True)] for pair in zip(self._moved, moved, strict=True)
+            ]
+        learner.round = max(learner.round, body["round"] + 1)
+        propensity = None if body["log_propensity"] is None else exp(body["log_propensity"])
+        self.stats.decision(row.time, body["labels"], body["top"], propensity)
+        self._remember(row.id, Known(row.time, body, row.x))
+
+    def _changed(self, row: Row) -> dict[str, Any]:
+        change, note = row.body, {"seq": self.seq + 1}
+        try:
+            operating.check(change, self)
+            same = change["what"] in ("freeze", "resume") and self.settings.frozen == (
+                change["what"] == "freeze"
+            )
+            if not same:
+                self.change(change)
+        except (InvalidInput, Refused) as error:
+            return {**note, "refused": str(error), "field": error.field}
+        except JournalDamaged as error:  # the snapshot to go back to is gone
+            return {**note, "refused": str(error), "field": "seq"}
+        if change["what"] == "erase":
+            self.erasures += 1
+            self.forget()
+        return note
+
+    def _closed(self, row: Row) -> dict[str, Any] | None:
+        """An answer or a timeout."""
+        told, known = row.body, self._known[row.id]
+        hit, label, timeout = told["hit"], told.get("label"), row.kind != OUTCOME
+        if timeout and (known.answered or known.expired is not None):
+            return {"void": True}  # the answer came before it
+        expired = None if timeout else known.expired
+        late = expired is not None
+        body = {
+            "hit": hit,
+            "label": label,
+            "late": late,
+            "default": None if expired is None else expired["hit"],
+        }
+        shown = known.body
+        decision = None
+        if known.x is not None:
+            decision = to_decision(known.x, self._body_for(shown), self.learner.id)
+        if hit is None or (expired is not None and expired["learnt"]):
+            body |= {"learnt": False, "taught": None}
+        else:
+            body |= self._teach(decision, shown, hit, label, row)
+        if timeout:
+            known.expired = {"hit": hit, "learnt": body["learnt"]}
+            self.stats.timeout(body)
+        else:
+            known.answered = True
+            self.stats.outcome(row.time, max(0.0, row.time - known.time), shown["labels"], body)
+        if decision is not None:
+            self.judged(decision, shown, body, timeout=timeout)
+        usual = body["learnt"] or (timeout and hit is None)
+        return (
+            None if usual and not late else {name: body.get(name) for name in ("learnt", "late", "refused")}
+        )
+
+    def _body_for(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Rounds come in blocks and tell no time here: which labels there were, the record itself tells."""
+        if body["eligible"] is None and self.learner.growth and "k" in body:
+            return {**body, "eligible": list(self.stats.labels[: body["k"]])}
+        return body
+
+    def _teach(
+        self, decision: Any, shown: dict[str, Any], hit: bool, label: str | None, row: Row
+    ) -> dict[str, Any]:
+        eligible, feedback = shown["eligible"], self.learner.feedback
+        # of a label that was retired when the set was made, the learner hears that it was not shown
+        named = label is not None and "label" in feedback and (eligible is None or label in eligible)
+        nothing: dict[str, Any] = {"learnt": False, "taught": None}
+        if self.settings.frozen:
+            return nothing
+        if decision is None:
+            return {**nothing, "refused": self.erased_answer(row)}
+        if not named and label is not None and "hit" not in feedback:
+            return {**nothing, "refused": "the label is retired"}
+        answer: dict[str, Any] = {"label": label} if named else {"hit": hit}
+        try:
+            self.learner.update(decision, **answer)
+        except (WeightsOverflow, InvalidInput) as error:  # the learner is as before; the answer is kept
+            return {**nothing, "refused": str(error)}
+        return {"learnt": True, "taught": answer}
+
+    def erased_answer(self, row: Row) -> str:
+        """Why an answer to a decision without features is not learnt. (In a replay it may have been.)"""
+        return "its features were erased"
+
+    def _move(self) -> None:
+        if self._moved is not None:
+            move(self.learner, self._moved)
+            self._moved = None
+
+    # ------------------------------------------------------------ what is remembered
+
+    def has(self, id_: str) -> bool:
+        """Whether a decision was taken and is remembered."""
+        return id_ in self._known
+
+    def forget(self) -> None:
+        """Read decisions anew when they are answered."""
+        self._known.clear()
+        self._bytes = 0
+
+    def _remember(self, id_: str, known: Known) -> None:
+        self._known[id_] = known
+        self._bytes += OVERHEAD + len(known.x or b"")
+
+    def _trim(self) -> None:
+        while self._bytes > REMEMBERED and self._known:
+            _, old = self._known.popitem(last=False)
+            self._bytes -= OVERHEAD + len(old.x or b"")
+
+    def _remember_all(self, rows: Sequence[Row]) -> None:
+        """Have all decisions at hand that are answered here and were made earlier."""
+        here = {row.id for row in rows if row.kind == DECISION}
+        wanted = [row.id for row in rows if row.kind not in (DECISION, CHANGE) and row.number >> SHIFT]
+        missing = [id_ for id_ in dict.fromkeys(wanted) if id_ not in here and id_ not in self._known]
+        found = self.lookup(missing) if missing else {}
+        for id_ in missing:
+            if id_ not in found:
+                raise JournalDamaged(f"decision {id_}, which was answered, is missing")
+        for id_ in missing:
+            self._remember(id_, self._as_of_now(found[id_]))
+
+    def _as_of_now(self, kept: Kept) -> Known:
+        known = Known(kept.decision.time, kept.decision.body, kept.decision.x)
+        for closing in (kept.timeout, kept.outcome):
+            if closing is None:
+                continue
+            row, _, note = closing
+            if row.number > self.positions.get(row.writer, row.writer << SHIFT) or (note or {}).get("void"):
+                continue  # in this order it has not happened yet
+            if closing is kept.outcome:
+                known.answered = True
+            else:
+                told = row.body
+                learnt = told.get("learnt", told["hit"] is not None and (note is None or note["learnt"]))
+                known.expired = {"hit": told["hit"], "learnt": learnt}
+        return known

@@ -1,0 +1,143 @@
+"""Our objects as HTML: each function is the `_repr_html_` of one class."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from superarm.view.parts import Markup, bar, between, chips, facts, rate, some, spark, table
+
+if TYPE_CHECKING:
+    from superarm.comparison import Comparison
+    from superarm.decision import Decision, Decisions
+    from superarm.learners.common import Common
+    from superarm.logs import Evaluation, Survey, Verdict
+    from superarm.logs.estimates import Estimate
+    from superarm.simulation import Trace
+
+FEW = 8  # rows of many
+
+
+def learner_html(learner: Common) -> Markup:
+    if learner.names is not None:
+        numbers = learner.names.numbers
+        rows = f"with names; numbers: {some(numbers)}" if numbers else "with names, all of them words"
+    elif learner.n_features is None:
+        rows = "the first one will tell"
+    else:
+        kind = {None: "", True: "sparse ", False: "dense "}[learner.sparse]
+        rows = f"{learner.n_features:,} {kind}features"
+    size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training")
+    more = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
+    return facts(
+        type(learner).__name__,
+        [
+            ("shows", f"{learner.set_size} of {learner.n_labels:,} labels: {some(learner.known.all())}"),
+            ("rows", rows),
+            ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
+            (
+                "trained",
+                None
+                if past is None
+                else f"on {past['rows']:,} rows of {past['log']}, {past['passes']} times",
+            ),
+            *more,
+        ],
+    )
+
+
+def decision_html(decision: Decision) -> Markup:
+    """Labels that are not of the top set are outlined only."""
+    shown, top, rule = decision.labels, decision.top, decision.rule
+    chance = decision.propensity
+    numbers = {} if rule is None else {n: v for n, v in rule.items() if isinstance(v, int | float)}
+    words = None if rule is None else ", ".join([rule["name"], *(f"{n} = {v:g}" for n, v in numbers.items())])
+    return facts(
+        "Decision",
+        [
+            ("shown", chips(shown, set(shown) - set(top) if top else ())),
+            ("top set", chips(top) if top and set(top) != set(shown) else None),
+            ("eligible", None if decision.eligible is None else some(decision.eligible)),
+            ("propensity", None if chance is None else f"{chance:.4g}"),
+            ("rule", words),
+            ("round", decision.round),
+        ],
+    )
+
+
+def decisions_html(decisions: Decisions) -> Markup:
+    rows: list[tuple[Any, ...]] = [
+        (one.round, chips(one.labels, set(one.labels) - set(one.top)), f"{one.propensity:.4g}")
+        for one in decisions[:FEW]
+    ]
+    more = [("…", "", "")] if len(decisions) > FEW else []
+    head = ("round", "shown, best first", "propensity")
+    return table(f"{len(decisions):,} decisions", head, [*rows, *more])
+
+
+def trace_html(trace: Trace) -> Markup:
+    words = ("top label wrong", "label not in the top set", "label not in the shown set")
+    curves = (trace.counts / trace.rounds[:, None]).T
+    rows = [
+        (name.removesuffix("_rate").replace("_", " "), text, rate(value), bar(value), spark(trace.rounds, c))
+        for (name, value), text, c in zip(trace.rates.items(), words, curves, strict=True)
+    ]
+    title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
+    return table(title, ("", "", "share of rounds", "", "over rounds, logarithmic"), rows)
+
+
+def comparison_html(comparison: Comparison) -> Markup:
+    title, head, rows = comparison.cells()
+    first = [traces[0] for traces in comparison.runs.values()]
+    drawn = [spark(one.rounds, one.counts[:, 0] / one.rounds) for one in first]
+    return table(
+        title,
+        [*head, "error over rounds, logarithmic"],
+        [[*row, curve] for row, curve in zip(rows, drawn, strict=True)],
+    )
+
+
+def verdict_html(verdict: Verdict) -> Markup:
+    rows = []
+    for one in verdict.estimates:
+        best = " (best)" if one is verdict.best else ""
+        rows.append((one.name + best, *_estimate(one), one.problem))
+    title = f"{verdict.words}: estimates of its hit rate"
+    return table(title, ("estimator", "hit rate", "95 % interval", "", "what speaks against it"), rows)
+
+
+def evaluation_html(answer: Evaluation) -> Markup:
+    logged = (rate(answer.hit_rate), f"{answer.low:.4f} to {answer.high:.4f}")
+    rows: list[tuple[Any, ...]] = [
+        ("what was shown", "", *logged, between(answer.low, answer.high, answer.hit_rate), "")
+    ]
+    for one in answer.verdicts:
+        best = one.best
+        cells = ("–", "the log cannot answer", "") if best is None else _estimate(best)
+        rows.append((one.words, one.set_size, *cells, "" if best is None else best.name))
+    head = ("policy", "m", "hit rate", "95 % interval", "", "by")
+    found = table(f"Judged by {answer.rows:,} rows", head, rows)
+    return Markup(found + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
+
+
+def survey_html(facts_: Survey) -> Markup:
+    known, drawn = facts_.with_propensity, facts_.with_design
+    return facts(
+        "A log",
+        [
+            (
+                "rows",
+                f"{facts_.rows:,}" + (f", and {facts_.bad:,} that cannot be read" if facts_.bad else ""),
+            ),
+            ("answered", f"{facts_.answered:,}, of which {facts_.hits:,} hits"),
+            ("sets", f"{facts_.set_size} of {facts_.n_labels:,} labels, mostly"),
+            ("labels", some(facts_.known.all())),
+            ("features", f"{facts_.n_features:,}"),
+            ("their odds", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
+        ],
+    )
+
+
+def _estimate(one: Estimate) -> tuple[Any, ...]:
+    reach = f"{one.low:.4f} to {one.high:.4f}" if one.low == one.low else "–"
+    return rate(one.value), reach, between(one.low, one.high, one.value)

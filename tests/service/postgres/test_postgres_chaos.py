@@ -1,0 +1,68 @@
+"""Accidents under load, and the history of every request afterwards. (200 of them: benchmarks/soak.py)"""
+
+from __future__ import annotations
+
+import pytest
+from postgres_chaos import KINDS, Cluster
+from postgres_history import Attempt, check
+from postgres_kit import Database, why_not
+
+
+@pytest.fixture(scope="module")
+def fragile():
+    """A database that may be killed: what it says is durable must be."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    made = Database(fsync=True)
+    yield made
+    made.close()
+
+
+def test_three_rounds_of_accidents(nursery, fragile):
+    cluster = Cluster(nursery, fragile)
+    try:
+        for seed in range(3):
+            told = cluster.rounds(list(KINDS[:4]), seed=seed, calm=0.2)
+            assert told["acknowledged"] > 50, told
+        assert len(cluster.take_overs) == 6
+        assert max(cluster.take_overs) < 5.0
+    finally:
+        cluster.close()
+
+
+def test_the_checker_finds_what_is_wrong(nursery, fragile):
+    """A checker that cannot fail checks nothing: each lie about the history must be found."""
+    cluster = Cluster(nursery, fragile)
+    try:
+        told = cluster.rounds([], seed=9, calm=0.3)
+        assert told["acknowledged"] > 10
+        with cluster.address.connect() as connection:
+            row = connection.execute("SELECT id, body FROM events WHERE kind = 1 LIMIT 1").fetchone()
+        from superarm.service.core.fastjson import loads
+
+        id_, body = row[0], loads(row[1])
+        shown = {"labels": body["labels"], "propensity": 0.5, "model_version": body["version"]}
+
+        def attempt(what, id_, told, sent=0.0):
+            return Attempt(0, what, id_, 1, sent, sent + 1.0, 200, told)
+
+        other = {**shown, "labels": body["labels"][::-1]}
+        outcome = {"outcome": {"hit": True}}
+        for wrong, words in (
+            ([attempt("decide", "nobody", shown)], "acknowledged and is lost"),
+            ([attempt("decide", id_, shown), attempt("look", id_, other)], "has changed"),
+            ([attempt("answer", "nobody", outcome)], "acknowledged and is lost"),
+        ):
+            with pytest.raises(AssertionError, match=words):
+                check(wrong, cluster.address)
+        with cluster.address.connect() as connection:
+            connection.execute(
+                """UPDATE events
+                SET body = replace(convert_from(body, 'UTF8'), '"model":', '"model":-')::bytea
+                WHERE number = (SELECT max(number) FROM events WHERE kind = 1)"""
+            )
+        with pytest.raises(AssertionError, match="went back to model"):
+            check([], cluster.address)
+    finally:
+        cluster.close()

@@ -1,0 +1,170 @@
+"""A load on several processes that keeps the history of every request, and what must be true of one.
+
+As Jepsen does it: each attempt is noted with when it was sent, to whom, when it was answered and what.
+The clients try again elsewhere, under the same id, until they are answered. Afterwards the history is held
+against the journal:
+
+    no acknowledged write is lost        every answer of 200 is in the journal, with that content
+    no decision changes                  whoever was told of one, by whichever process, was told the same
+    what was acknowledged is seen        a look that was sent after an answer shows it, in any process
+    no answer is learnt twice            each event is in the order once; as many are learnt as were answered
+    no model version goes back           in the decisions of one process, in the order of its commits
+    one order, that can be lived again   the chain is whole, every published model and decision is met
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections import Counter
+from typing import Any, NamedTuple
+
+from service_kit import rows
+
+__all__ = ["Attempt", "Load", "check"]
+
+X = rows(50)
+WAITS = 3.0  # seconds that a client waits for one attempt
+
+
+class Attempt(NamedTuple):
+    """One request."""
+
+    client: int
+    what: str  # decide, answer, look
+    id: str
+    port: int
+    sent: float
+    answered: float
+    status: int | None  # None: nobody answered, and whether it happened is not known
+    told: Any
+
+
+class Load:
+    """Clients that decide and answer on whichever process will have them, until `stop`."""
+
+    def __init__(self, ports: list[int], *, clients: int = 6, seed: int = 0) -> None:
+        self.ports = ports  # changed while it runs, by whoever starts and kills the processes
+        self.attempts: list[Attempt] = []
+        self._ending = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(i, seed)) for i in range(clients)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> list[Attempt]:
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
+        return self.attempts
+
+    def _run(self, number: int, seed: int) -> None:
+        dice = random.Random(1000 * seed + number)
+        turn = 0
+        while not self._ending.is_set():
+            turn += 1
+            id_ = f"{seed}.{number}.{turn}"
+            body = {"features": X[turn % len(X)].tolist(), "id": id_}
+            if self._until_told(number, "decide", id_, "/v1/decisions", body, dice) is None:
+                continue
+            if dice.random() < 0.1:  # a client that asks twice, of somebody else
+                self._attempt(number, "decide", id_, "/v1/decisions", body, dice.choice(self.ports))
+            if dice.random() < 0.85:
+                answer = {"hit": dice.random() < 0.5}
+                self._until_told(number, "answer", id_, f"/v1/decisions/{id_}/outcome", answer, dice)
+            if dice.random() < 0.15:
+                self._attempt(number, "look", id_, f"/v1/decisions/{id_}", None, dice.choice(self.ports))
+
+    def _until_told(
+        self, number: int, what: str, id_: str, path: str, body: Any, dice: random.Random
+    ) -> Attempt | None:
+        until = time.monotonic() + 30.0
+        while time.monotonic() < until:
+            found = self._attempt(number, what, id_, path, body, dice.choice(self.ports))
+            if found.status == 200:
+                return found
+            assert found.status in (None, 503), found  # nothing else may ever come of it
+            if self._ending.is_set():
+                return None
+            time.sleep(0.02)
+        raise AssertionError(f"{what} {id_} was refused for 30 s")
+
+    def _attempt(self, number: int, what: str, id_: str, path: str, body: Any, port: int) -> Attempt:
+        sent = time.monotonic()
+        status, told = None, None
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAITS)
+        try:
+            if body is None:
+                connection.request("GET", path)
+            else:
+                head = {"Content-Type": "application/json"}
+                connection.request("POST", path, json.dumps(body), head)
+            answer = connection.getresponse()
+            status, told = answer.status, json.loads(answer.read())
+        except (OSError, http.client.HTTPException, ValueError):
+            pass
+        finally:
+            connection.close()
+        made = Attempt(number, what, id_, port, sent, time.monotonic(), status, told)
+        self.attempts.append(made)
+        return made
+
+
+def check(history: list[Attempt], address: Any) -> dict[str, int]:
+    """Hold a history against the journal; counts of what was looked at. Fails at what is not true."""
+    from superarm.service.core.events import DECISION, OUTCOME
+    from superarm.service.core.fastjson import loads
+    from superarm.service.core.postgres.checking import verify
+    from superarm.service.core.postgres.tables import SHIFT, batch_rows, batches, kept
+
+    acknowledged = [one for one in history if one.status == 200]
+    ids = sorted({one.id for one in acknowledged})
+    with address.connect(patience=60.0) as connection:
+        found = {}
+        for start in range(0, len(ids), 1000):
+            found |= kept(connection, ids[start : start + 1000])
+        order = [row for batch in batches(connection) for row in batch_rows(connection, batch)]
+        owners = dict(connection.execute("SELECT writer, process FROM writers").fetchall())
+        versions: dict[str, int] = {}
+        sql = "SELECT number, body FROM events WHERE kind = 1 ORDER BY number"
+        for number, body in connection.execute(sql, binary=True):
+            process, version = owners[number >> SHIFT], loads(body)["model"]
+            assert version >= versions.get(process, 0), f"{process} went back to model {version}"
+            versions[process] = version
+    told: dict[str, tuple[Any, ...]] = {}
+    for one in acknowledged:
+        assert one.id in found, f"{one.what} {one.id} was acknowledged and is lost"
+        kept_ = found[one.id]
+        if one.what in ("decide", "look"):
+            shown = tuple(one.told["labels"]), one.told["propensity"], one.told["model_version"]
+            assert told.setdefault(one.id, shown) == shown, f"decision {one.id} has changed"
+            body = kept_.decision.body
+            assert shown[0] == tuple(body["labels"])
+            assert shown[2] == body["version"]
+        if one.what == "answer":
+            assert kept_.outcome is not None, f"the answer to {one.id} was acknowledged and is lost"
+            assert kept_.outcome[0].body["hit"] == one.told["outcome"]["hit"]
+    answered = {one.id: one for one in acknowledged if one.what == "answer"}
+    for one in acknowledged:
+        if one.what == "look" and one.id in answered and answered[one.id].answered < one.sent:
+            assert one.told["outcome"] is not None, f"the answer to {one.id} was not seen after it was given"
+    once = Counter((row.kind, row.id) for row in order if row.kind in (DECISION, OUTCOME))
+    assert not once or max(once.values()) == 1
+    report = verify(address)
+    assert report.problems == ()
+    assert report.replayed is not None
+    assert report.replayed.same
+    with address.connect() as connection:
+        row = connection.execute("SELECT learnt FROM published WHERE part = 'model'").fetchone()
+    assert row is not None
+    assert row[0] == sum(kind == OUTCOME for kind, _ in once), "answers are learnt once each"
+    return {
+        "attempts": len(history),
+        "acknowledged": len(acknowledged),
+        "not known": sum(one.status is None for one in history),
+        "refused": sum(one.status == 503 for one in history),
+        "events": report.events,
+        "models met": len(report.replayed.checked),
+    }

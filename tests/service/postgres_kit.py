@@ -1,0 +1,126 @@
+"""A real PostgreSQL for the tests: from a temporary folder, over a Unix socket, as an ordinary user."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Database", "why_not"]
+
+SETTINGS = """
+listen_addresses = ''
+max_connections = 120
+shared_buffers = 32MB
+log_min_messages = warning
+"""
+
+
+def binaries() -> Path | None:
+    """Where initdb and postgres are: Debian keeps them off the path."""
+    found = [Path(path).parent for path in [shutil.which("initdb")] if path]
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -int(path.parent.name))
+    return next((path for path in found if (path / "initdb").exists() and (path / "postgres").exists()), None)
+
+
+def why_not() -> str | None:
+    """Why the tests of PostgreSQL cannot run here; None if they can."""
+    try:
+        import psycopg  # noqa: F401
+        import psycopg_pool  # noqa: F401
+    except ImportError:
+        return "these tests need psycopg: pip install 'superarm[postgres]'"
+    if binaries() is None:
+        return "these tests start a real PostgreSQL, and there is none here: apt-get install postgresql"
+    return None
+
+
+class Database:
+    """One server; `url` is its first database, and `fresh` makes another."""
+
+    def __init__(self, *, fsync: bool = True) -> None:
+        bin_ = binaries()
+        assert bin_ is not None
+        self.bin = bin_
+        # a socket's path may have 107 characters: the tests' own folders are longer
+        self.folder = Path(tempfile.mkdtemp(prefix="superarm-pg-", dir="/tmp"))
+        self.user: str | None = None
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            self.user = "postgres" if _exists("postgres") else "nobody"
+            shutil.chown(self.folder, self.user)
+        self._run(
+            "initdb", "-D", "data", "-U", "owner", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"
+        )
+        with (self.folder / "data" / "postgresql.conf").open("a") as file:
+            file.write(
+                SETTINGS + f"unix_socket_directories = '{self.folder}'\nfsync = {'on' if fsync else 'off'}\n"
+            )
+        self.process: subprocess.Popen[bytes] | None = None
+        self._count = 0
+        self.start()
+
+    def _run(self, command: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [self.bin / command, *arguments], cwd=self.folder, user=self.user, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [self.bin / "postgres", "-D", "data"], cwd=self.folder, user=self.user, stdout=log, stderr=log
+            )
+        until = time.monotonic() + 20.0
+        while True:
+            try:
+                self.connect("postgres").close()
+                return
+            except Exception:
+                assert time.monotonic() < until, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+    def connect(self, name: str = "postgres", user: str = "owner") -> Any:
+        import psycopg
+
+        return psycopg.connect(host=str(self.folder), dbname=name, user=user, autocommit=True)
+
+    def address(self, name: str, user: str = "owner") -> str:
+        return f"postgresql://{user}@/{name}?host={self.folder}"
+
+    def fresh(self) -> str:
+        """The address of a new, empty database."""
+        self._count += 1
+        name = f"db{self._count}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.address(name)
+
+    def kill(self) -> None:
+        """As a power cut would: every process of it, at once, and then the server is gone."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGQUIT)  # the postmaster ends its children without a shutdown
+        self.process.wait(20)
+
+    def stop(self) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)  # "fast": ends connections
+            self.process.wait(20)
+
+    def close(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True

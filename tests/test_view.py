@@ -1,0 +1,262 @@
+"""Objects in a notebook: short reprs, escaped HTML, charts; learners compared."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import polars as pl
+import pytest
+
+import superarm as sa
+from superarm import progress as progress_module
+from superarm.errors import InvalidInput
+from superarm.learners.answered import Answered
+from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm.progress import progress_bar, ticked
+
+EVIL = "<img src=x onerror=alert(1)>"
+NAMES = [EVIL, "b&c", "d", "e", "f", "g", "h"]
+
+
+def shown(one: object) -> str:
+    """Its HTML: well-formed, without a script, with nothing from elsewhere, and names as text."""
+    html = one._repr_html_()  # type: ignore[attr-defined]
+    tree = ET.fromstring(f"<body>{html}</body>")
+    assert not {"script", "img", "link", "iframe"} & {node.tag for node in tree.iter()}
+    assert "http" not in html
+    return re.sub(r"\s+", " ", "".join(tree.itertext()))
+
+
+@pytest.fixture(scope="module")
+def learner():
+    made = sa.SetLogit(labels=NAMES, set_size=2, explore=0.2, seed=1)
+    random = np.random.default_rng(0)
+    y = random.integers(0, 7, 400)
+    made.run(np.eye(7)[y] + 0.1 * random.normal(size=(400, 7)), y)
+    return made
+
+
+def test_a_learner_says_what_it_was_made_with_and_no_more(learner):
+    assert repr(sa.SetLogit(n_labels=10, n_features=64, set_size=3)) == (
+        "SetLogit(n_labels=10, n_features=64, set_size=3)"
+    )
+    assert repr(sa.MCDBF(labels=["a", "b", "c"], gamma=0.3)) == "MCDBF(labels=['a', 'b', 'c'], gamma=0.3)"
+    assert repr(learner) == (
+        f"SetLogit(labels=[{EVIL!r}, 'b&c', 'd', … 'h'], n_features=7, set_size=2, seed=1, explore=0.2)"
+    )
+    rule = sa.SetLogit(n_labels=4, explore=sa.explore.Uniform())
+    assert "explore=Uniform(" in repr(rule)
+
+
+def test_a_reduced_repr_still_makes_the_learner():
+    made = sa.SetLogit(n_labels=5, n_features=3, set_size=2, seed=7, curves=0, step=0.5)
+    again = eval(repr(made), {"SetLogit": sa.SetLogit})
+    assert again.params == made.params
+
+
+def test_a_learner_in_a_notebook(learner):
+    text = shown(learner)
+    assert f"2 of 7 labels: {EVIL}, b&c, d, e, f, g, … (7)" in text
+    assert "7 dense features" in text
+    assert "400 decided, 400 answered" in text
+    assert "explore0.2" in text
+    assert "the first one will tell" in shown(sa.SetLogit(n_labels=3))
+    named = sa.SetLogit(labels=["x", "y", "z"])
+    named.decide({"age": 3, "city": "Rome"})
+    assert "with names; numbers: age" in shown(named)
+    words = sa.SetLogit(labels=["x", "y", "z"])
+    words.decide({"city": "Rome"})
+    assert "all of them words" in shown(words)
+
+
+def test_how_many_rounds_were_answered():
+    answered, random = Answered(), np.random.default_rng(0)
+    rounds = set()
+    for round_ in random.permutation(200)[:120]:
+        answered.add(int(round_))
+        rounds.add(round_)
+        assert answered.count == len(rounds)
+
+
+def test_decisions_in_a_notebook(learner):
+    decisions = learner.decide_many(np.eye(7)[[0, 1, 2] * 5])
+    text = shown(decisions[0])
+    assert "runner-up, explore = 0.2" in text
+    assert f"{decisions[0].propensity:.4g}" in text
+    assert str(decisions[0].labels[0]) in text
+    explored = next(one for one in decisions if set(one.labels) != set(one.top))
+    assert "top set" in shown(explored)
+    assert "15 decisions" in shown(decisions)
+    assert "…" in shown(decisions)
+    given = sa.Decision.given([1.0], labels=[EVIL], eligible=[EVIL, "b"])
+    assert f"eligible{EVIL}, b" in shown(given)
+    assert "propensity" not in shown(given)
+
+
+def test_a_trace_shows_and_draws_itself():
+    trace = sa.simulate(sa.Perceptron(n_labels=10, n_features=64, set_size=2), "digits", 2_000)
+    assert repr(trace) == (
+        f"Trace(perceptron on digits, m = 2: error {trace.error_rate:.4f}, miss {trace.miss_rate:.4f}, "
+        f"shown miss {trace.shown_miss_rate:.4f}; 2,000 rounds)"
+    )
+    assert f"{trace.miss_rate:.4f}" in shown(trace)
+    for y in ("error_rate", "shown_miss_rate"):
+        values = _data(trace.plot(y))
+        assert values[-1]["mean"] == pytest.approx(trace.rates[y], rel=1e-4)
+        assert {row["series"] for row in values} == {"perceptron"}
+    with pytest.raises(InvalidInput, match=r"y of plot must be one of .*did you mean 'error_rate'"):
+        trace.plot("error_rates")
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def test_learners_are_compared_on_the_same_rows():
+    own = sa.Perceptron(n_labels=10, set_size=3, seed=4)
+    found = sa.compare([own, "mc-dbf:gamma=0.3", "banditron"], "digits", rounds=500, set_size=2, seeds=2)
+    assert own.round == 0  # it stays as it is
+    frame = found.to_frame()
+    assert frame["learner"].to_list() == ["perceptron"] * 2 + ["mc-dbf:gamma=0.3"] * 2 + ["banditron"] * 2
+    assert frame["set_size"].to_list() == [3, 3, 2, 2, 1, 1]
+    for i in range(2):
+        again = sa.simulate(
+            sa.Perceptron(n_labels=10, n_features=64, set_size=3, seed=4 + i), "digits", 500, seed=i
+        )
+        assert frame["error_rate"][i] == again.error_rate
+    table = found.table()
+    assert table["error_rate"][0] == pytest.approx(frame["error_rate"][:2].mean())
+    lines = repr(found).splitlines()
+    assert lines[0] == "digits: 500 rounds, 2 seeds"
+    assert [line.split()[0] for line in lines[1:]] == [
+        "learner",
+        "perceptron",
+        "mc-dbf:gamma=0.3",
+        "banditron",
+    ]
+    assert "banditron" in shown(found)
+    series = {row["series"] for row in _data(found.plot())}
+    assert series == {"perceptron", "mc-dbf:gamma=0.3", "banditron"}
+
+
+def test_names_tell_learners_apart():
+    sizes = [sa.Perceptron(n_labels=10, set_size=m) for m in (1, 2)]
+    assert list(sa.compare(sizes, "digits", rounds=50).runs) == ["perceptron, m = 1", "perceptron, m = 2"]
+    spelt = sa.compare([sa.MCDBF(n_labels=10, set_size=2, gamma=0.5)], "digits", rounds=50)
+    assert list(spelt.runs) == ["mc-dbf:gamma=0.5"]
+    with pytest.raises(InvalidInput, match="learners of compare must be all different"):
+        sa.compare(["perceptron", "perceptron"], "digits", rounds=50)
+    with pytest.raises(InvalidInput, match="learners and seeds of compare must be at least one"):
+        sa.compare([], "digits")
+
+
+def test_many_learners_are_drawn_in_several_charts():
+    many = [f"mc-dbf:gamma=0.{i}" for i in range(1, 10)]
+    found = sa.compare(many, "digits", rounds=100)
+    assert len(found.plot().to_dict()["vconcat"]) == 2
+
+
+# ---------------------------------------------------------------- logs
+
+
+@pytest.fixture(scope="module")
+def log(learner, tmp_path_factory):
+    path = tmp_path_factory.mktemp("view") / "evil & log.jsonl"
+    random = np.random.default_rng(3)
+    rule = sa.explore.Uniform(set_size=2, seed=0, labels=NAMES)
+    with Writer(path) as writer:
+        for i in range(4_000):
+            y = int(random.integers(7))
+            made = rule.decide(scores=np.zeros(7), x=np.eye(7)[y] + 0.1 * random.normal(size=7))
+            writer.add(made, hit=None if i % 100 == 0 else NAMES[y] in made.labels)
+    return Log(path)
+
+
+def test_a_log_and_its_verdicts(log):
+    assert repr(log) == "Log(evil & log.jsonl)"
+    facts = survey(log)
+    assert "2 of 7 labels, mostly" in shown(facts)
+    assert EVIL in shown(facts)
+    learner = sa.SetLogit(**facts.common)
+    ticks = []
+    train(log, learner, facts, progress=ticks.append)
+    assert sum(ticks) == 4_000
+    assert "trained" in shown(learner)
+    policies = [Policy(EVIL, learner=learner), Policy("small", learner=learner, set_size=1)]
+    answer = evaluate(log, policies, facts, holdout=None, progress=ticks.append)
+    assert sum(ticks) == 8_000
+    best = answer.verdicts[0].best
+    assert best is not None
+    assert f"{best.value:.4f}" in repr(answer.verdicts[0])
+    assert EVIL in shown(answer)
+    assert f"{best.name} (best)" in shown(answer.verdicts[0])
+    assert repr(answer).count("Verdict(") == 2
+    rows = pl.DataFrame(_data(answer.verdicts[0].plot()))
+    assert rows.filter(pl.col("estimator") == best.name)["hit rate"][0] == best.value
+    assert {row["policy"] for row in _data(answer.plot()) if "policy" in row} == {EVIL, "small"}
+
+
+def test_a_log_draws_itself(log):
+    spec = log.plot().to_dict()
+    sets = list(spec["datasets"].values())
+    curve = next(rows for rows in sets if "low" in rows[0])
+    labels = next(rows for rows in sets if "label" in rows[0])
+    records = [record for record in log if record.hit is not None]
+    assert sum(row["rows"] for row in curve) <= len(records) == 3_960
+    first = [record.hit for record in records[: curve[0]["rows"]]]
+    assert curve[0]["hit rate"] == sum(first) / len(first)
+    for name in NAMES:
+        own = [record.hit for record in records if name in record.decision.labels]
+        told = {row["came"]: row["rows"] for row in labels if row["label"] == name}
+        assert told == {"a hit": sum(own), "a miss": len(own) - sum(own)}
+
+
+def test_what_cannot_be_drawn(learner, tmp_path):
+    path = tmp_path / "open.jsonl"
+    with Writer(path) as writer:
+        writer.add(learner.decide(np.eye(7)[0]))
+    with pytest.raises(InvalidInput, match="of a log with answers, got '1 rows without'"):
+        Log(path).plot()
+
+
+def _data(chart) -> list[dict]:
+    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+
+
+# ---------------------------------------------------------------- progress
+
+
+def test_a_bar_in_a_notebook(monkeypatch):
+    """Without a kernel: what is shown, when it is drawn anew, and that it goes. (notebooks: tests/docs)"""
+    from types import SimpleNamespace
+
+    drawn = []
+
+    class Handle:
+        def update(self, what):
+            drawn.append(what._repr_html_() if hasattr(what, "_repr_html_") else what.data)
+
+    fake = SimpleNamespace(
+        get_ipython=lambda: SimpleNamespace(kernel=1),
+        display=SimpleNamespace(
+            display=lambda what, display_id: drawn.append(repr(what)) or Handle(),
+            HTML=lambda text: SimpleNamespace(data=text),
+        ),
+    )
+    monkeypatch.setitem(progress_module.sys.modules, "IPython", fake)
+    monkeypatch.setitem(progress_module.sys.modules, "IPython.display", fake.display)
+    monkeypatch.setattr(progress_module, "EVERY", -1.0)
+    with progress_bar(200, "rows") as tick:
+        tick(50)
+    assert drawn[0] == "0 of 200 rows"
+    assert "50 of 200 rows" in drawn[1]
+    assert drawn[2] == ""
+    assert list(ticked("ab", True, None, "letters")) == ["a", "b"]
+    assert "2 letters" in drawn[-2]
+
+
+def test_no_bar_where_nobody_asked(capsys):
+    assert list(ticked([1, 2], None, 2, "rows")) == [1, 2]
+    said = capsys.readouterr()
+    assert said.err == said.out == ""
