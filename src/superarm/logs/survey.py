@@ -12,6 +12,7 @@ from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.kernels.randomness import uniform_number
 from superarm.labels import Labels
+from superarm.learners import Learner
 from superarm.logs.cells import BadRow, label_in
 from superarm.logs.reading import UNIFORM, Log
 from superarm.rows import SparseRow
@@ -31,6 +32,7 @@ class Survey:
         labels: names; ``None`` if labels are the numbers 0..n_labels-1.
         n_labels: how many there are.
         set_size: the most common one.
+        names: where what stands, if its rows have names.
     """
 
     rows: int
@@ -43,6 +45,7 @@ class Survey:
     labels: tuple[Label, ...] | None
     n_labels: int
     set_size: int
+    names: dict[str, Any] | None = None
 
     def _repr_html_(self) -> str:
         from superarm.view import survey_html
@@ -58,6 +61,11 @@ class Survey:
         """The parameters that every learner for this log shares."""
         names = {"n_labels": self.n_labels} if self.labels is None else {"labels": self.labels}
         return {**names, "n_features": self.n_features, "set_size": min(self.set_size, self.n_labels - 1)}
+
+    def ready(self, learner: Learner) -> None:
+        """Tell a new learner what stands where in rows with names: it has seen none, this log all of them."""
+        if self.names is not None and learner.state is None and learner.n_features in (None, self.n_features):
+            learner.use_names(self.names)
 
 
 def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features: int | None = None) -> Survey:
@@ -87,6 +95,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _names(seen, labels, log.name)
+    layout = log.features.names
     return Survey(
         rows=rows,
         bad=log.bad,
@@ -94,10 +103,11 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         hits=hits,
         with_propensity=known,
         with_design=drawn,
-        n_features=n_features or log.n_features or max(width, 1),
+        n_features=log.n_features or max(width, n_features or 1),
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
+        names=None if layout is None else layout.to_dict(),
     )
 
 
