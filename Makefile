@@ -5,10 +5,13 @@ BIN := .venv/bin
 PARALLEL ?= -n auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 
-.PHONY: demo test docs wheel bench clean
+.PHONY: demo play test docs wheel bench clean
 
 demo: .venv/demo
 	$(BIN)/superarm demo
+
+play: .venv/demo
+	$(BIN)/superarm play
 
 test: .venv/test
 	$(BIN)/python -m ruff check src tests benchmarks examples docs
@@ -33,7 +36,7 @@ bench: .venv/test
 
 .venv/demo: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing superarm into .venv …"
-	$(PIP) -e ".[experiments]"
+	$(PIP) -e ".[experiments,serve]"
 	@touch $@
 
 .venv/test: .venv/bin/python pyproject.toml constraints.txt

@@ -23,6 +23,7 @@ ROOMS = [
     ("rows",),
     ("storage",),
     ("named",),
+    ("columns",),
     ("decision",),
     ("kernels",),
     ("explore",),

@@ -22,6 +22,7 @@ def test_the_tree():
         "InvalidInput": ValueError,
         "FeedbackError": ValueError,
         "ModelFileError": ValueError,
+        "ModelMissing": FileNotFoundError,
         "DataMissing": OSError,
         "WeightsOverflow": ArithmeticError,
         "MissingExtra": ImportError,

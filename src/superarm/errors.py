@@ -4,6 +4,7 @@ SuperarmError
 ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
 ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
 ├── ModelFileError    (ValueError)       a model file that is truncated, foreign or of a newer version
+│   └── ModelMissing  (FileNotFoundError)    that is not there
 ├── DataMissing       (OSError)          data that must be fetched first, or cannot be had from here
 ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
 └── MissingExtra      (ImportError)      an optional part is not installed
@@ -20,6 +21,7 @@ __all__ = [
     "InvalidInput",
     "MissingExtra",
     "ModelFileError",
+    "ModelMissing",
     "SuperarmError",
     "WeightsOverflow",
     "at_row",
@@ -61,6 +63,10 @@ class FeedbackError(SuperarmError, ValueError):
 
 class ModelFileError(SuperarmError, ValueError):
     """A model file that cannot be read."""
+
+
+class ModelMissing(ModelFileError, FileNotFoundError):
+    """A model file that is not there."""
 
 
 class DataMissing(SuperarmError, OSError):

@@ -9,7 +9,8 @@ learnt from, and `Names`, which is kept in the model file, says what stands wher
 
 True is 1. A date is a number (days since 1970) and words: weekday, month, and hour if it has a time.
 None, NaN and a name that is left out are the same: a gap. A string that reads 2024-05-01 or
-2024-05-01T12:30 is a date, for files and JSON have no other way to say so.
+2024-05-01T12:30 is a date, for files and JSON have no other way to say so. Where a number is known to
+stand, "41" is a number, "true" is 1, and "NA", "null", "-" or "?" is a gap (`spelt`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,17 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["Names", "has_words_or_gaps", "is_frame", "is_gap", "is_named_row", "is_named_rows", "plain_row"]
+__all__ = [
+    "Names",
+    "date_in",
+    "has_words_or_gaps",
+    "is_frame",
+    "is_gap",
+    "is_named_row",
+    "is_named_rows",
+    "plain_row",
+    "spelt",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +48,10 @@ LEAST = 8  # features
 LARGEST = float(np.finfo(np.float32).max)
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 GAPS = ("NAType", "NaTType")  # of pandas, which is not imported for this
+GAP_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?")
+TRUTHS = {"true": True, "false": False}
 KINDS = "a number, a word, true or false, a date or a gap"
 
 
@@ -106,9 +120,12 @@ class Names:
         items = (x if isinstance(x, Mapping) else x.to_dict()).items()
         numbers, words = list[tuple[str, float]](), list[tuple[str, str]]()
         for name, value in items:
-            if type(value) is str and not (value[:1].isdigit() and DATE.fullmatch(value)):  # most of them
-                words.append((str(name), value))
-                continue
+            if type(value) is str:
+                if str(name) in self._place:
+                    value = spelt(value)
+                elif not (value[:1].isdigit() and DATE.fullmatch(value)):  # most of them
+                    words.append((str(name), value))
+                    continue
             for part in _parts(name, value, of):
                 if isinstance(part, float):
                     numbers.append((str(name), part))
@@ -135,7 +152,7 @@ class Names:
         if len({str(name) for name in X.columns}) < len(X.columns):
             raise InvalidInput.must("columns of X", of, "different", list(X.columns))
         columns = sorted(((str(name), X[name]) for name in X.columns), key=lambda pair: pair[0])
-        cells = [(name, *_cells(name, column, of)) for name, column in columns]
+        cells = [(name, *_cells(name, column, of, name in self._place, grow)) for name, column in columns]
         if grow:
             first = [(int(np.argmin(np.isnan(n))), name) for name, n, _ in cells if not np.isnan(n).all()]
             for _, name in sorted(first):
@@ -194,7 +211,7 @@ def _parts(name: Any, value: Any, of: str) -> Iterator[float | tuple[str, str]]:
     """What a value is made of: numbers, and words as (name, word)."""
     kind = type(value)
     if kind is str:
-        when = _date_in(value)
+        when = date_in(value)
         if when is None:
             yield str(name), value
         else:
@@ -223,7 +240,21 @@ def _parts(name: Any, value: Any, of: str) -> Iterator[float | tuple[str, str]]:
         raise InvalidInput.must(f"x[{name!r}]", of, KINDS, value)
 
 
-def _date_in(text: str) -> date | None:
+def spelt(text: str) -> Any:
+    """What a text means where numbers stand: a number, true or false, a gap; or else itself.
+
+    >>> [spelt(text) for text in (" 41", "-1.5e3", "True", "N/A", "forty", "1_000")]
+    [41.0, -1500.0, True, None, 'forty', '1_000']
+    """
+    word = text.strip()
+    if NUMBER.fullmatch(word):
+        return float(word)
+    low = word.lower()
+    return None if low in GAP_WORDS else TRUTHS.get(low, text)
+
+
+def date_in(text: str) -> date | None:
+    """The date that a text spells, as 2024-05-01 or 2024-05-01T12:30 does."""
     if not (text[:1].isdigit() and DATE.fullmatch(text)):
         return None
     try:
@@ -290,8 +321,13 @@ def is_named_rows(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and all(map(is_named_row, X))
 
 
-def _cells(name: str, column: Any, of: str) -> tuple[Array, dict[tuple[str, str], list[int]]]:
-    """The numbers of a column, NaN where there is none, and the rows of each of its words."""
+def _cells(
+    name: str, column: Any, of: str, is_number: bool, grow: bool
+) -> tuple[Array, dict[tuple[str, str], list[int]]]:
+    """The numbers of a column, NaN where there is none, and the rows of each of its words.
+
+    Texts may spell numbers once the name is known as a number: before, or from this column.
+    """
     numbers = _numbers(column)
     words: dict[tuple[str, str], list[int]] = {}
     if numbers is not None:
@@ -299,22 +335,24 @@ def _cells(name: str, column: Any, of: str) -> tuple[Array, dict[tuple[str, str]
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             wanted = "finite as a 32-bit float, or a gap"
-            raise InvalidInput.must(f"{name!r} in row {at} of X", of, wanted, float(numbers[at]))
+            raise InvalidInput.must(f"{name!r} in row {at + 1} of X", of, wanted, float(numbers[at]))
         return numbers, words
     values = column.to_list() if hasattr(column, "to_list") else list(column)
     numbers = np.full(len(values), np.nan)
     known: dict[Any, list[float | tuple[str, str]]] = {}
     for i, value in enumerate(values):
         try:
-            parts = known.get((type(value), value))
+            parts = known.get((type(value), value, is_number))
         except TypeError:  # a list, say: refused below
             parts = None
         if parts is None:
-            parts = list(_parts(name, value, of))
-            known[type(value), value] = parts
+            meant = spelt(value) if is_number and type(value) is str else value
+            parts = list(_parts(name, meant, of))
+            known[type(value), value, is_number] = parts
         for part in parts:
             if isinstance(part, float):
                 numbers[i] = part
+                is_number = is_number or grow
             else:
                 words.setdefault(part, []).append(i)
     return numbers, words

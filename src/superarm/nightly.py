@@ -7,7 +7,7 @@ rounds were answered, so the same answers are learnt from once, however often th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,21 +15,42 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm.columns import TEXTS
 from superarm.decision import Decisions
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.extras import need
 from superarm.learners import Learner, load
+from superarm.named import spelt
 from superarm.parameters import as_bit
-from superarm.storage import write_atomically
+from superarm.storage import UNREADABLE, write_atomically
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Learnt", "decide_file", "learn_file"]
+__all__ = ["Decided", "Learnt", "decide_file", "learn_file"]
 
 CHUNK = 10_000
 Progress = Callable[[int], object] | None
 YES, NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What came of a file of rows.
+
+    Attributes:
+        rows: how many there were.
+        ids: the column of their ids; ``None``: their rounds, from ``first`` on, are the ids.
+        first: the first round.
+        missing: columns that the model was trained with and the file does not have: gaps.
+        unused: columns that it was not trained with.
+    """
+
+    rows: int
+    ids: str | None
+    first: int
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +78,8 @@ def decide_file(
     id_column: str | None = None,
     set_size: int | None = None,
     progress: Progress = None,
-) -> int:
-    """Choose a set for every row of a file, write them to ``output``, and return how many there are.
+) -> Decided:
+    """Choose a set for every row of a file, and write them to ``output``.
 
     Args:
         model: a model file; its rounds go on.
@@ -74,8 +95,10 @@ def decide_file(
     if output.suffix.lower() != ".parquet":
         raise InvalidInput.must("--output", "superarm decide", "a .parquet file", str(output))
     stamp, learner = _stamp(model), load(model)
-    X, ids = _features(learner, rows, id_column)
-    n = X.shape[0]
+    if not output.parent.is_dir():
+        raise InvalidInput.must("--output", "superarm decide", "a file in an existing folder", str(output))
+    X, ids, missing, unused = _features(learner, rows, id_column)
+    n, first = X.shape[0], learner.round
     if not n:
         raise InvalidInput.must("content", str(rows), "at least one row", "none")
     frames = []
@@ -96,7 +119,7 @@ def decide_file(
         part_file.replace(output)
     finally:
         part_file.unlink(missing_ok=True)
-    return int(n)
+    return Decided(int(n), None if ids is None else id_column or "id", first, missing, unused)
 
 
 def learn_file(
@@ -172,14 +195,15 @@ def _replace(model: Path, stamp: bytes, learner: Learner) -> None:
     learner.save(model)
 
 
-def _table(path: Path) -> polars.DataFrame:
-    """A file as a data frame."""
+def _table(path: Path, texts: Iterable[str] = ()) -> polars.DataFrame:
+    """A file as a data frame; these columns of a CSV are texts, whatever they look like."""
     need("logs")
     import polars as pl
 
     readers: dict[str, Any] = {
         ".parquet": pl.read_parquet,
-        ".csv": lambda p: pl.read_csv(p, try_parse_dates=True, infer_schema_length=None),
+        ".csv": lambda p: _csv(p, texts),
+        ".tsv": lambda p: _csv(p, texts),
         ".jsonl": lambda p: pl.read_ndjson(p, infer_schema_length=None),
         ".ndjson": lambda p: pl.read_ndjson(p, infer_schema_length=None),
     }
@@ -187,20 +211,54 @@ def _table(path: Path) -> polars.DataFrame:
     if reader is None:
         raise InvalidInput.must("ending", str(path), f"one of {', '.join(readers)}", path.suffix)
     if not path.is_file():
-        raise InvalidInput.must("file", str(path), "there", "nothing")
+        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
     try:
         frame: polars.DataFrame = reader(path)
+    except pl.exceptions.NoDataError:
+        raise InvalidInput.must("content", str(path), "at least one row", "none") from None
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput.must("content", str(path), f"a {path.suffix} file", str(error)) from error
+        said = str(error).partition("\n")[0]
+        raise InvalidInput.must("content", str(path), f"a {path.suffix} file", said) from error
     return frame
 
 
-def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any, Any]:
-    """The rows, as the model takes them, and their ids (``None`` if they have none)."""
+def _csv(path: Path, texts: Iterable[str]) -> polars.DataFrame:
+    import polars as pl
+
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        header = file.readline()
+    mark = max(",;\t", key=header.count)  # what splits the header into most columns
+    columns = [name.strip().strip('"') for name in header.strip().split(mark)]
+    frame = pl.read_csv(
+        path,
+        separator=mark,
+        try_parse_dates=True,
+        infer_schema_length=None,
+        schema_overrides={name: pl.String for name in texts if name in columns},
+    )
+    spelt_out = [name for name, kind in frame.schema.items() if kind == pl.String and name not in texts]
+    return frame.with_columns(_meant(frame[name]) for name in spelt_out)
+
+
+def _meant(column: polars.Series) -> polars.Series:
+    """A column of texts as the numbers that they spell, where NA and its like are gaps; else as it is."""
+    import polars as pl
+
+    meant = {text: spelt(text) for text in column.unique().to_list() if text is not None}
+    if any(isinstance(value, str) for value in meant.values()):
+        return column
+    numbers = [None if text is None else meant[text] for text in column.to_list()]
+    return pl.Series(column.name, numbers, dtype=pl.Float64, strict=False)
+
+
+def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any, Any, Any, Any]:
+    """The rows, as the model takes them, their ids (or ``None``), and columns that lack or are not used."""
     if path.suffix.lower() in (".npy", ".npz"):
-        return _matrix(path), None
-    frame = _table(path)
+        return _matrix(path), None, (), ()
     column = id_column or "id"
+    kinds = learner.notes.get("training", {}).get("kinds", {})
+    words = [name for name, kind in kinds.items() if kind == TEXTS]
+    frame = _table(path, [column, *words])
     if id_column is not None and id_column not in frame.columns:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
     ids = frame[column] if column in frame.columns else None
@@ -209,46 +267,55 @@ def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any,
         if len(twice):
             raise InvalidInput.must(column, str(path), "different in every row", twice[0])
         frame = frame.drop(column)
+    kept = [name for name in kinds if name in frame.columns]
+    missing = tuple(name for name in kinds if name not in frame.columns)
+    unused = tuple(name for name in frame.columns if kinds and name not in kinds)
+    if kinds and not kept:
+        raise InvalidInput.must("columns", str(path), f"some of {', '.join(kinds)}", list(unused))
     if learner.names is not None or learner.n_features is None:
-        return frame, ids
-    kept = learner.notes.get("training", {}).get("features") or frame.columns
-    missing = [name for name in kept if name not in frame.columns]
+        frame = frame.select(kept) if kinds else frame
+        texts = [name for name in words if name in frame.columns and frame[name].dtype.is_numeric()]
+        return frame.with_columns(frame[name].cast(str) for name in texts), ids, missing, unused
+    kept = kept or frame.columns
     if missing or len(kept) != learner.n_features:
         wanted = f"columns for the {learner.n_features} features of the model"
-        raise InvalidInput.must("content", str(path), wanted, missing or kept)
-    kinds = {name: frame[name].dtype for name in kept}
-    words = [name for name, kind in kinds.items() if not kind.is_numeric() and str(kind) != "Boolean"]
-    if words:
-        raise InvalidInput.must(words[0], str(path), "a column of numbers", str(kinds[words[0]]))
-    return np.stack([frame[name].cast(float).to_numpy() for name in kept], axis=1), ids
+        raise InvalidInput.must("content", str(path), wanted, list(missing) or kept)
+    for name in kept:
+        kind = frame[name].dtype
+        if not kind.is_numeric() and str(kind) != "Boolean":
+            raise InvalidInput.must(name, str(path), "a column of numbers", str(kind))
+        if frame[name].null_count():
+            where = at_row(str(path), int(frame[name].is_null().arg_max() or 0))
+            raise InvalidInput.must(name, where, "a number (the model was trained without gaps)", "a gap")
+    return np.stack([frame[name].cast(float).to_numpy() for name in kept], axis=1), ids, (), unused
 
 
 def _matrix(path: Path) -> Any:
+    if not path.is_file():
+        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
     try:
-        found = np.load(path, allow_pickle=False)
-        if path.suffix.lower() == ".npy":
-            return found
-        with found:
-            if "X_data" in found:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if path.suffix.lower() == ".npz" and "X_data" in found:
                 need("logs")
                 from scipy.sparse import csr_matrix
 
                 parts = (found["X_data"], found["X_indices"], found["X_indptr"])
                 return csr_matrix(parts, shape=tuple(found["X_shape"]))
-            return found["X"]
-    except FileNotFoundError:
-        raise InvalidInput.must("file", str(path), "there", "nothing") from None
-    except (OSError, KeyError, ValueError) as error:
-        raise InvalidInput.must(
-            "content", str(path), "a matrix, in an .npz under the name X", str(error)
-        ) from error
+            matrix = found["X"] if path.suffix.lower() == ".npz" else found
+    except UNREADABLE as error:
+        wanted = "a matrix, in an .npz under the name X"
+        raise InvalidInput.must("content", str(path), wanted, str(error)) from error
+    if matrix.ndim != 2:
+        raise InvalidInput.must("content", str(path), "a matrix", f"shape {matrix.shape}")
+    return matrix
 
 
 def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> tuple[polars.DataFrame, str]:
     """Ids and answers, one for each id; and whether they are hits or labels."""
     import polars as pl
 
-    frame = _table(path)
+    frame = _table(path, [id_column])
     if id_column not in frame.columns:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
     if (hit_column in frame.columns) == (label_column in frame.columns):

@@ -12,11 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import ModelFileError
+from superarm.errors import ModelFileError, ModelMissing
 
-__all__ = ["read", "write", "write_atomically"]
+__all__ = ["UNREADABLE", "read", "write", "write_atomically"]
 
 FORMAT = "superarm-model"
+UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
+    *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError),
+)
 VERSION = 2  # 1 was 0.1, which was never released
 
 
@@ -51,10 +55,8 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         known = header["format"] == FORMAT
         version = int(header["version"])
     except FileNotFoundError:
-        raise
-    except (OSError, EOFError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _unreadable(of) from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        raise ModelMissing.must("file", of, "there", "nothing") from None
+    except UNREADABLE as error:
         raise _unreadable(of) from error
     if not known:
         raise ModelFileError.must("format", of, repr(FORMAT), header["format"])

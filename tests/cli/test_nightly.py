@@ -58,7 +58,7 @@ def test_two_nights_are_the_library_calls(model: Path, tmp_path: Path) -> None:
     for night in range(2):
         rows = people(60, night)
         rows.write_parquet(tmp_path / "rows.parquet")
-        assert decide_file(model, tmp_path / "rows.parquet", tmp_path / "d.parquet") == 60
+        assert decide_file(model, tmp_path / "rows.parquet", tmp_path / "d.parquet").rows == 60
         made = pl.read_parquet(tmp_path / "d.parquet")
         assert made["id"].to_list() == rows["id"].to_list()
         decisions = twin.decide_many(rows.drop("id"))
@@ -97,7 +97,7 @@ def test_plain_models_and_matrices(tmp_path: Path) -> None:
     np.savez(tmp_path / "rows.npz", X=X)
     pl.DataFrame(X, schema=["a", "b", "c"]).write_csv(tmp_path / "rows.csv")
     for name in ("rows.npy", "rows.npz", "rows.csv"):
-        assert decide_file(model, tmp_path / name, tmp_path / "d.parquet", set_size=1) == 30
+        assert decide_file(model, tmp_path / name, tmp_path / "d.parquet", set_size=1).rows == 30
     made = pl.read_parquet(tmp_path / "d.parquet")
     assert made["id"].to_list() == [str(i) for i in range(60, 90)]  # no ids: the rounds
     pl.DataFrame({"round": [60, 61], "yes": [1, 0]}).write_csv(tmp_path / "a.csv")

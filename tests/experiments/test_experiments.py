@@ -71,6 +71,15 @@ def test_nothing_runs_twice_and_any_number_of_processes_gives_the_same(tmp_path)
     assert (again.ran, again.stored) == (0, 15)
 
 
+def test_estimates_of_the_time_left_know_nothing_of_compiling(tmp_path):
+    seen, store = [], Store(tmp_path / "s")
+    run(read_spec(small_spec(tmp_path)), store, jobs=2, progress=seen.append)
+    keys = store.experiments()[0].keys
+    assert seen[0].seconds_left is None
+    assert seen[-1].seconds == pytest.approx(sum(one.seconds for one in store.finished(keys)) / 2)
+    assert seen[-1].seconds_left == 0.0
+
+
 def test_a_bigger_grid_runs_only_what_is_new(tmp_path):
     store = Store(tmp_path / "s")
     run(read_spec(small_spec(tmp_path)), store)

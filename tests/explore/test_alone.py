@@ -52,7 +52,37 @@ def test_what_it_refuses() -> None:
         rule.decide(scores=np.zeros((3, 5)))
     with pytest.raises(InvalidInput, match="finite"):
         rule.decide(scores=np.full((3, 6), np.nan))
-    with pytest.raises(InvalidInput, match="not all 0"):
-        rule.decide(probabilities=np.array([[0.5, 0.5, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]]))
+    for p, got in (([0, 0, 0, 0, 0, 0], "0.0"), ([0.9, 0.9, 0.2, 0, 0, 0], "2.0")):
+        with pytest.raises(InvalidInput, match=f"must be 1 in sum for each row .* got {got}"):
+            rule.decide(probabilities=np.array([[0.5, 0.5, 0, 0, 0, 0], p]))
+    assert rule.decide(probabilities=[0.333, 0.333, 0.333, 0, 0, 0]).set_size == 2  # files have few digits
+    for size, wanted in ((99, "at most 6, as there are labels"), (0, "a whole number of at least 1")):
+        with pytest.raises(InvalidInput, match=f"set_size of RunnerUp must be {wanted}, got {size}"):
+            rule.decide(scores=np.zeros(6), set_size=size)
+    with pytest.raises(InvalidInput, match="set_size of Uniform must be at most 6"):
+        sa.explore.Uniform(set_size=7).decide(scores=np.zeros((3, 6)))
+    with pytest.raises(InvalidInput, match="set_size of Boltzmann must be 1"):
+        sa.explore.Boltzmann().decide(scores=np.zeros(6), set_size=2)
+    with pytest.raises(InvalidInput, match="eligible of RunnerUp must be distinct labels"):
+        rule.decide(scores=np.zeros(6), eligible=[])
+    with pytest.raises(InvalidInput, match="x of RunnerUp must be numbers"):
+        rule.decide(scores=np.zeros(6), x=["a"])
     with pytest.raises(InvalidInput, match="x of RunnerUp must be 3 rows"):
         rule.decide(scores=np.zeros((3, 6)), x=np.zeros((2, 4)))
+
+
+def test_what_a_rule_decides_can_be_logged(tmp_path: Any) -> None:
+    """Rows as lists, arrays or with names: the log has them, and how probable the set was."""
+    from superarm.logs import Log, Writer
+
+    rule = RunnerUp(set_size=2, labels=LABELS)
+    for x, kept in (([1, 2.5], [1.0, 2.5]), (np.array([1.0, 2.5]), [1.0, 2.5])):
+        with Writer(tmp_path / "log.jsonl") as log:
+            log.add(rule.decide(scores=np.arange(6.0), x=x), hit=np.int64(1))
+        (record,) = Log(tmp_path / "log.jsonl")
+        assert (record.decision.x.tolist(), record.hit) == (kept, True)
+    with Writer(tmp_path / "log.jsonl") as log:
+        log.add(rule.decide(scores=np.arange(6.0), x={"age": np.int64(41), "city": "Rome"}), hit=False)
+    (record,) = Log(tmp_path / "log.jsonl")
+    assert record.decision.x == {"age": 41, "city": "Rome"}
+    assert record.decision.propensity > 0

@@ -110,14 +110,13 @@ def vw(tmp_path, *lines, name="log.dsjson"):
 @pytest.mark.parametrize("name", ["log.dsjson", "log.jsonl"])
 def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     log = Log(vw(tmp_path, decision_line(), decision_line(_label_cost=0), name=name))
-    assert log.feature_columns == ("User.age", "Hour.0.of_day")
-    assert log.left_out == {"User.city": "words"}
+    assert log.features.kinds == {"User.age": "numbers", "User.city": "words", "Hour.0.of_day": "numbers"}
     first, second = log
     made = first.decision
     assert (made.labels, first.hit, second.hit, first.id) == (["sports"], True, False, "e1")
     assert made.eligible == ["news", "sports", 2]
     assert made.propensity == pytest.approx(0.8)
-    assert made.x.tolist() == [0.5, 13.0]
+    assert made.x == {"User.age": 0.5, "User.city": "Rome", "Hour.0.of_day": 13}
     (batch,) = batches(log, survey(log).known)
     draw = batch.designs[0].draw
     assert [draw.probability([r]) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
@@ -276,25 +275,17 @@ def slates(tmp_path, n=600):
 
 def test_train_says_what_it_takes_and_what_it_leaves_out(tmp_path):
     told = run("train", slates(tmp_path), "--uniform", "--output", tmp_path / "m.npz")
-    assert "features: age, income\n" in told
+    assert "features: age, income (numbers); city (words)\n" in told
     left = told.split("left out: ")[1].split("\n")[0]
-    reasons = "city (words), empty (empty), column 1 (counts the rows), customer_id (an id), shop (always 7)"
-    assert left == reasons
+    assert left == (
+        "column 1 (counts the rows); customer_id (an id); shop (always 7); empty (empty); "
+        "labels (the set); hit (the outcome)"
+    )
     assert "WARNING" not in told
     told = json.loads(run("train", slates(tmp_path), "--uniform", "--output", tmp_path / "m.npz", "--json"))
+    assert told["features"] == ["age", "income", "city"]
     assert told["left_out"]["customer_id"] == "an id"
     assert told["left_out"]["shop"] == "always 7"
-
-
-def test_a_gap_does_not_make_words_of_a_column(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_text(
-        '{"age": NaN, "labels": ["a", "b"], "hit": 1}\n{"age": 1, "labels": ["a", "c"], "hit": 0}\n'
-    )
-    log = Log(path, skip_bad=True)
-    assert log.feature_columns == ("age",)
-    assert [one.number for one in log] == [1]
-    assert "age of" in log.first_bad
 
 
 def test_train_warns_when_features_say_nothing(tmp_path):
@@ -405,7 +396,7 @@ def test_what_a_model_has_served_is_judged_by_that_model(tmp_path):
     data = table(1500, seed=9)
     with Writer(tmp_path / "next.parquet") as log:
         for i in range(1500):
-            made = served.decide([data["age"][i], data["income"][i]])
+            made = served.decide({"age": data["age"][i], "income": data["income"][i], "city": "Rome"})
             log.add(made, hit=bool(i % 2), id=str(i), time="2026-01-01T00:00:00+00:00")
     told = run("evaluate", tmp_path / "next.parquet", "--model", tmp_path / "m.npz")
     assert "judged by 1,500 rows" in told
@@ -426,7 +417,7 @@ def test_a_log_carries_its_format(tmp_path):
     ):
         Log(tmp_path / "later.jsonl")
     own = csv(tmp_path, "age,format,rule,labels,hit\n1,banner,best,a;b,1\n2,film,best,b;c,0\n", "own.csv")
-    assert Log(own).left_out == {}  # somebody's own columns of these names
+    assert set(Log(own).features.left_out) == {"labels", "hit"}  # format and rule are somebody's own
     (tmp_path / "broken.jsonl").write_text(
         json.dumps(row | {"rule": {"name": "runner-up", "sums": [1]}}) + "\n"
     )

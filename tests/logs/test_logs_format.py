@@ -120,8 +120,8 @@ def test_a_frame_written_by_hand(tmp_path):
     )
     frame.write_parquet(tmp_path / "log.parquet")
     log = Log(tmp_path / "log.parquet")
-    assert log.feature_columns == ("a", "b")
-    assert log.left_out == {"note": "words"}
+    assert log.features.kinds == {"a": "numbers", "b": "numbers", "note": "words"}
+    assert log.features.left_out == {"labels": "the set", "label": "the outcome"}
     read = [(r.decision.labels, r.hit, r.label) for r in log]
     assert read == [(["p", "q"], True, "p"), (["q", "r"], False, "p")]
 
@@ -204,8 +204,8 @@ def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
 def test_bad_rows_of_csv_and_parquet(tmp_path):
     columns = Columns(labels=("slot1", "slot2"), hit="clicked", features=("age", "income"))
     for text, message in [
-        (GOOD + "x,1,red,blue,1\n", "age of .*row 3 must be a number, got 'x'"),
-        (GOOD + ",1,red,blue,1\n", "age of .*row 3 must be a number, got None"),
+        (GOOD + "1e39,,red,blue,1\n", "age of .*row 3 must be finite as a 32-bit float, or a gap"),
+        (GOOD + "1,1,,,1\n", "slot1, slot2 of .*row 3 must be distinct labels"),
         (GOOD + "1,1,red\n", "row of .*row 3 must be 5 cells, as the header has, not 3"),
     ]:
         with pytest.raises(BadRow, match=message):

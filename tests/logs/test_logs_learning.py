@@ -6,6 +6,7 @@ from itertools import islice
 from math import factorial, isnan
 
 import numpy as np
+import polars as pl
 import pytest
 
 import superarm as sa
@@ -77,10 +78,10 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     seen, ticks = [], []
     result = train(log, learner, facts, passes=2, report=seen.append, progress=ticks.append)
     assert result.rows + result.held_out == 15_000
-    assert sum(ticks) == 30_000
+    assert sum(ticks) == 15_000 * (1 + 2 + result.passes)  # both are tried, the better one is kept
     assert seen == list(result.progress)
-    assert [p.turn for p in seen] == [1, 2]
-    assert seen[-1].rows == 2 * result.rows
+    assert [p.turn for p in seen] == [1, 2][: result.passes]
+    assert seen[-1].rows == result.passes * result.rows
     assert seen[-1].log_loss < 0.8 * result.base_loss
     fresh = stream.rows.values[20_000:], stream.y[20_000:]
     truth = np.mean([y in s for y, s in zip(fresh[1], learner.predict_set(fresh[0]), strict=True)])
@@ -88,7 +89,11 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     assert best.low - best.width / 2 < truth < best.high + best.width / 2
     learner.save(tmp_path / "model.npz")
     notes = sa.load(tmp_path / "model.npz").notes["training"]
-    assert (notes["sha256"], notes["holdout"], notes["passes"]) == (log.fingerprint(), 0.2, 2)
+    assert (notes["sha256"], notes["holdout"], notes["passes"]) == (
+        log.fingerprint(),
+        0.2,
+        result.passes,
+    )
 
 
 def test_mcdbf_learns_from_logged_draws(logged):
@@ -330,3 +335,47 @@ def test_digits_by_name_can_be_logged(tmp_path):
         sa.simulate(learner, open_data("digits"), 300, log=writer)
     facts = survey(Log(tmp_path / "log.jsonl"))
     assert (facts.rows, facts.with_propensity) == (300, 300)
+
+
+# ---------------------------------------------------------------- one pass or several
+
+
+def noisy(n, noise, seed=0):
+    """Two of six labels, uniformly; the right one by ten numbers, or by chance."""
+    random, world = np.random.default_rng(seed), np.random.default_rng(9)
+    weights, X = world.normal(size=(10, 6)), random.normal(size=(n, 10))
+    y = (X @ weights + noise * random.gumbel(size=(n, 6))).argmax(axis=1)
+    shown = [random.permutation(6)[:2].tolist() for _ in range(n)]
+    hit = [int(label) in s for label, s in zip(y, shown, strict=True)]
+    return pl.DataFrame({"x": X.tolist(), "labels": shown, "hit": hit})
+
+
+def test_several_passes_are_kept_only_if_they_are_better():
+    losses = {}
+    for name, noise, n in (("noisy", 4.0, 1500), ("clear", 0.1, 1500)):
+        log = Log(noisy(n, noise), uniform=True)
+        facts = survey(log)
+        for passes in (1, 6):
+            learner = sa.SetLogit(**facts.common)
+            result = train(log, learner, facts, passes=passes)
+            losses[name, passes] = result.progress[-1].log_loss
+            assert learner.notes["training"]["passes"] == result.passes
+            assert [number for number, _ in result.tried] == ([1, 6] if passes == 6 else [])
+            assert result.passes == passes if name == "clear" else 1
+    assert losses["noisy", 6] == losses["noisy", 1]  # to the bit: one pass is what it was
+    assert losses["clear", 6] < losses["clear", 1]
+
+
+def test_the_rows_that_judge_have_no_say_in_the_passes():
+    """Other answers in the rows kept out change neither the choice nor the model."""
+    frame = noisy(800, 0.1)
+    models = []
+    for wrong in (False, True):
+        hits = [hit ^ (wrong and held_out(i, 0.2)) for i, hit in enumerate(frame["hit"])]
+        log = Log(frame.with_columns(hit=pl.Series(hits)), uniform=True)
+        facts = survey(log)
+        learner = sa.SetLogit(**facts.common)
+        result = train(log, learner, facts, passes=3)
+        models.append((result.passes, [loss for _, loss in result.tried], learner.scores(np.eye(10))))
+    for one, two in zip(*models, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5)

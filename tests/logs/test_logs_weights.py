@@ -215,5 +215,5 @@ def test_rows_that_cannot_answer_widen_the_interval():
         assert e.low <= e.value <= e.high
         assert e.width > 0.1
     batch.gamma[:1600] = np.nan
-    wanted = "40% of 4,000 rows do not say how probable their set was"
+    wanted = "40% of 4,000 rows do not say how probable their set was: 33% may at most"
     assert {e.problem for e in judged(batch, choice).estimates} == {wanted}

@@ -78,11 +78,11 @@ def test_svmlight(tmp_path):
         ("a,b\n1,2\n", None, "label of .* must be the name of the label column"),
         ("a,b\n1,2\n", "c", "label of .* must be one of its columns a, b, got 'c'"),
         ("a,label\nx,1\ny,2\n", None, "column 'a' of .* must be made of numbers"),
-        ("a,label\n1,x\n,y\n", None, "column 'a' of .* must be finite and without gaps, got 'none in row 1'"),
+        ("a,label\n1,x\n,y\n", None, "column 'a' of .* must be finite and without gaps, got 'none in row 2'"),
         (
             "a,label\n1,x\n2,\n",
             None,
-            "column 'label' of .* must be a label in every row, got 'none in row 1'",
+            "column 'label' of .* must be a label in every row, got 'none in row 2'",
         ),
         ("label\nx\ny\n", None, "columns of .* must be the label and at least one feature"),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from io import TextIOWrapper
 
 __all__ = ["main"]
 
@@ -11,6 +13,10 @@ INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 def main() -> None:
     """The ``superarm`` command: errors in one sentence, and a quiet end after Ctrl-C."""
+    _tell_of_compiling()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that knows no ± gets a question mark
+            stream.reconfigure(errors="replace")
     try:
         from superarm.cli.app import app
         from superarm.errors import SuperarmError
@@ -23,6 +29,20 @@ def main() -> None:
             sys.exit(_told(_plain(error)))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _tell_of_compiling() -> None:
+    """The first time that compiling takes a while, say so: silence looks like a fault."""
+    log = logging.getLogger("superarm.compiling")
+
+    def once(record: logging.LogRecord) -> bool:
+        log.removeFilter(once)
+        log.setLevel(logging.WARNING)
+        _told(record.getMessage())
+        return False
+
+    log.setLevel(logging.INFO)
+    log.addFilter(once)
 
 
 def _told(message: str) -> int:

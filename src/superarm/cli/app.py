@@ -29,6 +29,7 @@ from superarm.cli.theory import theory
 from superarm.cli.traffic import traffic
 from superarm.cli.train import train
 from superarm.cli.verify import verify
+from superarm.cli.warm import warm
 
 app = typer.Typer(
     name="superarm",
@@ -41,7 +42,7 @@ for command in (
     *(demo, play, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
     *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
-    *(theory, bench),
+    *(theory, bench, warm),
 ):
     app.command()(command)
 app.add_typer(data.app, name="data")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,8 @@ def decide(
     rows: Annotated[Path, typer.Argument(help="Rows: .parquet, .csv or .jsonl; .npy, or .npz with X.")],
     output: Annotated[Path, typer.Option(help="The decisions, a .parquet file.")] = Path("decisions.parquet"),
     id_column: Annotated[
-        str | None, typer.Option(help="The column that names a row; else id, if there is one, else rounds.")
+        str | None,
+        typer.Option(help="The column that names a row. Else id; without one, rounds are the ids."),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show; else as the model.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
@@ -30,9 +32,16 @@ def decide(
     from superarm.nightly import decide_file
 
     with progress_bar(None, "rows", quiet=as_json) as tick:
-        n = decide_file(model, rows, output, id_column=id_column, set_size=set_size, progress=tick)
+        made = decide_file(model, rows, output, id_column=id_column, set_size=set_size, progress=tick)
     if as_json:
-        print(json.dumps({"model": str(model), "rows": n, "output": str(output)}))
-    else:
-        print(f"{output}: {n:,} decisions")
-        print(f"when the answers are there: superarm learn {model} {output} ANSWERS")
+        print(json.dumps({"model": str(model), "output": str(output), **asdict(made)}))
+        return
+    print(f"{output}: {made.rows:,} decisions")
+    if made.ids is None:
+        last = made.first + made.rows - 1
+        print(f"ids: the numbers of their rounds, {made.first} to {last} (--id-column names the rows' own)")
+    if made.missing:
+        print(f"gaps in every row: {', '.join(made.missing)} (not in {rows})")
+    if made.unused:
+        print(f"not used: {', '.join(made.unused)} (the model was not trained with them)")
+    print(f"when the answers are there: superarm learn {model} {output} ANSWERS")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from math import isnan
+from math import ceil, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -96,8 +96,7 @@ def evaluate(
     opt.check_folder("--figure", figure)
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
-    remembered = [m.notes.get("training", {}).get("features") for m in loaded.values()]
-    source = reading.log(log, remembered[0] if remembered else None)
+    source = reading.log(log, loaded.values())
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
     width = None if known is None else known.n_features
@@ -129,7 +128,7 @@ def evaluate(
     if as_json:
         print(json.dumps(_plain({"log": str(log), **asdict(answer)})))
         return
-    _show(answer, source, grid)
+    _show(answer, source, grid, _Cure(facts.answered, split))
     if figure is not None:
         print(f"figure: {figure}")
 
@@ -231,7 +230,7 @@ def _rule(text: str) -> Rule:
     return rule_from(data, "evaluate")
 
 
-def _show(answer: Evaluation, source: Log, grid: bool) -> None:
+def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
     from superarm.cli.show import table
 
     print(
@@ -249,7 +248,7 @@ def _show(answer: Evaluation, source: Log, grid: bool) -> None:
         table("The sharpest sound estimate for each policy", columns, rows)
         for verdict in answer.verdicts:
             if verdict.best is None:
-                print(f"{_name(verdict)}: the log cannot answer: {_why(verdict)}; {_wanted(verdict)}")
+                print(f"{_name(verdict)}: the log cannot answer: {_why(verdict)}; {cure.of(verdict)}")
         return
     for verdict in answer.verdicts:
         print()
@@ -274,7 +273,7 @@ def _show(answer: Evaluation, source: Log, grid: bool) -> None:
             print(f"{who}: {problem}")
         best = verdict.best
         if best is None:
-            print(f"WARNING: this log cannot answer for this policy; {_wanted(verdict)}.")
+            print(f"WARNING: this log cannot answer for this policy; {cure.of(verdict)}.")
             continue
         if best.silent > 0.0005:
             print(
@@ -289,15 +288,29 @@ def _name(verdict: Verdict) -> str:
     return f"{verdict.policy}, m = {verdict.set_size}{explores}"
 
 
-def _wanted(verdict: Verdict) -> str:
+class _Cure(NamedTuple):
     """What an answer would take."""
-    rows, share = verdict.wanted.rows, verdict.wanted.uniform
-    many = (
-        "no number of rows like these would do" if rows is None else f"about {rows:,} rows like these would"
-    )
-    if share is None:
-        return many
-    return f"{many}, or {max(share, 0.0001):.2%} of uniform sets in as many rows"
+
+    answered: int  # rows of the log with an outcome
+    split: tuple[float, int] | None  # the share that judges; None for all of them
+
+    def of(self, verdict: Verdict) -> str:
+        rows, share = verdict.wanted.rows, verdict.wanted.uniform
+        if rows is None:
+            would = "no number of rows like these would do"
+        else:
+            would = f"about {rows:,} rows like these would{self._holdout(rows)}"
+        if share is None:
+            return would
+        uniform = f"{share:.0%}" if share > 0.01 else f"{max(share, 0.0001):.2%}"
+        return f"{would}, or {uniform} of uniform sets in as many rows"
+
+    def _holdout(self, rows: int) -> str:
+        """Keeping out more of this log, if that would do."""
+        share = ceil(20 * 1.1 * rows / max(self.answered, 1)) / 20  # some more than needed, in twentieths
+        if self.split is None or not self.split[0] < share <= 0.7:
+            return ""
+        return f" (train and evaluate with --holdout {share:g}: this log has {self.answered:,})"
 
 
 def _why(verdict: Verdict) -> str:

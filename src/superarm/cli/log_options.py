@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from superarm.cli.labels import read_labels
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from superarm.learners import Learner
     from superarm.logs import Columns, Log
 
 __all__ = [
@@ -60,13 +62,15 @@ EligibleColumn = Annotated[
 FeaturesColumns = Annotated[
     str | None,
     typer.Option(
-        help="Columns of numbers: age,income. Else x, or every other column of numbers.",
+        help="Columns of numbers, words, dates: age,city. Else x, or all others that can be features.",
         rich_help_panel=COLUMNS,
     ),
 ]
 Separator = Annotated[
     str | None,
-    typer.Option(help="What stands between labels in one cell; ; by default.", rich_help_panel=COLUMNS),
+    typer.Option(
+        help="What stands between labels in one cell: a semicolon, if not given.", rich_help_panel=COLUMNS
+    ),
 ]
 Uniform = Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")]
@@ -100,16 +104,21 @@ class Reading:
             features=features or None,
         )
 
-    def log(self, path: Path, remembered: list[str] | None = None) -> Log:
-        """The log; ``remembered`` are the columns of features that a model was trained with."""
+    def log(self, path: Path, models: Iterable[Learner] = ()) -> Log:
+        """The log, with the columns that these models were trained with, if it has them."""
         from superarm.logs import Log
 
+        notes = [model.notes.get("training", {}) for model in models]
+        orders = {tuple(note.get("features", ())) for note in notes}
+        usual = {name: kind for note in notes for name, kind in note.get("kinds", {}).items()}
+        named = len(orders) > 1 or any(model.names is not None for model in models)
         return Log(
             path,
             columns=self.columns(),
             features=self.features,
             separator=self.separator,
-            usual=remembered or (),
+            usual=usual,
+            named=named if usual else None,
             uniform=self.uniform,
             skip_bad=self.skip_bad,
         )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from math import isnan
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from superarm.cli import log_options as opt
+
+if TYPE_CHECKING:
+    from superarm.logs import Log
 
 
 def train(
@@ -20,7 +24,9 @@ def train(
         str, typer.Option(help="NAME or NAME:key=value: set-logit; mc-dbf if the log has top and gamma.")
     ] = "set-logit",
     set_size: Annotated[int | None, typer.Option(help="How many labels the model is to show.")] = None,
-    passes: Annotated[int, typer.Option(help="How often to go through the log.", min=1)] = 1,
+    passes: Annotated[
+        int, typer.Option(help="How often to go through the log, if that is better than once.", min=1)
+    ] = 1,
     holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Decides which rows, and the model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
@@ -38,8 +44,12 @@ def train(
 ) -> None:
     """Train a model on sets that were shown before, whoever chose them.
 
+    Features may be numbers, words, true and false, dates, and have gaps. Ids, counters, constants and the
+    time of the row are left out; the output says which columns are taken, and as what. The model file
+    remembers them, for **superarm evaluate**, **decide** and **serve**, and superarm.load.
+
     A share of the rows is kept out; the model remembers which, so that **superarm evaluate** judges it
-    by rows that it has not seen. **superarm serve** and superarm.load take the file as it is.
+    by rows that it has not seen.
 
     Example: **superarm train slates.csv --labels-column first,second,third --hit-column clicked**
     """
@@ -65,21 +75,19 @@ def train(
     facts = survey(source, labels=opt.labels_or_count(labels))
     common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
     model = make(learner, **common)
-    with progress_bar(facts.rows * passes, quiet=as_json) as tick:
+    with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
         result = teach(source, model, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
     model.save(output)
     if as_json:
         told = {"log": str(log), "model": str(output), "learner": learner, **asdict(result)}
-        told["features"] = list(source.feature_columns)
-        told["left_out"] = source.left_out
+        told["features"], told["kinds"] = list(source.feature_columns), source.features.described
+        told["left_out"] = source.features.left_out
         told["labels"] = facts.n_labels
         print(json.dumps(_plain(told)))
         return
-    print(f"{log}: {facts.rows:,} rows, {facts.n_labels} labels, {facts.n_features} features")
-    if source.feature_columns:
-        print(f"features: {', '.join(source.feature_columns)}")
-    if source.left_out:
-        print(f"left out: {', '.join(f'{name} ({why})' for name, why in source.left_out.items())}")
+    print(f"{log}: {facts.rows:,} rows, {facts.n_labels} labels")
+    for line in _columns(source):
+        print(line)
     for count, what in (
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
         (result.unanswered, "rows without an outcome: not used"),
@@ -103,6 +111,9 @@ def train(
                 for p in result.progress
             ],
         )
+        if result.tried:
+            losses = ", ".join(f"{loss:.4f} after {number}" for number, loss in result.tried)
+            print(f"passes: {result.passes} (on rows set aside to choose, the log loss is {losses})")
         last = result.progress[-1]
         if not isnan(last.log_loss):
             print(f"without features the log loss is {result.base_loss:.4f}")
@@ -111,6 +122,25 @@ def train(
                     "WARNING: the model is no better than that: these features say nothing about the answers"
                 )
     print(f"model: {output}")
+
+
+def _columns(source: Log) -> Iterator[str]:
+    """Which columns are features, as what, and which are not."""
+    taken, left = source.features.described, source.features.left_out
+    if taken:
+        yield f"features: {_grouped(taken)}"
+    else:
+        yield f"features: {source.n_features} numbers in x"
+    if left:
+        yield f"left out: {_grouped(left)}"
+
+
+def _grouped(columns: dict[str, str]) -> str:
+    """Columns with the same remark together."""
+    groups: dict[str, list[str]] = {}
+    for name, remark in columns.items():
+        groups.setdefault(remark, []).append(name)
+    return "; ".join(f"{', '.join(names)} ({remark})" for remark, names in groups.items())
 
 
 def _plain(value: object) -> object:

@@ -31,7 +31,7 @@ class RunProgress:
     failed: int
     rounds: int  # of the cells that had to run
     rounds_done: int
-    seconds: float
+    seconds: float  # of work for these; not of compiling, which comes once and would spoil all estimates
 
     @property
     def rounds_per_second(self) -> float:
@@ -82,12 +82,13 @@ def run(
         unique.setdefault(cell.key, cell)
     missing = [cell for key, cell in unique.items() if not store.has(key)]
     rounds = sum(cell.rounds for cell in missing)
-    done = rounds_done = 0
+    done, rounds_done, busy = 0, 0, 0.0
     failures: list[Failed] = []
 
     def tell() -> None:
         if progress is not None:
-            seconds = time.monotonic() - began
+            at_once = min(jobs, len(missing)) if engine == "local" else 0
+            seconds = busy / at_once if at_once else time.monotonic() - began
             stored = len(unique) - len(missing)
             progress(RunProgress(len(unique), done, stored, len(failures), rounds, rounds_done, seconds))
 
@@ -98,6 +99,8 @@ def run(
         rounds_done += result.cell.rounds
         if isinstance(result, Failed):
             failures.append(result)
+        else:
+            busy += result.seconds
         tell()
     return RunSummary(
         spec.name, len(unique), done, len(unique) - len(missing), tuple(failures), time.monotonic() - began

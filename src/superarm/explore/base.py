@@ -20,13 +20,15 @@ from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.kernels.compiling import kernel
 from superarm.labels import Label, Labels
+from superarm.named import is_named_row, plain_row
 from superarm.parameters import whole
-from superarm.rows import as_rows
+from superarm.rows import as_row, as_rows
 
-__all__ = ["Rule", "choosers", "draw_of", "own_order", "rule_from", "rules"]
+__all__ = ["Rule", "choosers", "draw_of", "log_of", "own_order", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
 NO_NUMBERS = np.zeros(0)
+ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
 
 
 @kernel
@@ -150,10 +152,13 @@ class Rule:
         among = np.arange(k) if eligible is None else np.sort(known.numbers(eligible, "eligible", of))
         size = self.set_size if set_size is None else whole("set_size", of, set_size, 1)
         n, m = len(among), min(size, len(among))
-        if n == 0 or (self.single_label and size != 1):
-            raise InvalidInput.must(
-                "eligible and set_size", of, "at least one label, and one shown", (n, size)
+        if size > k or (self.single_label and size != 1):
+            wanted = (
+                "1 (it knows no larger sets)" if self.single_label else f"at most {k}, as there are labels"
             )
+            raise InvalidInput.must("set_size", of, wanted, size)
+        if n == 0:
+            raise InvalidInput.must("eligible", of, "distinct labels, at least one", eligible)
         if self._state is None:
             self._state = self.start()
         key, kept = (n, m), None if eligible is None else among
@@ -162,6 +167,8 @@ class Rule:
         one, many = choosers(type(self))  # type: ignore[arg-type]
         if s.ndim == 2:
             return self._decide_many(many, s, x, among, kept, m, known)
+        if x is not None:
+            x = plain_row(x) if is_named_row(x) else as_row(x, None, of)
         sets, numbers = np.empty((3, m), np.int64), np.zeros(self.n_numbers(n, m))
         odds = one(
             self._state,
@@ -213,12 +220,20 @@ class Rule:
             raise InvalidInput.must(what, of, "numbers, one for each label", given) from error
         if s.ndim not in (1, 2) or s.shape[-1] < 2 or not np.isfinite(s).all():
             raise InvalidInput.must(what, of, "finite, one for each of at least two labels", s)
-        if probabilities is not None:
-            total = s.sum(axis=-1, keepdims=True)
-            if (s < 0.0).any() or not (total > 0.0).all():
-                raise InvalidInput.must("probabilities", of, "at least 0, and not all 0", s)
-            s = np.log(np.maximum(s / total, 1e-30))
-        return s.astype(np.float32)
+        return (s if probabilities is None else log_of(s, of)).astype(np.float32)
+
+
+def log_of(p: Array, of: str) -> Array:
+    """Scores from probabilities, which must be some."""
+    total = p.sum(axis=-1, keepdims=True)
+    if (p < 0.0).any():
+        raise InvalidInput.must("probabilities", of, "at least 0", float(p.min()))
+    far = np.abs(total - 1.0).max(initial=0.0)
+    if far > ROUNDED:
+        worst = float(total.flat[int(np.abs(total - 1.0).argmax())])
+        wanted = "1 in sum for each row (for any other numbers there is scores=)"
+        raise InvalidInput.must("probabilities", of, wanted, round(worst, 6))
+    return np.asarray(np.log(np.maximum(p / total, 1e-30)))
 
 
 def own_order(n: int, labels: Labels) -> dict[str, Any]:

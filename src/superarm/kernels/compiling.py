@@ -4,13 +4,16 @@
 never cached on its own: a cache entry names the types of its arguments, and one with the state of a
 user's own learner in it could not be read where that learner is not at hand. `entry` compiles what
 Python calls, with a cache whose content can never stop the program: what cannot be read is a miss,
-what cannot be written is left.
+what cannot be written is left. Compiling that takes a while is told to the logger ``superarm.compiling``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from threading import Timer
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -18,7 +21,8 @@ import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
 from superarm.sources import digest, modules_behind
@@ -27,6 +31,9 @@ __all__ = ["borrowed", "by_row", "entry", "kernel", "prefetch", "resolve", "spec
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+log = logging.getLogger("superarm.compiling")
+PATIENCE = 1.0  # seconds of compiling before it is worth a word
+
 # As fast as fastmath=True (8 x faster than none), but NaN and inf stay what they are.
 FAST = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
@@ -34,16 +41,32 @@ FAST = {
     "nogil": True,
     "forceinline": True,
 }
+# No code for calls from Python, which for a state of thirty arrays takes longer to make than the rest.
+INSIDE = {**FAST, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
     """Compile a function for use inside of other compiled functions."""
-    return numba.njit(function, **FAST)  # type: ignore[no-any-return]
+    return _Kernel(function, targetoptions={**INSIDE, "nopython": True})
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """What `kernel` makes. Python can call it, too: then it is compiled once more, for that."""
+
+    def add_overload(self, compiled: Any) -> None:
+        self.overloads[tuple(compiled.signature.args)] = compiled  # not where calls from Python look
+
+    def _compile_for_args(self, *arguments: Any, **names: Any) -> Any:
+        return self._called._compile_for_args(*arguments, **names)
+
+    @cached_property
+    def _called(self) -> Any:
+        return numba.njit(self.py_func, **FAST)
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls with plain arrays and numbers; kept on disk."""
-    return _cached(function, (function,))  # type: ignore[return-value]
+    return _cached(function, function.__name__, (function,))  # type: ignore[return-value]
 
 
 def specialise(
@@ -57,36 +80,48 @@ def specialise(
     copy = FunctionType(template.__code__, {**template.__globals__, **names}, template.__name__)
     copy.__module__ = template.__module__
     copy.__qualname__ = f"{template.__name__}-{name}"
-    return _cached(copy, (template, *sources))
+    return _cached(copy, f"{template.__name__.lstrip('_')} of {name}", (template, *sources))
 
 
-def _cached(function: Callable[..., Any], sources: Sequence[object]) -> Callable[..., Any]:
+def _cached(function: Callable[..., Any], called: str, sources: Sequence[object]) -> Callable[..., Any]:
     # Numba's cache notices a change in a function's own file only, not in what it calls: a stamp of
     # all files behind it, in its name, makes the cache miss after any change.
     stamp = digest(modules_behind(*sources))
     function.__qualname__ = f"{function.__qualname__}-{stamp}"
-    compiled = numba.njit(function, **FAST)
-    with contextlib.suppress(Exception):  # say, no folder that can be written: then without
-        compiled._cache = _Cache(function)
+    compiled = numba.njit(function, **FAST, no_cfunc_wrapper=True)
+    compiled._cache = _Cache(function, called)
     return compiled  # type: ignore[no-any-return]
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, for which every failure is a miss."""
+class _Cache(NullCache):  # type: ignore[misc]
+    """Numba's cache, for which every failure is a miss; or none, where no folder can be written."""
+
+    def __init__(self, function: Callable[..., Any], called: str) -> None:
+        self.disk: Any = NullCache()
+        with contextlib.suppress(Exception):
+            self.disk = FunctionCache(function)
+        nowhere = "not kept: no folder for it can be written, set NUMBA_CACHE_DIR"
+        kept = nowhere if self.disk.cache_path is None else "kept for the next time"
+        self.message = f"compiling {called}, some seconds; {kept}"
 
     def load_overload(self, *arguments: Any) -> Any:
-        try:
-            return super().load_overload(*arguments)
-        except Exception:
-            return None
+        with contextlib.suppress(Exception):
+            found = self.disk.load_overload(*arguments)
+            if found is not None:
+                return found
+        self.waiting = Timer(PATIENCE, log.info, (self.message,))
+        self.waiting.daemon = True
+        self.waiting.start()
+        return None
 
     def save_overload(self, *arguments: Any) -> None:
+        self.waiting.cancel()
         try:
-            super().save_overload(*arguments)
+            self.disk.save_overload(*arguments)
         except Exception:  # an index that cannot be read is in the way: start it anew
             with contextlib.suppress(Exception):
-                self.flush()
-                super().save_overload(*arguments)
+                self.disk.flush()
+                self.disk.save_overload(*arguments)
 
 
 def resolve(function: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
@@ -105,7 +140,7 @@ def by_row(at: int, dense: Callable[..., Any], sparse: Callable[..., Any]) -> Ca
     def function(*arguments: Any) -> Any:
         raise TypeError("for compiled code only")
 
-    @overload(function, jit_options=FAST, strict=False)  # type: ignore[untyped-decorator]
+    @overload(function, jit_options=INSIDE, strict=False)  # type: ignore[untyped-decorator]
     def choose(*arguments: Any) -> Callable[..., Any]:
         kind = arguments[at]
         if "factor" in getattr(kind, "fields", ()):  # Features: look at the row inside

@@ -58,11 +58,11 @@ class Common:
     names: Names | None  # what stands where, if rows have names
     set_size: int
     round: int
+    notes: dict[str, Any]
     id: str
     sparse: bool | None
     state: Any
     answered: Answered
-    notes: dict[str, Any]
     none: int | None = None  # the number of a label that may be the truth, but is never shown
     _loop: Loop
     _scratch: Any
@@ -209,6 +209,8 @@ class Common:
         if plain and x.shape == self._shape:
             return x.copy()  # type: ignore[no-any-return]  # the usual case, without detours
         if is_named_row(x):
+            if self._takes_columns:
+                return self._in_order([x]).row(0)
             return self._names_for([x]).row(x, self.of, grow=grow)
         if is_frame(x) and len(x) == 1:
             return copy_of(self._rows(x, grow=grow).row(0))
@@ -226,6 +228,8 @@ class Common:
         named = self.names is not None or self.state is None
         if self.state is None and is_frame(X) and self.n_features == len(X.columns):
             named = has_words_or_gaps(X)  # else it is the matrix that was announced
+        if self._takes_columns and is_named_rows(X):
+            return self._in_order(X)
         if named and is_named_rows(X):
             return Dense(self._names_for(X).rows(X, self.of, grow=grow))
         rows = as_rows(X, self.n_features, self.of)
@@ -237,6 +241,29 @@ class Common:
             kinds = ("dense", "sparse")
             raise self.invalid("X", f"{kinds[bool(self.sparse)]}, as its first row was", kinds[sparse])
         return rows
+
+    @property
+    def trained_columns(self) -> tuple[str, ...]:
+        """The columns of a table that `superarm.logs.train` took as features."""
+        return tuple(self.notes.get("training", {}).get("features", ()))
+
+    @property
+    def _takes_columns(self) -> bool:
+        """Whether its rows are numbers in the order of such columns."""
+        return self.names is None and len(self.trained_columns) == self.n_features
+
+    def _in_order(self, X: Any) -> Dense:
+        """Rows by the names of those columns."""
+        columns = list[Array]()
+        for name in self.trained_columns:
+            given = [x.get(name) for x in X] if not is_frame(X) else X[name] if name in X.columns else None
+            try:
+                columns.append(np.array(given, np.float64))
+            except (TypeError, ValueError):
+                columns.append(np.array(np.nan))
+            if np.isnan(columns[-1]).any():
+                raise self.invalid(f"x[{name!r}]", "a number in every row, as those it was trained on", given)
+        return Dense(np.ascontiguousarray(np.stack(columns, axis=1), np.float32))
 
     def _fix_width(self, width: int) -> None:
         self.n_features = whole("n_features", self.of, width, 1)

@@ -112,4 +112,7 @@ def _module(path: Path, modified: int) -> Any:
     except SyntaxError as error:
         got = f"{error.msg}, in line {error.lineno}"
         raise InvalidInput.must("content", str(path), "Python", got) from error
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}"
+        raise InvalidInput.must("content", str(path), "Python that can be imported", got) from error
     return module

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,6 +149,14 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     return True
 
 
+def _memory() -> float:
+    """The machine's memory in bytes; infinity where the system does not say (Windows)."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return inf
+
+
 class SOBA(DrawingLearner):
     """Second-order Banditron.
 
@@ -196,8 +205,7 @@ class SOBA(DrawingLearner):
 
     def _check_memory(self) -> None:
         size = self.n_labels * (self.n_features + 16)
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if self.matrix == "full" and size * size * 8 > memory / 2:
+        if self.matrix == "full" and size * size * 8 > _memory() / 2:
             gigabytes = f"{size * size * 8 / 2**30:.0f} GB for n_labels x n_features = {size}"
             raise self.invalid("matrix", "'diagonal' where 'full' does not fit in memory", gigabytes)
 

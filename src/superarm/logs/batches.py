@@ -55,14 +55,18 @@ class Batch:
         )
 
     def matrix(self, n_features: int, *, sparse: bool | None = None) -> Any:
-        """The features, dense or sparse; ``None`` takes them as they are."""
-        rows = [record.decision.x for record in self.records]
+        """The features, dense or sparse (``None`` takes them as they are); rows with names as they are."""
+        rows: list[Any] = [record.decision.x for record in self.records]
+        if isinstance(rows[0], dict):
+            return rows
         if sparse is None:
             sparse = isinstance(rows[0], SparseRow)
         return stack(rows, n_features, sparse=sparse)
 
     def matrix_for(self, learner: Learner) -> Any:
-        return self.matrix(learner.n_features, sparse=learner.sparse)
+        """The features as a learner takes them: of rows with names, those that it was trained with."""
+        X, own = self.matrix(learner.n_features, sparse=learner.sparse), learner.trained_columns
+        return [{name: x.get(name) for name in own} for x in X] if own and isinstance(X, list) else X
 
 
 def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:

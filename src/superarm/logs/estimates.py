@@ -253,15 +253,18 @@ class Sums:
             return "the log never shows a set of this policy's"
         if silent > SILENT:
             why = "do not say how probable their set was" if self.unknown else "could not show its sets"
-            return f"{silent:.0%} of {n} rows {why}"
+            return f"{silent:.0%} of {n} rows {why}: {SILENT:.0%} may at most"
         if effective < LEAST_ROWS:
-            return f"{s.used:,.0f} of {n} rows speak of it, as much as {effective:.0f} equal ones"
+            found = f"{s.used:,.0f} of {n} rows speak of it, as much as {effective:.0f} equal ones"
+            return f"{found}: it takes {LEAST_ROWS}"
         if steady < LEAST_STEADY:
-            return (
+            found = (
                 f"a few of {n} rows weigh so much that they decide: the spread is that of {steady:.0f} rows"
             )
+            return f"{found}, and it takes {LEAST_STEADY}"
         if hits < LEAST_HITS:
-            return f"{n} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
+            found = f"{n} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
+            return f"{found}: it takes {LEAST_HITS}"
         if mean < 1.0 - SURE * error - 1e-6:
             return (
                 f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its odds are wrong"

@@ -23,6 +23,7 @@ from superarm.progress import Progress, ticked
 __all__ = ["Evaluation", "Tally", "Verdict", "evaluate"]
 
 Array = np.ndarray[Any, Any]
+ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -132,6 +133,7 @@ def evaluate(
     audit = _Audit()
     # the reward model learns every row only after it has been judged: no row is judged by itself
     model = SetLogit(**facts.common)
+    facts.ready(model)
     names = model.known.all()
     records = ticked(log.records(columns), progress, facts.rows, "rows")
     for batch in batches(_counted(records, audit), labels):
@@ -205,8 +207,17 @@ class _Audit:
     differ: int = 0
     as_ordered: int = 0
     inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
+    shown: Any = 0  # how often each label was shown,
+    even: Any = 0  # how often it would have been by uniform sets, and the variance of that
+    spread: Any = 0
 
     def add(self, batch: Batch, odds: Odds) -> None:
+        chance = np.where(batch.eligible, (odds.m / odds.n)[:, None], 0.0)
+        self.shown = self.shown + batch.shown.sum(axis=0)
+        self.even, self.spread = (
+            self.even + chance.sum(axis=0),
+            self.spread + (chance * (1 - chance)).sum(axis=0),
+        )
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
         p, free = odds.propensity, odds.m < odds.n
@@ -230,6 +241,7 @@ class _Audit:
             yield (
                 "The log does not say how probable its sets were, so nothing can be said about other "
                 "policies. Log a propensity (or the rule) with every decision from now on."
+                f"{self._uniform_hint()}"
             )
         elif self.certain > 0.5 * self.rows:
             yield (
@@ -257,6 +269,19 @@ class _Audit:
                     f"The propensities are too small: they add up to {mean:.3g} times as many sets as there "
                     "are. (Of a set drawn label by label, log the probability of the set, not of the order.)"
                 )
+
+    def _uniform_hint(self) -> str:
+        """Whether every label was shown as often as by uniform sets; then they may have been."""
+        varies = self.spread > 0
+        if self.rows < ENOUGH or not varies.any():
+            return ""
+        far = (self.shown - self.even)[varies] / np.sqrt(self.spread[varies])
+        if np.abs(far).max() > SURE:
+            return ""
+        return (
+            " Its labels were shown equally often, though: if the sets were drawn uniformly at random, "
+            "say so (--uniform, or Log(..., uniform=True))."
+        )
 
     def report(self, log: Log, verdicts: list[Verdict]) -> Evaluation:
         if not self.rows:

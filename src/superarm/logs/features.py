@@ -1,83 +1,69 @@
-"""Which columns of somebody's table are features, and why the others are not."""
+"""Which columns of somebody's table are features, what they hold, and why the others are not taken."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from superarm.logs.cells import number_in
+from superarm.columns import NUMBERS, cell, layout, look
+from superarm.named import Names
 
-__all__ = ["choose_features"]
+__all__ = ["Features", "choose_features"]
 
-SURE = 20  # rows, before a column is called an index or a constant
-ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What the rows of a table are made of.
+
+    Attributes:
+        kinds: for each column taken, what it holds: numbers, true or false, dates, words.
+        described: the same with gaps counted, in words.
+        left_out: for each other column, the reason.
+        names: where what stands in the dense row; ``None`` if all are numbers, without a gap: then
+            their list is the row.
+    """
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    described: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    names: Names | None = None
+
+    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The row with names."""
+        return {name: cell(values.get(name), kind) for name, kind in self.kinds.items()}
 
 
 def choose_features(
-    sample: list[dict[str, Any]], rows: Iterable[dict[str, Any] | str], taken: set[str]
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The columns to take, and for each other one the reason to leave it out.
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    taken: Mapping[str, str] | None = None,
+    only: Iterable[str] | None = None,
+    usual: Mapping[str, str] | None = None,
+    named: bool | None = None,
+) -> Features:
+    """Read a table once.
 
     Args:
-        sample: the first rows, which say what holds numbers: a word further on is a bad row.
-        rows: all rows, which say what is constant, or counts the rows.
-        taken: columns that hold something else.
+        rows: all rows.
+        taken: columns that hold something else, and what; ``None`` takes all, ids and constants, too.
+        only: the columns to take, whatever they hold.
+        usual: columns that a model was trained with, and what they held then.
+        named: whether to make rows with names; ``None`` does so if there are words, dates or gaps.
     """
-    names = dict.fromkeys(name for row in sample for name in row if name not in taken)
-    left_out, columns = {}, {}
-    for name in names:
-        given = (row.get(name) for row in sample)
-        values = [value for value in given if value is not None and value == value]  # NaN is a gap
-        if not values:
-            left_out[name] = "empty"
-        elif any(isinstance(value, list | dict) for value in values):
-            left_out[name] = "lists"
-        elif any(number_in(value) is None for value in values):
-            left_out[name] = "words"
-        else:
-            columns[name] = _Column(name)
-    count = 0
-    for row in rows:
-        if isinstance(row, dict):
-            count += 1
-            for name, column in columns.items():
-                column.see(row.get(name))
-    if count >= SURE:
-        left_out |= {name: why for name, column in columns.items() if (why := column.why_not())}
-    return tuple(name for name in columns if name not in left_out), left_out
-
-
-class _Column:
-    """What all values of a column have in common."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.first: float | None = None
-        self.last: float | None = None
-        self.constant = self.whole = self.increasing = True
-        self.different: set[float] | None = set() if ID_NAME.search(name) else None
-
-    def see(self, value: Any) -> None:
-        number = number_in(value)
-        if number is None:
-            return
-        if self.first is None:
-            self.first = number
-        self.constant &= number == self.first
-        self.whole &= number.is_integer()
-        self.increasing &= self.last is None or number > self.last
-        self.last = number
-        if self.different is not None and number in self.different:
-            self.different = None
-        elif self.different is not None:
-            self.different.add(number)
-
-    def why_not(self) -> str:
-        if self.constant:
-            return f"always {self.first:g}"
-        if self.whole and self.increasing:
-            return "counts the rows"
-        if self.whole and self.different is not None:
-            return "an id"
-        return ""
+    asked = list(usual) if usual is not None else None if only is None else list(only)
+    columns, count = look(rows, asked)
+    left_out, kinds, described = {}, {}, {}
+    for name, column in columns.items():
+        if asked is None and taken is not None and name in taken:
+            if taken[name]:
+                left_out[name] = taken[name]
+        elif asked is None and (why := column.why_not(count)) and (taken is not None or column.lists):
+            left_out[name] = why
+        elif not (asked is not None and usual is None and column.lists):
+            kinds[name] = column.kind if usual is None else usual[name]
+            described[name] = column.in_words(count)
+    plain = all(text == NUMBERS for text in described.values())
+    if plain if named is None else not named:
+        return Features(kinds, described, left_out)
+    return Features(kinds, described, left_out, layout(kinds, columns))

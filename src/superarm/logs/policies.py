@@ -12,6 +12,7 @@ import numpy as np
 from superarm.decision import Label
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
+from superarm.explore.base import log_of
 from superarm.extras import need
 from superarm.labels import Labels
 from superarm.learners import Learner
@@ -20,7 +21,7 @@ from superarm.logs.batches import Batch
 from superarm.logs.cells import BadRow, numbers_in
 from superarm.logs.survey import numbers_of
 from superarm.logs.weights import Choice
-from superarm.rows import Rows, Sparse
+from superarm.rows import Sparse
 
 __all__ = ["AtWork", "Policy"]
 
@@ -35,9 +36,9 @@ class Policy:
     Attributes:
         name: how tables call it.
         learner: it ranks the labels.
-        scores: or this does: a function of the features (n x d) that gives n x k scores in the order
-            of the labels; or a column of the log that holds them, a list or ``{label: score}``; or
-            a column for each label.
+        scores: or this does: a function of the features (a matrix; a Polars frame if rows have names)
+            that gives n x k scores in the order of the labels; or a column of the log that holds them, a
+            list or ``{label: score}``; or a column for each label.
         probabilities: the same, where they are probabilities and not scores.
         fixed: or always these labels, as far as they are eligible.
         set_size: how many; the learner's or the rule's own by default.
@@ -106,11 +107,14 @@ class AtWork:
     def __init__(self, policy: Policy, labels: Labels, n_features: int) -> None:
         self.policy, self.labels, self.n_features = policy, labels, n_features
         learner = policy.learner
+        self.order: Any = None  # of the log's labels among the learner's own
         if learner is not None:
             own, theirs = ([str(label) for label in known.all()] for known in (learner.known, labels))
-            if own != theirs:
+            if sorted(own) != sorted(theirs):
                 wanted = f"those of the log, {tuple(labels.all())}"
                 raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.known.all()))
+            if own != theirs:
+                self.order = [own.index(label) for label in theirs]
         self.fixed = None if policy.fixed is None else numbers_of(labels, policy.fixed, "fixed", policy.name)
         size = policy.size
         if size is None or not 1 <= size <= labels.count:
@@ -146,7 +150,8 @@ class AtWork:
         elif id(learner) in scored:
             s = scored[id(learner)]
         else:
-            s = scored[id(learner)] = learner.scores(batch.matrix_for(learner))
+            s = learner.scores(batch.matrix_for(learner))
+            s = scored[id(learner)] = s if self.order is None else s[:, self.order]
         best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible
@@ -175,11 +180,7 @@ class AtWork:
         if s.shape != (len(batch), k) or not np.isfinite(s).all():
             wanted = f"finite, {k} for each row, one a label"
             raise InvalidInput.must(what, policy.name, wanted, f"shape {s.shape}")
-        if what == "scores":
-            return s
-        if (s < 0.0).any() or not (s.sum(axis=1) > 0.0).all():
-            raise InvalidInput.must(what, policy.name, "at least 0, and not all 0", float(s.min()))
-        return np.asarray(np.log(np.maximum(s / s.sum(axis=1, keepdims=True), 1e-30)))
+        return s if what == "scores" else log_of(s, policy.name)
 
     def _in_row(self, also: Mapping[str, Any] | None, number: int, what: str) -> Array:
         columns, k = self.policy.columns, self.labels.count
@@ -210,13 +211,19 @@ def _json_object(text: str, field: str, where: str) -> Any:
         raise BadRow.must(field, where, "a list of numbers, or {label: number}", text) from None
 
 
-def _called(scores: Callable[[Any], Any], X: Rows, name: str, what: str) -> Array:
-    """Scores of a function of the features: a NumPy matrix, or SciPy's where rows are sparse."""
-    if isinstance(X, Sparse):
+def _called(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array:
+    """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, or a Polars
+    frame where they have names."""
+    if isinstance(X, list):
+        need("logs")
+        import polars as pl
+
+        given: Any = pl.DataFrame(X, infer_schema_length=None, strict=False)
+    elif isinstance(X, Sparse):
         need("logs")
         from scipy.sparse import csr_matrix
 
-        given: Any = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))
+        given = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))
     else:
         given = X.values
     try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -28,14 +29,16 @@ from superarm.logs.cells import (
     rule_in,
     share_in,
 )
-from superarm.logs.features import choose_features
+from superarm.logs.features import Features, choose_features
 from superarm.logs.sources import Row as RawRow
 from superarm.logs.sources import open_source
+from superarm.named import LARGEST
 from superarm.rows import Row, SparseRow
+from superarm.storage import UNREADABLE
 
 __all__ = ["Columns", "Log"]
 
-SAMPLE = 200  # rows looked at to find out which columns there are, and which hold numbers
+SAMPLE = 200  # rows looked at to find out which columns there are
 UNIFORM = {"name": "dilute", "gamma": 1.0}  # around any top set
 
 
@@ -45,8 +48,9 @@ class Columns:
 
     Attributes:
         labels: one column with the whole set, or one column for each label of the slate.
-        features: columns of numbers; ``None`` takes ``x``, or ``x_indices`` and ``x_values``, or
-            else every other column that holds only numbers and is no id, index or constant.
+        features: columns of numbers, words, true and false, dates, with gaps or without; ``None``
+            takes ``x``, or ``x_indices`` and ``x_values``, or else every other column that is no id,
+            index, constant or time of the row.
     """
 
     labels: tuple[str, ...] = ("labels",)
@@ -57,9 +61,12 @@ class Columns:
     features: tuple[str, ...] | None = None
 
     @property
-    def taken(self) -> set[str]:
-        """Columns that are no features."""
-        return {*COLUMNS, *self.labels, self.hit, self.label, self.propensity, self.eligible}
+    def taken(self) -> dict[str, str]:
+        """Columns that are no features, and what they are (superarm's own go without saying)."""
+        known = {"id": "an id", "time": "time", self.hit: "the outcome", self.label: "the outcome"}
+        known |= dict.fromkeys(self.labels, "the set") | {self.propensity: "how probable the set was"}
+        known |= {self.eligible: "what could be shown"}
+        return dict.fromkeys(COLUMNS, "") | known
 
 
 class Log:
@@ -73,11 +80,13 @@ class Log:
         uniform: the sets were drawn uniformly at random from all (or the eligible) labels.
         skip_bad: pass over rows that cannot be used, and count them in ``bad``.
         separator: what stands between the labels of a set in one cell; a semicolon by default.
-        usual: columns of features that a model was trained with, taken if the log has them.
+        usual: columns that models were trained with, and what they held; taken if the log has them.
+        named: whether rows have names: ``None`` if there are words, dates or gaps among the features.
 
     Attributes:
-        feature_columns: the columns taken as features; empty if features come from ``x`` or a file.
-        left_out: the other columns that might have been features, and why they are not.
+        features: the columns taken as features, as what, and why the others are left out (none of
+            them if features come from ``x`` or a file).
+        missing: columns of ``usual`` that the log does not have: gaps.
     """
 
     def __init__(
@@ -89,7 +98,8 @@ class Log:
         uniform: bool = False,
         skip_bad: bool = False,
         separator: str | None = None,
-        usual: Iterable[str] = (),
+        usual: Mapping[str, str] | None = None,
+        named: bool | None = None,
     ) -> None:
         self.source = open_source(source)
         self.name = self.source.name
@@ -102,8 +112,12 @@ class Log:
         self.n_features: int | None = None
         self._matrix = None if features is None else _feature_file(Path(features))
         self._width: int | None = None
-        self.left_out: dict[str, str] = {}
-        self.feature_columns = self._find_features(tuple(usual))
+        self._inner = False  # features are in x, by name
+        self.missing: tuple[str, ...] = ()
+        self.features = self._find_features(usual or {}, named)
+        self.feature_columns = tuple(self.features.kinds)
+        if self.features.names is not None:
+            self.n_features = self.features.names.width
 
     def __repr__(self) -> str:
         return f"Log({Path(self.name).name})"
@@ -139,7 +153,7 @@ class Log:
 
     # ------------------------------------------------------------ columns
 
-    def _find_features(self, usual: tuple[str, ...]) -> tuple[str, ...]:
+    def _find_features(self, usual: Mapping[str, str], named: bool | None) -> Features:
         """The columns that are features, and a check that the others are there at all."""
         with closing(self.source.rows()) as rows:
             first = list(islice(rows, SAMPLE))
@@ -157,24 +171,37 @@ class Log:
                 raise InvalidInput.must("labels column", of, f"one of {known}", name, among=names)
         if c.hit not in names and c.label not in names:
             raise InvalidInput.must("hit column", of, f"one of {known}", c.hit, among=names)
-        if c.features is not None:
-            for name in c.features:
-                if name not in names:
-                    raise InvalidInput.must("features columns", of, f"among {known}", name, among=names)
-            return c.features
-        if self._matrix is not None:
-            return ()
-        if usual and set(usual) <= set(names):
-            return usual
-        if "x" in names or "x_indices" in names:
-            return ()
+        for name in c.features or ():
+            if name not in names:
+                raise InvalidInput.must("features columns", of, f"among {known}", name, among=names)
+        if self._matrix is not None and c.features is None:
+            return Features()
+        asked = c.features is not None or bool(set(usual) & set(names))
+        if not asked and ("x" in names or "x_indices" in names):
+            self._inner = any(row.get("x") is not None and _named(row["x"]) is not None for row in sample)
+            if not self._inner:
+                return Features()
+            named = True
+        if c.features is None and (asked or self._inner):
+            if self._inner:
+                names = [name for row in sample for name in _named(row.get("x")) or ()]
+            self.missing = tuple(name for name in usual if name not in names)
+        else:
+            usual = {}
         with closing(self.source.rows()) as rows:
-            found, self.left_out = choose_features(sample, rows, c.taken)
-        if not found:
-            wanted = "an x column, columns of numbers, or a file of their own"
-            got = ", ".join(f"{name} ({why})" for name, why in self.left_out.items()) or known
-            raise InvalidInput.must("features", of, wanted, got)
+            every = (self._given(row) for row in rows if isinstance(row, dict))
+            taken = None if self._inner else c.taken  # what is in x was meant to be there
+            found = choose_features(every, taken=taken, only=c.features, usual=usual or None, named=named)
+        lists = [name for name in c.features or () if name not in found.kinds]
+        if not found.kinds or lists:
+            wanted = "an x column, columns of numbers or words, or a file of their own"
+            got = ", ".join(f"{name} ({why})" for name, why in found.left_out.items()) or known
+            raise InvalidInput.must("features", of, wanted, f"lists in {lists[0]}" if lists else got)
         return found
+
+    def _given(self, row: dict[str, Any]) -> Mapping[str, Any]:
+        """Where the features of a row are, by name."""
+        return (_named(row.get("x")) or {}) if self._inner else row
 
     def _refuse_nothing(self, first: list[RawRow]) -> None:
         got = f"row 1 must be {first[0]}" if first else "nothing"
@@ -239,7 +266,7 @@ class Log:
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
         return drawn, None if rule is None else top, rule
 
-    def _features(self, row: dict[str, Any], number: int, where: str) -> Row:
+    def _features(self, row: dict[str, Any], number: int, where: str) -> Row | dict[str, Any]:
         if self._matrix is not None:
             if number >= self._matrix.shape[0]:
                 wanted = f"one of the {self._matrix.shape[0]} rows of the file of features"
@@ -249,6 +276,12 @@ class Log:
                 self.n_features = int(self._matrix.shape[1])
                 return SparseRow(one.indices.astype(np.int32), one.data.astype(np.float32), self.n_features)
             return self._checked(self._matrix[number], "x", where)
+        if self.features.names is not None:
+            named = self.features.row(self._given(row))
+            for name, value in named.items():
+                if isinstance(value, float) and not abs(value) <= LARGEST:
+                    raise BadRow.must(name, where, "finite as a 32-bit float, or a gap", value)
+            return named
         if self.feature_columns:
             values = [row.get(name) for name in self.feature_columns]
             try:
@@ -281,6 +314,16 @@ class Log:
         return np.ascontiguousarray(x, np.float32)
 
 
+def _named(x: Any) -> dict[str, Any] | None:
+    """A row with names: as it is, or as JSON in a file of text."""
+    if isinstance(x, str) and x.lstrip().startswith("{"):
+        try:
+            x = json.loads(x)
+        except ValueError:
+            return None
+    return x if isinstance(x, dict) else None
+
+
 def _finite(x: Any, field: str, where: str) -> None:
     if not np.isfinite(x).all():
         raise BadRow.must(field, where, "finite numbers", float(x[~np.isfinite(x)][0]))
@@ -291,9 +334,9 @@ def _feature_file(path: Path) -> Any:
     wanted = "an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
         if path.suffix == ".npy":
-            matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+            matrix = np.lib.format.open_memmap(path, mode="r")
         else:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if "X" in file:
                     matrix = file["X"]
                 else:
@@ -303,7 +346,7 @@ def _feature_file(path: Path) -> Any:
                     parts = file["X_data"], file["X_indices"], file["X_indptr"]
                     matrix = csr_matrix(parts, file["X_shape"])
                     matrix.sum_duplicates()
-    except (OSError, EOFError, KeyError, ValueError) as error:
+    except UNREADABLE as error:
         raise InvalidInput.must("features", os.fspath(path), wanted, str(error)) from error
     if len(matrix.shape) != 2:
         raise InvalidInput.must("features", os.fspath(path), "a matrix", f"shape {matrix.shape}")

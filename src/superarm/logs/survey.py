@@ -12,6 +12,7 @@ from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.kernels.randomness import uniform_number
 from superarm.labels import Labels
+from superarm.learners import Learner
 from superarm.logs.cells import BadRow, label_in
 from superarm.logs.reading import UNIFORM, Log
 from superarm.rows import SparseRow
@@ -33,6 +34,7 @@ class Survey:
     labels: tuple[Label, ...] | None  # names; None if labels are the numbers 0..n_labels-1
     n_labels: int
     set_size: int  # the most common one
+    names: dict[str, Any] | None = None  # where what stands, if its rows have names
 
     def _repr_html_(self) -> str:
         from superarm.view import survey_html
@@ -48,6 +50,11 @@ class Survey:
         """The parameters that every learner for this log shares."""
         names = {"n_labels": self.n_labels} if self.labels is None else {"labels": self.labels}
         return {**names, "n_features": self.n_features, "set_size": min(self.set_size, self.n_labels - 1)}
+
+    def ready(self, learner: Learner) -> None:
+        """Tell a new learner what stands where in rows with names: it has seen none, this log all of them."""
+        if self.names is not None and learner.state is None and learner.n_features in (None, self.n_features):
+            learner.use_names(self.names)
 
 
 def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features: int | None = None) -> Survey:
@@ -77,6 +84,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _names(seen, labels, log.name)
+    layout = log.features.names
     return Survey(
         rows=rows,
         bad=log.bad,
@@ -84,10 +92,11 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         hits=hits,
         with_propensity=known,
         with_design=drawn,
-        n_features=n_features or log.n_features or max(width, 1),
+        n_features=log.n_features or max(width, n_features or 1),
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
+        names=None if layout is None else layout.to_dict(),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
@@ -13,6 +14,7 @@ import numpy as np
 
 from superarm.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
+from superarm.kernels.randomness import uniform_number
 from superarm.learners import Learner
 from superarm.logs.batches import Batch, batches, probabilities
 from superarm.logs.estimates import Estimate
@@ -29,6 +31,8 @@ __all__ = ["Progress", "Training", "train"]
 KEPT = 20_000  # held-out rows that are looked at for progress
 REPORTS = 5  # a pass
 PACE = 1_000  # rows between two looks at how far it is
+LEARNT, JUDGES, LEFT_ALONE = "learnt", "judges", "left alone"  # what becomes of a row
+CHOOSING = 0.1  # the share of rows that choose between one pass and several
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,9 @@ class Training:
     """What came of a training.
 
     Attributes:
-        base_loss: the log loss of knowing only how often a set hits, on the same rows.
+        passes: how many were kept: as many as asked for, or one, if that was better.
+        tried: (passes, log loss) of both, on rows set aside to choose; empty if only one was asked for.
+        base_loss: the log loss of knowing only how often a set hits, on the rows kept out.
         useless: rows that this learner cannot learn from.
     """
 
@@ -62,6 +68,8 @@ class Training:
     unanswered: int
     useless: int
     bad: int
+    passes: int
+    tried: tuple[tuple[int, float], ...]
     base_loss: float
     seconds: float
     progress: tuple[Progress, ...]
@@ -87,7 +95,8 @@ def train(
         log: the log, read once a pass.
         learner: it must learn from given sets: SetLogit; MCDBF where the log has top and gamma.
         facts: what `survey` found.
-        passes: how many times to go through the log.
+        passes: how many times to go through the log. One pass is tried beside them, on nine rows in
+            ten, and kept if it is better: several may know a small log by heart.
         holdout: the share of rows kept out, in [0, 1).
         report: called with each `Progress`.
         progress: True shows a bar for each pass; a function is called with the number of rows read since.
@@ -96,76 +105,149 @@ def train(
         raise InvalidInput.must("passes", "train", "at least 1", passes)
     if not 0.0 <= holdout < 1.0:
         raise InvalidInput.must("holdout", "train", "in [0, 1)", holdout)
-    labels, names = learner.known, learner.known.all()
-    began, history = perf_counter(), list[Progress]()
-    kept: list[Record] = []
-    checks: list[Batch] = []
-    rows = answered = hits = aside = useless = unanswered = 0
+    began = perf_counter()
 
-    def look(turn: int) -> None:
-        if not checks:
-            checks.extend(batches(kept, labels))
-        if checks:
-            history.append(_progress(learner, checks, turn, rows, facts))
-            if report is not None:
-                report(history[-1])
+    def role(record: Record) -> str:
+        return JUDGES if held_out(record.number, holdout, seed) else LEARNT
 
-    learner.anneal(1.0, passes)
-    for turn in range(1, passes + 1):
-        answered = hits = aside = useless = unanswered = 0
-        marks = [facts.rows * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
-        for number, record in enumerate(ticked(log, progress, facts.rows, "rows")):
-            if number % PACE == 0:
-                learner.anneal(1.0 - (turn - 1 + number / facts.rows) / passes, passes)
-            if record.hit is None:
-                unanswered += 1
-            elif held_out(record.number, holdout, seed):
-                aside += 1
-                if turn == 1 and len(kept) < KEPT:
-                    kept.append(record)
-            else:
-                decision = respelt(record, labels, names)
-                if learner.learns_from(decision):
-                    if record.label is None:
-                        learner.update(decision, hit=record.hit)
-                    else:
-                        where = at_row(log.name, record.number)
-                        named = numbers_of(labels, [record.label], "label", where)[0]
-                        learner.update(decision, label=names[named])
-                    rows += 1
-                    answered += 1
-                    hits += record.hit
-                else:
-                    useless += 1
-            if number + 1 in marks and len(kept) == KEPT:
-                look(turn)
-        if not answered:
-            wanted = "a learner of given sets (set-logit), or top and gamma in every row"
-            raise FeedbackError.must("learner", log.name, wanted, learner.name)
-        look(turn)
-    learner.anneal(1.0, passes)
+    tried = _tried(log, learner, facts, passes, role, seed, progress) if passes > 1 else {}
+    best = min(tried, key=lambda number: tried[number], default=passes)
+    run = _Run(log, learner, facts, role, progress)
+    run.learn(best, report)
     learner.notes["training"] = {
         "log": Path(log.name).name,
         "sha256": log.fingerprint(),
         "holdout": holdout,
         "seed": seed,
-        "passes": passes,
-        "rows": answered,
+        "passes": best,
+        "rows": run.answered,
         "features": list(log.feature_columns),
+        "kinds": log.features.kinds,
     }
-    judged = np.array([record.hit for record in kept], np.float64)
-    rate = (hits + 1.0) / (answered + 2.0)  # one of each more: a rate of 0 would be too sure
+    judged = np.array([record.hit for record in run.kept], np.float64)
+    rate = (run.hits + 1.0) / (run.answered + 2.0)  # one of each more: a rate of 0 would be too sure
     base = _loss(np.full(len(judged), rate), judged) if len(judged) else nan
     return Training(
-        rows=answered,
-        held_out=aside,
-        unanswered=unanswered,
-        useless=useless,
+        rows=run.answered,
+        held_out=run.aside,
+        unanswered=run.unanswered,
+        useless=run.useless,
         bad=log.bad,
+        passes=best,
+        tried=tuple(tried.items()),
         base_loss=base,
         seconds=perf_counter() - began,
-        progress=tuple(history),
+        progress=tuple(run.history),
     )
+
+
+class _Run:
+    """Some passes of a learner over a log."""
+
+    def __init__(
+        self,
+        log: Log,
+        learner: Learner,
+        facts: Survey,
+        role: Callable[[Record], str],
+        progress: Showing,
+    ) -> None:
+        self.log, self.learner, self.facts, self.role, self.progress = log, learner, facts, role, progress
+        self.names = learner.known.all()
+        self.kept: list[Record] = []  # rows that judge
+        self.checks: list[Batch] = []  # the same, as arrays
+        self.history: list[Progress] = []
+        self.rows = self.answered = self.hits = self.aside = self.useless = self.unanswered = 0
+
+    def learn(self, passes: int, report: Callable[[Progress], object] | None = None) -> None:
+        learner, total = self.learner, self.facts.rows
+        learner.anneal(1.0, passes)
+        self.facts.ready(learner)
+        for turn in range(1, passes + 1):
+            self.answered = self.hits = self.aside = self.useless = self.unanswered = 0
+            marks = [total * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
+            for number, record in enumerate(ticked(self.log, self.progress, total, "rows")):
+                if number % PACE == 0:
+                    learner.anneal(1.0 - (turn - 1 + number / total) / passes, passes)
+                self._see(record, turn)
+                if number + 1 in marks and len(self.kept) == KEPT:
+                    self._look(turn, report)
+            if not self.answered:
+                wanted = "a learner of given sets (set-logit), or top and gamma in every row"
+                raise FeedbackError.must("learner", self.log.name, wanted, learner.name)
+            self._look(turn, report)
+        learner.anneal(1.0, passes)
+
+    def _see(self, record: Record, turn: int) -> None:
+        """Learn from a row, or keep it out."""
+        learner = self.learner
+        if record.hit is None:
+            self.unanswered += 1
+            return
+        role, labels = self.role(record), learner.known
+        if role != LEARNT:
+            self.aside += 1
+            if turn == 1 and role == JUDGES and len(self.kept) < KEPT:
+                self.kept.append(record)
+            return
+        decision = respelt(record, labels, self.names)
+        if not learner.learns_from(decision):
+            self.useless += 1
+            return
+        if record.label is None:
+            learner.update(decision, hit=record.hit)
+        else:
+            where = at_row(self.log.name, record.number)
+            named = numbers_of(labels, [record.label], "label", where)[0]
+            learner.update(decision, label=self.names[named])
+        self.rows += 1
+        self.answered += 1
+        self.hits += record.hit
+
+    def _look(self, turn: int, report: Callable[[Progress], object] | None) -> None:
+        """How the learner does on the rows kept out."""
+        if not self.checks:
+            self.checks.extend(batches(self.kept, self.learner.known))
+        if self.checks:
+            self.history.append(_progress(self.learner, self.checks, turn, self.rows, self.facts))
+            if report is not None:
+                report(self.history[-1])
+
+
+def _tried(
+    log: Log,
+    learner: Learner,
+    facts: Survey,
+    passes: int,
+    role: Callable[[Record], str],
+    seed: int,
+    progress: Showing,
+) -> dict[int, float]:
+    """The log loss of one pass, and of several, on a few rows that are set aside for this alone.
+
+    Several passes know a small log by heart, noise and all; which number of them is better, only rows
+    that were not learnt from can tell. Those kept out for `evaluate` have no say: they judge the model.
+    """
+    share = min(CHOOSING, KEPT / facts.rows)
+
+    def chooses(record: Record) -> str:
+        if role(record) != LEARNT:
+            return LEFT_ALONE
+        return JUDGES if uniform_number(seed + 2**42, record.number, 0) < share else LEARNT
+
+    losses = dict[int, float]()
+    if _likely(learner):
+        for number in (1, passes):
+            run = _Run(log, copy.deepcopy(learner), facts, chooses, progress)
+            run.learn(number)
+            if run.history:
+                losses[number] = run.history[-1].log_loss
+    return losses
+
+
+def _likely(learner: Learner) -> bool:
+    """Whether its scores are logarithms of probabilities."""
+    return hasattr(learner, "predict_proba") or learner.learns_from_given
 
 
 def _loss(p: Any, f: Any) -> float:
@@ -175,8 +257,8 @@ def _loss(p: Any, f: Any) -> float:
 def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, facts: Survey) -> Progress:
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
-    policy, tally = AtWork(Policy(learner.name, learner=learner), facts.known, facts.n_features), Tally()
-    likely = hasattr(learner, "predict_proba") or learner.learns_from_given
+    policy, tally = AtWork(Policy(learner.name, learner=learner), learner.known, facts.n_features), Tally()
+    likely = _likely(learner)
     for batch in checks:
         p = probabilities(learner, batch.matrix_for(learner)) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))

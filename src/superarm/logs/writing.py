@@ -150,7 +150,7 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
     for row in rows:
         row["rule"] = None if row["rule"] is None else json.dumps(row["rule"])
         if named:  # as JSON: each row has names of its own
-            row["x"] = json.dumps(row["x"], ensure_ascii=False)
+            row["x"] = None if row["x"] is None else json.dumps(row["x"], ensure_ascii=False)
         if not whole:
             for name in lists:
                 row[name] = None if row[name] is None else [str(value) for value in row[name]]

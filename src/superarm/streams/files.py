@@ -9,6 +9,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 from superarm.extras import need
+from superarm.storage import UNREADABLE
 from superarm.streams.arrays import Arrays
 
 __all__ = ["SUFFIXES", "from_frame", "read_data"]
@@ -77,11 +78,13 @@ def _table(frame: Any, label: str | None, of: str) -> dict[str, Any]:
         X[:, i] = values
         if not np.isfinite(X[:, i]).all():
             row = int(np.flatnonzero(~np.isfinite(X[:, i]))[0])
-            raise InvalidInput.must(f"column {column!r}", of, "finite and without gaps", f"none in row {row}")
+            raise InvalidInput.must(
+                f"column {column!r}", of, "finite and without gaps", f"none in row {row + 1}"
+            )
     y = frame[label].to_numpy()
     gaps = [i for i, v in enumerate(y.tolist()) if v is None or v != v]
     if gaps:
-        raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gaps[0]}")
+        raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gaps[0] + 1}")
     return {"X": X, "y": y if y.dtype.kind in "iuf" else y.astype(str)}
 
 
@@ -101,7 +104,7 @@ def _read_svmlight(path: Path) -> dict[str, Any]:
 def _read_npz(path: Path) -> dict[str, Any]:
     """X, y and label names from an .npz: X and y; or CSR parts; or images x_train and y_train."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             keys = set(file.files)
             names = file["classes"].tolist() if "classes" in keys else None
             if {"X", "y"} <= keys:
@@ -115,7 +118,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if {"x_train", "y_train"} <= keys:
                 images = file["x_train"]
                 return {"X": images.reshape(len(images), -1), "y": file["y_train"], "labels": names}
-    except (OSError, EOFError, ValueError, KeyError) as error:
+    except UNREADABLE as error:
         raise InvalidInput.must("content", str(path), "an .npz with X and y", str(error)) from error
     wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
     raise InvalidInput.must("keys", str(path), wanted, sorted(keys))

@@ -62,6 +62,8 @@ class UnixConnection(HTTPConnection):
         self.path = path
 
     def connect(self) -> None:
+        if not hasattr(socket, "AF_UNIX"):
+            raise ServiceError("unix: addresses need Linux or macOS: this system has no such sockets")
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
