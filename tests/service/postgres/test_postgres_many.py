@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from service_kit import LABELS, rows, soon
 
+from superarm.errors import FeedbackError
 from superarm.rows import SparseRow
 from superarm.service.core.entries import Ask, Reply
 from superarm.service.core.events import DECISION, OUTCOME, to_decision
@@ -240,6 +241,16 @@ def test_a_version_never_goes_back(shared):
     other = shared()  # begins with a snapshot and the order
     assert other.serving.version >= before
     assert other.model_file() == one.model_file()
+    sound(one)
+
+
+def test_a_learner_of_labels_refuses_a_bit(shared):
+    one = shared(learner="perceptron")
+    decide(one, 0, id="a")
+    with pytest.raises(FeedbackError):
+        answer(one, "a", hit=True)
+    answer(one, "a", label="label-3")
+    learnt(one, 1)
     sound(one)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from superarm.errors import WeightsOverflow
+from superarm.errors import FeedbackError, WeightsOverflow
 from superarm.learners import Learner
 from superarm.service.core.desk import Desk
 from superarm.service.core.entries import Ask, Entry, Reply, context_bytes
@@ -182,6 +182,8 @@ class SharedDesk(Desk):
         hit = reply.label in shown if reply.hit is None else reply.hit
         if entry.place.state in (ANSWERED, LATE):
             return self._agreed(entry, reply, hit)
+        if reply.label is None and "hit" not in self.learner.feedback:
+            raise FeedbackError.must("feedback", self.learner.of, "label=...", f"hit={reply.hit!r}")
         at = self.clock()
         body = {"of": entry.place.seq, "hit": hit, "label": reply.label}
         self._staged[OUTCOME, reply.id] = at, OUTCOME, reply.id, None, None, dumps(body)

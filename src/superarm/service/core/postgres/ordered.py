@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from superarm.decision import Decision
-from superarm.errors import InvalidInput, WeightsOverflow
+from superarm.errors import InvalidInput, SuperarmError
 from superarm.learners.answered import Answered
 from superarm.service.core import operating
 from superarm.service.core.events import CHANGE, DECISION, OUTCOME, Event, to_decision, unpack_row
@@ -244,7 +244,7 @@ class Ordered(Model):
         answer: dict[str, Any] = {"label": label} if named else {"hit": hit}
         try:
             self.learner.update(decision, **answer)
-        except (WeightsOverflow, InvalidInput) as error:  # the learner is as before; the answer is kept
+        except SuperarmError as error:  # the learner is as before; the answer is kept all the same
             return {**nothing, "refused": str(error)}
         return {"learnt": True, "taught": answer}
 
