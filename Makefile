@@ -17,9 +17,11 @@ test: .venv/test
 	$(BIN)/python -m ruff check src tests benchmarks examples docs
 	$(BIN)/python -m ruff format --check src tests benchmarks examples docs
 	$(BIN)/python -m mypy
+	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
 wheel: .venv/test
+	$(PIP) build twine
 	PYTHON=$(PYTHON) .ci/wheel
 
 docs: .venv/test

@@ -9,7 +9,7 @@ The database is one that this starts, with fsync, over a Unix socket.
 
 from __future__ import annotations
 
-import asyncio
+import gc
 import os
 import sys
 import time
@@ -48,7 +48,7 @@ def measure(
     sys.path[:0] = [str(ROOT / "tests" / "service")]
     from postgres_kit import Database
 
-    database = Database(fsync=True)
+    database = Database(fsync=True, memory=False)
     told: dict[str, object] = {}
     try:
         for count in (1, 2, 3):
@@ -56,11 +56,11 @@ def measure(
             started = [start(url, number) for number in range(count)]
             try:
                 ports = [port for _, port in started]
-                asyncio.run(_together(load, ports, clients, features, 1.0))
+                load(ports, clients, features, 1.0)
                 assert database.process is not None
                 servers = [process.pid for process, _ in started]
                 before = cpu_of(servers), cpu_of(family(database.process.pid))
-                got = asyncio.run(_together(load, ports, clients, features, seconds))
+                got = load(ports, clients, features, seconds)
                 after = cpu_of(servers), cpu_of(family(database.process.pid))
                 pairs = got["pairs_per_second"] * seconds
                 told[f"{count} processes"] = {key: round(value, 1) for key, value in got.items()} | {
@@ -77,21 +77,6 @@ def measure(
     finally:
         database.close()
     return told
-
-
-async def _together(
-    load: Any, ports: list[int], clients: int, features: int, seconds: float
-) -> dict[str, float]:
-    share = clients // len(ports)
-    began = time.perf_counter()
-    found = await asyncio.gather(*(load(port, share, features, seconds) for port in ports))
-    took = time.perf_counter() - began
-    times = sorted(one for _, times in found for one in times)
-    return {
-        "pairs_per_second": sum(pairs for pairs, _ in found) / took,
-        "p50_ms": 1e3 * times[len(times) // 2],
-        "p99_ms": 1e3 * times[int(len(times) * 0.99)],
-    }
 
 
 def model_age(url: str) -> dict[str, float]:
@@ -113,11 +98,15 @@ def learner_alone(url: str, features: int, pairs: int = 40_000) -> dict[str, flo
     """Decisions and answers that wait, and one learner that takes them."""
     import numpy as np
 
+    from superarm import SetLogit
     from superarm.service.core.entries import Ask, Reply
     from superarm.service.core.postgres.electing import stand
     from superarm.service.core.postgres.learning import Learning, Settings
     from superarm.service.core.postgres.session import SharedSession
 
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
     labels = [f"label-{i}" for i in range(10)]
     session = SharedSession.open(url, labels=labels, n_features=features, set_size=3, learn=False)
     rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
@@ -140,7 +129,14 @@ def learner_alone(url: str, features: int, pairs: int = 40_000) -> dict[str, flo
             learning.turn()
         took, cpu = time.perf_counter() - began, time.process_time() - used
     session.close()
+    round_ = SetLogit(labels=labels, n_features=features, set_size=3)
+    round_.update(round_.decide(rows[0]), hit=True)
+    used = time.process_time()
+    for i in range(pairs // 4):
+        round_.update(round_.decide(rows[i % 1000]), hit=i % 2 == 0)
+    library = (time.process_time() - used) / (pairs // 4)
     return {
+        "cpu_of_a_round_in_the_library_us": round(1e6 * library, 1),
         "answers_per_second": round(pairs / took),
         "cpu_us_per_answer": round(1e6 * cpu / pairs, 1),
         "one_process_writes_pairs_per_second": round(pairs / written),
@@ -151,7 +147,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests" / "service")]
     from postgres_kit import Database
 
-    made = Database(fsync=True)
+    made = Database(fsync=True, memory=False)
     try:
         print(learner_alone(made.fresh(), 64))
     finally:

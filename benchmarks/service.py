@@ -1,6 +1,7 @@
 """How fast the service is, beside the same server answering a constant, and how fast it restarts.
 
     python benchmarks/service.py [--seconds 10] [--clients 32] [--features 64] [--events 1000000]
+    python benchmarks/service.py --journal postgresql    also 1, 2 and 3 processes on a database (postgres.py)
 
 The load generator runs on the same machine: 32 connections, each sends a decision, waits, sends its
 outcome, waits. Everything is durable: each answer waits for its fsync.
@@ -92,25 +93,32 @@ class Connection(asyncio.Protocol):
                 self.done.set_result(None)
 
 
-def load(port: int, clients: int, features: int, seconds: float) -> dict[str, float]:
-    """Pairs a second and latencies."""
+async def pairs_of(port: int, clients: int, features: int, seconds: float) -> tuple[int, list[float]]:
+    """Let clients send for some seconds: how many pairs, and what each request took."""
+    asks = [
+        json.dumps({"features": [round(random.gauss(0, 1), 6) for _ in range(features)]}).encode()
+        for _ in range(500)
+    ]
+    loop = asyncio.get_running_loop()
+    began, times = time.perf_counter(), list[float]()
+    made = [
+        await loop.create_connection(lambda: Connection(asks, began + seconds, times), "127.0.0.1", port)
+        for _ in range(clients)
+    ]
+    await asyncio.gather(*(protocol.done for _, protocol in made))
+    return sum(protocol.pairs for _, protocol in made), times
+
+
+def load(ports: list[int], clients: int, features: int, seconds: float) -> dict[str, float]:
+    """Pairs a second and latencies, of clients that are spread over some servers."""
 
     async def main() -> dict[str, float]:
-        asks = [
-            json.dumps({"features": [round(random.gauss(0, 1), 6) for _ in range(features)]}).encode()
-            for _ in range(500)
-        ]
-        loop = asyncio.get_running_loop()
-        began, times = time.perf_counter(), list[float]()
-        made = [
-            await loop.create_connection(lambda: Connection(asks, began + seconds, times), "127.0.0.1", port)
-            for _ in range(clients)
-        ]
-        await asyncio.gather(*(protocol.done for _, protocol in made))
+        began, share = time.perf_counter(), clients // len(ports)
+        found = await asyncio.gather(*(pairs_of(port, share, features, seconds) for port in ports))
         took = time.perf_counter() - began
-        times.sort()
+        times = sorted(one for _, times in found for one in times)
         return {
-            "pairs_per_second": sum(protocol.pairs for _, protocol in made) / took,
+            "pairs_per_second": sum(pairs for pairs, _ in found) / took,
             "p50_ms": 1e3 * times[len(times) // 2],
             "p99_ms": 1e3 * times[int(len(times) * 0.99)],
         }
@@ -204,6 +212,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--features", type=int, default=64)
+    parser.add_argument("--journal", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--events", type=int, default=0, help="also measure a restart with so many events")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as name:
@@ -229,12 +238,12 @@ def main() -> None:
                 command = [sys.executable, str(folder / "constant.py"), str(port)]
             process, _ = start(command, port)
             try:
-                load(port, asked.clients, asked.features, 1.0)
+                load([port], asked.clients, asked.features, 1.0)
                 idle = health(port, 2.0)
                 before = cpu_seconds(process.pid)
                 with ThreadPoolExecutor(1) as pool:
                     beside = pool.submit(health, port, asked.seconds)
-                    got = load(port, asked.clients, asked.features, asked.seconds)
+                    got = load([port], asked.clients, asked.features, asked.seconds)
                 used = (cpu_seconds(process.pid) - before) / (got["pairs_per_second"] * asked.seconds)
                 told[kind] = {k: round(v, 1) for k, v in got.items()} | {
                     "server_cpu_us_per_pair": round(1e6 * used),
@@ -245,6 +254,16 @@ def main() -> None:
                 process.wait()
         speeds = {kind: told[kind]["pairs_per_second"] for kind in ("constant", "service")}  # type: ignore[index]
         told["ratio_to_constant"] = round(speeds["service"] / speeds["constant"], 3)
+        if asked.journal == "postgresql":
+            from postgres import measure
+
+            def serving(url: str, number: int) -> tuple[subprocess.Popen[bytes], int]:
+                port = free_port()
+                new = options if number == 0 else []
+                return start([*serve, *new, "--journal", url, "--port", str(port)], port)[0], port
+
+            spread = {"clients": asked.clients, "features": asked.features, "seconds": asked.seconds}
+            told["postgresql"] = measure(serving, load, **spread)
         if asked.events:
             journal = folder / "long.db"
             fill(journal, labels, asked.features, asked.events)

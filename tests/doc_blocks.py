@@ -179,7 +179,7 @@ def _serve(command: str, port: str) -> subprocess.Popen[bytes]:
     arguments = [sys.executable, "-m", "superarm", *shlex.split(command)[1:], "--port", port]
     with Path("service.log").open("wb") as log:
         service = subprocess.Popen(arguments, stderr=log)
-    end = time.monotonic() + 120.0
+    end = time.monotonic() + 300.0  # compiling, on a busy machine
     while time.monotonic() < end and service.poll() is None:
         with contextlib.suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/ready"):
             return service

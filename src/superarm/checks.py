@@ -54,7 +54,7 @@ def check_learner(learner: Make, /, *, skip: Iterable[str] = (), **params: Any) 
 
 
 def run_check(name: str, learner: Make, /, **params: Any) -> None:
-    """Run one check of `CHECKS` on ``learner(**params)``."""
+    """Run the check of this ``name`` in `CHECKS` on ``learner(**params)``."""
 
     def make(**common: Any) -> Learner:
         size = {} if getattr(learner, "single_label", False) else {"set_size": 2}

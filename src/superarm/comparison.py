@@ -37,7 +37,11 @@ class Comparison:
     runs: dict[str, tuple[Trace, ...]]
 
     def plot(self, y: str = "error_rate") -> Any:
-        """A rate against rounds as an Altair chart: means over seeds, with 95 % intervals."""
+        """A rate against rounds as an Altair chart: means over seeds, with 95 % intervals.
+
+        Args:
+            y: which rate: ``"error_rate"``, ``"miss_rate"`` or ``"shown_miss_rate"``.
+        """
         from superarm.report.traces import traces_chart
 
         return traces_chart(self.runs, y)

@@ -214,7 +214,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, x: Row | dict[str, Any] | None = None) -> Decision:
-        """The Decision that `to_dict` described; ``x`` is its row, if that was left out."""
+        """The Decision that `to_dict` gave as ``data``; ``x`` is its row, if that was left out."""
         try:
             if data["format"] != FORMAT:
                 raise InvalidInput.must("format", "Decision.from_dict", str(FORMAT), data["format"])
@@ -286,7 +286,14 @@ class Decisions:
 
     @classmethod
     def of(cls, decisions: Sequence[Decision], rows: Rows | None, known: Labels, m: int) -> Decisions:
-        """Decisions of one learner, all of m labels, as columns."""
+        """Decisions of one learner, all of m labels, as columns.
+
+        Args:
+            decisions: they.
+            rows: what is learnt from.
+            known: the labels of the learner.
+            m: how many labels each shows.
+        """
         rules = [d._rule if isinstance(d._rule, tuple) else (None, ()) for d in decisions]
         eligible = [d._eligible for d in decisions]
         odds = [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions]
@@ -405,7 +412,7 @@ class Decisions:
 
     @classmethod
     def from_frame(cls, frame: polars.DataFrame, known: Labels) -> Decisions:
-        """The Decisions that `to_frame` described; ``known`` are the labels of their learner."""
+        """The Decisions that `to_frame` gave as ``frame``; ``known`` are the labels of their learner."""
         of = "Decisions.from_frame"
         needed = ("round", "learner", "labels", "drawn", "top", "log_propensity", "belief")
         missing = [name for name in needed if name not in frame.columns]
@@ -522,7 +529,7 @@ class Record:
     def of(
         cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **facts: Any
     ) -> Record:
-        """The record of a decision and its answer; ``facts`` are id, time and context."""
+        """The record of a decision with its ``hit`` or ``label``; ``facts`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
         if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good

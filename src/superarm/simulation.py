@@ -26,7 +26,15 @@ RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trace:
-    """What came of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm."""
+    """What came of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm.
+
+    Attributes:
+        learner, data: how they are called.
+        set_size, seed: of the learner; the seed is the stream's, too.
+        rounds: the checkpoints.
+        counts: errors, misses and shown misses up to each checkpoint.
+        seconds: in the compiled loop.
+    """
 
     learner: str
     data: str
@@ -73,7 +81,11 @@ class Trace:
         return polars.DataFrame({"round": self.rounds} | {n: rates[:, i] for i, n in enumerate(RATES)})
 
     def plot(self, y: str = "error_rate") -> Any:
-        """The rate up to each round, as an Altair chart; the one that the report has."""
+        """The rate up to each round, as an Altair chart; the one that the report has.
+
+        Args:
+            y: which rate: ``"error_rate"``, ``"miss_rate"`` or ``"shown_miss_rate"``.
+        """
         from superarm.report.traces import traces_chart
 
         return traces_chart({self.learner: (self,)}, y)
@@ -90,7 +102,7 @@ class Trace:
         return trace_html(self)
 
     def window(self, start: float, stop: float) -> dict[str, float]:
-        """The rates between two shares of the run, as ``window(0.1, 0.2)``, to the nearest checkpoints."""
+        """The rates between the shares ``start`` and ``stop`` of the run, to the nearest checkpoints."""
         last = self.rounds[-1]
         a, b = (int(np.argmin(np.abs(self.rounds - share * last))) for share in (start, stop))
         before = self.counts[a] if start > 0 else np.zeros(3)

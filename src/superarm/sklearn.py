@@ -74,7 +74,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     # ------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any) -> SetFeedbackClassifier:
-        """Learn from scratch; y only answers whether it was in the set shown."""
+        """Learn from scratch from rows X; y only answers whether it was in the set shown."""
         X, y = self._validated(X, y, reset=True)
         random = check_random_state(self.random_state)
         self._begin(np.unique(y), X, random)
@@ -86,7 +86,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> SetFeedbackClassifier:
-        """Go on learning from these rows, once, in their order; ``classes`` with the first call."""
+        """Go on learning from rows X, once, in order, answered by y; ``classes`` with the first call."""
         X, y = self._validated(X, y, reset=self._first(classes))
         if not hasattr(self, "classes_"):
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
@@ -141,19 +141,25 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def decide(
         self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
     ) -> Decisions:
-        """Choose a set for every row of X, to be shown; `update` takes the answers, now or days later."""
+        """Choose a set for every row of X, to be shown; `update` takes the answers, now or days later.
+
+        Args:
+            X: a matrix, or a data frame.
+            eligible: the only labels that may be shown.
+            set_size: how many to show.
+        """
         X = self._rows(X)
         return self._whole_learner().decide_many(X, eligible=eligible, set_size=set_size)
 
     def update(self, decisions: Decisions, hits: Any) -> SetFeedbackClassifier:
-        """Learn from the answers to what `decide` gave; ``None`` where none came."""
+        """Learn from the answers, ``hits``, to the ``decisions`` of `decide`; ``None`` where none came."""
         self._whole_learner().update_many(decisions, hits)
         return self
 
     # ------------------------------------------------------------ predictions
 
     def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
-        """The scores of all labels; of two labels, the second's minus the first's."""
+        """The scores of all labels for every row of X; of two labels, the second's minus the first's."""
         X = self._rows(X)
         if self.learner_ is None:
             return np.zeros(X.shape[0])
@@ -161,19 +167,19 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return np.asarray(s[:, 1] - s[:, 0] if len(self.classes_) == 2 else s)
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
-        """The probabilities of all labels: the learner's own, or the softmax of its scores."""
+        """The probabilities of all labels for rows X: the learner's own, or the softmax of its scores."""
         X = self._rows(X)
         return np.ones((X.shape[0], 1)) if self.learner_ is None else probabilities(self.learner_, X)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """The best label for every row."""
+        """The best label for every row of X."""
         X = self._rows(X)
         if self.learner_ is None:
             return np.full(X.shape[0], self.classes_[0])
         return np.asarray(self.classes_[self.learner_.scores(X).argmax(axis=1)])
 
     def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
-        """The best ``set_size`` labels for every row, best first."""
+        """The best ``set_size`` labels for every row of X, best first."""
         X = self._rows(X)
         if self.learner_ is None:
             return np.full((X.shape[0], 1), self.classes_[0])
@@ -311,6 +317,8 @@ def make_set_pipeline(*steps: Any) -> SetPipeline:
 class SetPipeline(Pipeline):  # type: ignore[misc]
     """scikit-learn's Pipeline, with a SetFeedbackClassifier at its end and all that it can do.
 
+    Its parameters (steps, transform_input, memory, verbose) are those of Pipeline.
+
     >>> from sklearn.preprocessing import StandardScaler
     >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
     >>> steps = [("scale", StandardScaler()), ("sets", SetFeedbackClassifier(set_size=2, random_state=0))]
@@ -323,22 +331,22 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     def decide(
         self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
     ) -> Decisions:
-        """Choose a set for every row of X, as it comes out of the steps before."""
+        """Choose a set for every row of X, out of the steps before; ``eligible``, ``set_size`` as there."""
         last: SetFeedbackClassifier = self[-1]
         return last.decide(self._before(X), eligible=eligible, set_size=set_size)
 
     def update(self, decisions: Decisions, hits: Any) -> SetPipeline:
-        """Learn from the answers to what `decide` gave."""
+        """Learn from the answers, ``hits``, to the ``decisions`` of `decide`."""
         self[-1].update(decisions, hits)
         return self
 
     def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
-        """The best ``set_size`` labels for every row, best first."""
+        """The best ``set_size`` labels for every row of X, best first."""
         last: SetFeedbackClassifier = self[-1]
         return last.predict_set(self._before(X), set_size)
 
     def partial_fit_sets(self, X: Any, *arguments: Any, **more: Any) -> SetPipeline:
-        """Go on learning from sets that somebody else showed; the steps before must have been fitted."""
+        """Go on learning from sets that somebody else showed for X; the steps before must be fitted."""
         self[-1].partial_fit_sets(self._before(X), *arguments, **more)
         return self
 

@@ -45,13 +45,27 @@ def _lambdas(k: int, m: int, gamma: float) -> tuple[float, float]:
 
 
 def lemma5_bound(k: int, m: int, gamma: float, *, in_top: bool) -> float:
-    """The paper's bound on E|U~|^2 for |x| = 1, with y inside or outside the top set."""
+    """The paper's bound on E|U~|^2 for |x| = 1, with y inside or outside the top set.
+
+    Args:
+        k: how many labels there are.
+        m: how many are shown.
+        gamma: the share of exploration.
+        in_top: whether the right label is in the top set.
+    """
     lambda1, lambda2 = _lambdas(k, m, gamma)
     return lambda2 + (0.0 if in_top else lambda1)
 
 
 def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in_top: bool) -> float:
     """E|U~|^2 itself, for |x| = 1: what Lemma 5 bounds; infinite where a float cannot hold it.
+
+    Args:
+        k: how many labels there are.
+        m: how many are shown.
+        gamma: the share of exploration.
+        estimate: MC-DBF's, by name.
+        in_top: whether the right label is in the top set.
 
     >>> round(second_moment(10, 4, 0.1, in_top=True), 1), round(lemma5_bound(10, 4, 0.1, in_top=True))
     (3184.2, 1116075)
@@ -105,7 +119,14 @@ def theorem6_bound(
 
 
 def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float:
-    """The gamma that makes Theorem 6's bound least (Corollary 8, with tau1 squared), at most 1."""
+    """The gamma that makes Theorem 6's bound least (Corollary 8, with tau1 squared), at most 1.
+
+    Args:
+        k: how many labels there are.
+        m: how many are shown.
+        rounds: how many.
+        complexity: D = 2 |W*|^2 of the comparison W*.
+    """
     _check(k, m, 1.0)
     logarithm = (
         log(9.0 / 8.0)
@@ -121,7 +142,18 @@ def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the command ``superarm theory`` shows."""
+    """What the command ``superarm theory`` shows.
+
+    Attributes:
+        labels, set_size, gamma, rounds, complexity: the problem.
+        shown_inside, shown_outside: how probable it is that a label of the top set is shown, and another.
+        other_set: how probable it is that another set than the top set is shown.
+        mean_outside: how many labels of the shown set are not of the top set.
+        second_moments: E|U~|^2 of each estimate, with the right label inside and outside of the top set.
+        lemma5: the paper's bounds on them.
+        bound: Theorem 6's, on the mistakes.
+        best_gamma: the gamma that makes it least.
+    """
 
     labels: int
     set_size: int
@@ -139,7 +171,15 @@ class Summary:
 
 
 def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> Summary:
-    """All of it for one problem."""
+    """All of it for one problem.
+
+    Args:
+        k: how many labels there are.
+        m: how many are shown.
+        gamma: the share of exploration.
+        rounds: how many.
+        complexity: D = 2 |W*|^2 of the comparison W*.
+    """
     _check(k, m, gamma)
     p, shown = overlap_probabilities(k, m, gamma), inclusion(k, m, gamma)
     estimates = ("ordered", "set", "minimum-variance")

@@ -45,7 +45,7 @@ call = [sys.executable, "-m", "superarm", "serve", "--labels", "labels.txt", "--
 serving = subprocess.Popen([*call, "--set-size", "2", "--journal", "docs.db", "--port", "PORT"])
 import atexit
 atexit.register(serving.terminate)
-for _ in range(600):
+for _ in range(3000):
     try:
         urllib.request.urlopen("http://127.0.0.1:PORT/ready").close()
         break
@@ -106,7 +106,7 @@ def test_the_python_of_a_page_runs(page, tmp_path):
         env=env,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]

@@ -112,7 +112,7 @@ class Load:
         return made
 
 
-def check(history: list[Attempt], address: Any) -> dict[str, int]:
+def check(history: list[Attempt], address: Any) -> dict[str, Any]:
     """Hold a history against the journal; counts of what was looked at. Fails at what is not true."""
     from superarm.service.core.events import DECISION, OUTCOME
     from superarm.service.core.fastjson import loads
@@ -165,6 +165,7 @@ def check(history: list[Attempt], address: Any) -> dict[str, int]:
         "acknowledged": len(acknowledged),
         "not known": sum(one.status is None for one in history),
         "refused": sum(one.status == 503 for one in history),
+        "why": Counter(one.told["error"]["message"] for one in history if one.status == 503).most_common(3),
         "events": report.events,
         "models met": len(report.replayed.checked),
     }

@@ -79,7 +79,7 @@ class Rule:
         return 0
 
     def n_numbers(self, n: int, m: int) -> int:
-        """How many numbers ``choose`` writes down, to be asked again."""
+        """How many numbers ``choose`` writes down, to be asked again, for m out of n labels."""
         return 0
 
     def kept(self, numbers: Array) -> Array:
@@ -87,13 +87,20 @@ class Rule:
         return numbers
 
     def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
-        """What a Decision keeps of the rule: its name, and all that `draw` needs."""
+        """What a Decision keeps: the rule's name, and what `draw` needs of ``numbers`` about ``labels``."""
         return {"name": self.name}
 
     @classmethod
     @abstractmethod
     def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
-        """The distribution that a decision was drawn from."""
+        """The distribution that a decision was drawn from.
+
+        Args:
+            record: what `record` gave.
+            top: the top set, best first.
+            eligible: the labels that could be shown.
+            m: how many were shown.
+        """
 
     # ------------------------------------------------------------ parameters
 
@@ -273,7 +280,7 @@ def rules() -> dict[str, type[Rule]]:
 
 
 def rule_from(data: dict[str, Any], of: str) -> Rule:
-    """The rule that `to_dict` described."""
+    """The rule that `to_dict` gave as ``data``; ``of`` is whose it is, for messages."""
     known = rules()
     params = {key: value for key, value in data.items() if key != "name"}
     if data.get("name") not in known:

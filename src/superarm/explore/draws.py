@@ -44,7 +44,14 @@ class Draw(ABC):
 
 
 class FewSets(Draw):
-    """One of a few sets, each with its probability; with ``uniform``, a share of all sets alike."""
+    """One of a few sets, each with its probability; with ``uniform``, a share of all sets alike.
+
+    Args:
+        eligible: the labels that could be shown.
+        m: how many were shown.
+        sets: a few sets and their probabilities.
+        uniform: the share of sets drawn from all alike.
+    """
 
     def __init__(
         self,
@@ -98,8 +105,11 @@ class TiedSets(FewSets):
     """One of a few sets, in which tied labels may stand for each other: all of a group alike.
 
     Args:
+        eligible: the labels that could be shown.
+        m: how many were shown.
         sets: a few sets and their probabilities, for one order of the tied labels.
         groups: lists of tied labels; a label that is in none is tied with nobody.
+        uniform: the share of sets drawn from all alike.
     """
 
     def __init__(

@@ -57,7 +57,13 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         self.overloads[tuple(compiled.signature.args)] = compiled  # not where calls from Python look
 
     def _compile_for_args(self, *arguments: Any, **names: Any) -> Any:
-        return self._called._compile_for_args(*arguments, **names)
+        known = len(self._called.overloads)
+        code = self._called._compile_for_args(*arguments, **names)
+        for kinds, compiled in list(self._called.overloads.items())[known:]:
+            self._insert(
+                [kind._code for kind in kinds], compiled.entry_point, False
+            )  # calls find it from now on
+        return code
 
     @cached_property
     def _called(self) -> Any:

@@ -103,7 +103,7 @@ class Learner(Common):
     # ------------------------------------------------------------ what a subclass defines
 
     def start(self, shape: tuple[int, int]) -> Any:
-        """The state before the first round: a NamedTuple with W, ``scaling`` and ``rule`` in it."""
+        """The state before the first round: a NamedTuple with W of ``shape``, ``scaling`` and ``rule``."""
         raise TypeError(f"{type(self).__name__} must define start(shape)")
 
     def scratch(self) -> Any:
@@ -120,11 +120,17 @@ class Learner(Common):
         return Tables(self.rule.table(n, m), 0)
 
     def learns_from(self, decision: Decision) -> bool:
-        """Whether a set that somebody else chose teaches this learner anything."""
+        """Whether a ``decision`` that somebody else made teaches this learner anything."""
         return self.learns_from_given
 
     def given_odds(self, decision: Decision, sets: Array, among: Array) -> tuple[Tables, float, float]:
-        """Tables, log ordered propensity and belief by which to learn from such a set."""
+        """Tables, log ordered propensity and belief by which to learn from somebody else's decision.
+
+        Args:
+            decision: it.
+            sets: its set, as numbers of labels: best first, as drawn, and the top set.
+            among: the labels that could be shown.
+        """
         return self._plan(len(among), sets.shape[1]).tables, decision.log_ordered_propensity, 0.0
 
     def grown(self, before: int) -> None:
@@ -135,11 +141,16 @@ class Learner(Common):
         return None
 
     def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Put back what `memory_to_json` gave."""
+        """Put back what `memory_to_json` gave as ``kept``, with the ``arrays`` of the model file."""
 
     def anneal(self, left: float, passes: int) -> None:
-        """Training goes through a log several times, and this share of it is still to come: for steps
-        that shrink. 1 at the start, and once more at the end: what comes then is life."""
+        """For steps that shrink: training goes through a log several times.
+
+        Args:
+            left: the share that is still to come. 1 at the start, and once more at the end: what comes
+                then is life.
+            passes: how often it goes through the log.
+        """
 
     @property
     def unit(self) -> Unit:
@@ -332,8 +343,12 @@ class Learner(Common):
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
         """Rounds over rows of X, answered from y, in one compiled loop.
 
-        The same bits as `decide` and `update` round by round. ``y`` holds label numbers 0..k-1; it
-        answers and counts, and reaches no learner of bits.
+        The same bits as `decide` and `update` round by round.
+
+        Args:
+            X: a matrix, or a data frame.
+            y: label numbers 0..k-1; they answer and count, and reach no learner of bits.
+            visit: the rows to go through, in this order; all of them by default.
 
         Returns:
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set.
@@ -384,12 +399,12 @@ class Learner(Common):
             self.grown(before)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file; loaded again, it goes on bit for bit."""
+        """Write the model to the file ``path``; loaded again, it goes on bit for bit."""
         write(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Learner:
-        """The model that `save` wrote."""
+        """The model that `save` wrote to ``path``."""
         learner = load(path)
         if not isinstance(learner, cls):
             raise ModelFileError.must("class", str(path), cls.__name__, learner.of)
@@ -480,5 +495,5 @@ class LabelLearner(Learner):
 
 
 def load(path: str | PathLike[str]) -> Learner:
-    """The learner that `Learner.save` wrote. A class of your own must have been imported before."""
+    """The learner that `Learner.save` wrote to ``path``; a class of your own must be imported first."""
     return read(path, Learner)

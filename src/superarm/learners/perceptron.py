@@ -24,6 +24,14 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
 class Perceptron(LinearLabelLearner):
     """The multiclass perceptron, which is told every label.
 
+    Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: the length d of a row; left out, the first row tells it (and may have names).
+        set_size: how many labels to show, 1 <= m < k.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept: the constant feature of every row: True is 0.1.
+
     >>> import superarm as sa
     >>> learner = sa.Perceptron(labels=["cat", "dog", "eel"], n_features=2)
     >>> learner.update(learner.decide([1.0, 0.0]), label="dog")

@@ -50,6 +50,7 @@ class PlainLearner(Learner):
         n_features: the length d of a row; left out, the first row tells it (and may have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
+        intercept: kept as it is; what it means is up to you.
         explore: the rule that chooses the sets, of `superarm.explore`; RunnerUp() by default.
 
     Parameters of your own are keyword-only, and kept as attributes of the same name.
@@ -101,11 +102,11 @@ class PlainLearner(Learner):
         raise TypeError(f"{self.of} must define begin()")
 
     def score(self, x: Array) -> Any:
-        """k numbers by which to rank the labels for a row: logarithms of probabilities, or alike."""
+        """k numbers by which to rank the labels for a row x: logarithms of probabilities, or alike."""
         raise TypeError(f"{self.of} must define score(x)")
 
     def learn(self, x: Array, shown: Array, hit: bool) -> None:
-        """What an answer changes: ``shown`` are the numbers of the labels that were shown."""
+        """What an answer, ``hit``, to x changes: ``shown`` are the numbers of the labels that were shown."""
         raise TypeError(f"{self.of} must define learn(x, shown, hit)")
 
     @property
@@ -121,7 +122,7 @@ class PlainLearner(Learner):
         return self.explore
 
     def update(self, decision: Decision, *, hit: bool | None = None, label: Label | None = None) -> None:
-        """Learn from the answer to a decision: now or days later, in any order, once."""
+        """Learn from ``hit`` or ``label``, the answer to a decision: now or later, in any order, once."""
         row, sets, _, bit, _ = self._read(decision, hit, label)
         before = copy.deepcopy(self.memory)
         try:
@@ -141,7 +142,7 @@ class PlainLearner(Learner):
         return np.array([self._scored(rows.row(i)) for i in range(len(rows))]).reshape(-1, self.n_labels)
 
     def decide_many(self, X: Any, *, eligible: Any = None, set_size: int | None = None) -> Decisions:
-        """Choose a set for every row of X, one after the other."""
+        """Choose a set for every row of X, one after the other; ``eligible``, ``set_size`` as in `decide`."""
         rows = self._own_rows(X)
         m = self.set_size if set_size is None else self._size(set_size)
         each = None if eligible is None else self._eligible_each(eligible, len(rows), m)
@@ -150,14 +151,14 @@ class PlainLearner(Learner):
         return Decisions.of(made, rows, self.known, made[0].set_size if made else m)
 
     def update_many(self, decisions: Decisions, hits: Any = None, *, labels: Any = None) -> int:
-        """Learn from the answers to many decisions, one after the other."""
+        """Learn from the answers, ``hits`` or ``labels``, to many decisions, one after the other."""
         which, bits, _ = self._answers(decisions, hits, labels)
         for i, hit in zip(which, bits, strict=True):
             self.update(decisions[i], hit=bool(hit))
         return len(which)
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
-        """Rounds over rows of X, answered from y; how many tops, top sets and shown sets were wrong."""
+        """Rounds over X[visit], answered from y; how many tops, top sets and shown sets were wrong."""
         rows = self._rows(X)
         y, visit = self._checked_run(len(rows), y, visit)
         counts = np.zeros(3, np.int64)

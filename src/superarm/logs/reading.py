@@ -48,6 +48,10 @@ class Columns:
 
     Attributes:
         labels: one column with the whole set, or one column for each label of the slate.
+        hit: whether the right label was among the shown ones.
+        label: the right label, where it is known.
+        propensity: how probable the set was.
+        eligible: the labels that could be shown.
         features: columns of numbers, words, true and false, dates, with gaps or without; ``None``
             takes ``x``, or ``x_indices`` and ``x_values``, or else every other column that is no id,
             index, constant or time of the row.

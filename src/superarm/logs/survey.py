@@ -22,19 +22,30 @@ __all__ = ["Survey", "held_out", "numbers_of", "respelt", "survey"]
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a log holds."""
+    """What a log holds.
+
+    Attributes:
+        rows, bad: how many can be used, and how many cannot.
+        answered, hits: rows with an outcome, and those whose set held the right label.
+        with_propensity, with_design: rows that say how probable their set was, and how it was drawn.
+        n_features: the length of a row.
+        labels: names; ``None`` if labels are the numbers 0..n_labels-1.
+        n_labels: how many there are.
+        set_size: the most common one.
+        names: where what stands, if its rows have names.
+    """
 
     rows: int
     bad: int
-    answered: int  # rows with an outcome
+    answered: int
     hits: int
     with_propensity: int
-    with_design: int  # rows that say how their set was drawn
+    with_design: int
     n_features: int
-    labels: tuple[Label, ...] | None  # names; None if labels are the numbers 0..n_labels-1
+    labels: tuple[Label, ...] | None
     n_labels: int
-    set_size: int  # the most common one
-    names: dict[str, Any] | None = None  # where what stands, if its rows have names
+    set_size: int
+    names: dict[str, Any] | None = None
 
     def _repr_html_(self) -> str:
         from superarm.view import survey_html
@@ -170,6 +181,11 @@ def respelt(record: Record, labels: Labels, names: list[Label]) -> Decision:
 
 def held_out(number: int, share: float, seed: int = 0) -> bool:
     """Whether a row is kept from training: a pure function of its number, the same for every command.
+
+    Args:
+        number: of the row.
+        share: of rows to keep out.
+        seed: which ones.
 
     >>> [held_out(number, 0.5) for number in range(6)]
     [False, True, False, False, False, False]

@@ -26,6 +26,9 @@ BATCH = 8192
 class Writer:
     """A decision log being written; it appears under its name when it is whole.
 
+    Args:
+        path: a .parquet, .jsonl, .csv or .tsv file.
+
     >>> import tempfile, superarm as sa
     >>> file = tempfile.mkdtemp() + "/log.jsonl"
     >>> learner = sa.MCDBF(n_labels=5, n_features=2, set_size=2, gamma=0.2)
@@ -54,7 +57,14 @@ class Writer:
         label: Label | None = None,
         **facts: Any,
     ) -> None:
-        """Append a decision with its answer (``facts``: id, time, context), or a whole `Record`."""
+        """Append a decision with its answer, or a whole `Record`.
+
+        Args:
+            decision: what `decide` gave.
+            hit: whether the right label was among the shown ones.
+            label: the right label, where the world names it.
+            facts: id, time, context.
+        """
         if isinstance(decision, Decision):
             decision = Record.of(decision, hit=hit, label=label, **facts)
         self._pending.append(decision.to_dict())

@@ -56,6 +56,7 @@ class Arrays:
         self.shuffle, self.scale, self.name = shuffle, scale, name
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
+        """The rows again and again, in an order that ``seed`` decides."""
         turn = 0
         while True:
             visit = np.arange(len(self.y))

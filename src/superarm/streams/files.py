@@ -35,6 +35,12 @@ def read_data(path: Path, label: str | None = None) -> dict[str, Any]:
 def from_frame(frame: Any, *, label: str | None = None, name: str = "frame", **options: Any) -> Arrays:
     """A stream over a Polars or pandas frame; every column but ``label`` is a feature.
 
+    Args:
+        frame: the rows.
+        label: the name of the label column.
+        name: how the stream is called in tables.
+        options: as `Arrays` takes them.
+
     >>> import polars
     >>> frame = polars.DataFrame({"a": [1.0, 0.0], "b": [0.0, 1.0], "kind": ["ham", "spam"]})
     >>> from_frame(frame, label="kind").labels

@@ -51,7 +51,12 @@ def _fill(seed: int, first: int, owned: Any, sizes: Any, noise: float, unit: boo
 
 
 class Synthetic:
-    """The synthetic stream; ``noise`` is the share of labels replaced at random."""
+    """The synthetic stream.
+
+    Args:
+        noise: the share of labels replaced at random.
+        scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
+    """
 
     n_features, n_labels = D, K
     labels: tuple[Label, ...] | None = None
@@ -64,6 +69,7 @@ class Synthetic:
         self._owned = np.stack([random.permutation(OWN) for _ in range(K)])
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
+        """New rows without end, which ``seed`` decides."""
         visit = np.arange(BLOCK)
         first = 0
         while True:
@@ -75,10 +81,10 @@ class Synthetic:
 
 
 def synsep(scale: str = "none") -> Synthetic:
-    """SYNSEP: linearly separable."""
+    """SYNSEP: linearly separable; ``scale`` as in `Synthetic`."""
     return Synthetic(scale=scale)
 
 
 def synnonsep(scale: str = "none") -> Synthetic:
-    """SYNNONSEP: 5 % of the labels are noise."""
+    """SYNNONSEP: 5 % of the labels are noise; ``scale`` as in `Synthetic`."""
     return Synthetic(noise=0.05, scale=scale)

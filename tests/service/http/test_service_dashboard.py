@@ -125,3 +125,23 @@ def test_the_documentation_needs_nothing_from_elsewhere(live, browser, tmp_path)
         assert browser.eval("document.documentElement.scrollWidth <= innerWidth")
         browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / f"docs-{width}.png")
     assert browser.complaints() == []
+
+
+def test_the_dashboard_of_many_processes(live, shared, browser, tmp_path):
+    sessions = [shared(labels=NAMES), shared(), shared()]
+    web = live(sessions[0])
+    traffic(web.url, users(), 300, habits=Habits(users=4, delay=0.05))
+    browser.look(width=1280, dark=False)
+    browser.open(web.url + "/")
+    browser.wait("document.querySelectorAll('#processes tr').length == 3")
+    browser.wait("document.querySelectorAll('.tile .number')[1].textContent == '300'")
+    text = browser.eval("document.getElementById('processes-card').innerText")
+    assert text.count("serves and learns") == 1
+    assert all(session.process in text for session in sessions)
+    browser.wait(
+        "document.getElementById('processes-card').innerText.split('the newest').length == 4"
+        " && !document.getElementById('processes-card').innerText.includes('behind')"
+    )
+    browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "dashboard-processes.png")
+    assert b"\nsuperarm_processes 3\n" in web.get("/metrics")[1]
+    assert sum(session.learning is not None for session in sessions) == 1

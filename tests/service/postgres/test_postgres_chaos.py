@@ -59,7 +59,7 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
         with cluster.address.connect() as connection:
             connection.execute(
                 """UPDATE events
-                SET body = replace(convert_from(body, 'UTF8'), '"model":', '"model":-')::bytea
+                SET body = replace(convert_from(body, 'UTF8'), '"model":', '"model":-1,"was":')::bytea
                 WHERE number = (SELECT max(number) FROM events WHERE kind = 1)"""
             )
         with pytest.raises(AssertionError, match="went back to model"):

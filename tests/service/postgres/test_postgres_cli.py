@@ -55,6 +55,9 @@ def all_taken(session, decisions):
         f"postgresql://serve@db/arms?password={SECRET}",
         f"postgres://:{SECRET}@/arms",
         f"postgresql://serve@db/arms?sslpassword={SECRET}&sslmode=require",
+        f"postgresql://serve:a@{SECRET}@db/arms",
+        f"postgresql://serve:a#{SECRET}@db/arms",
+        f"postgresql://serve:a?{SECRET}@db/arms",
     ],
 )
 def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
@@ -67,6 +70,28 @@ def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
         done = superarm(*command)
         assert done.exit_code != 0
         assert SECRET not in done.output + str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        f"postgresql+psycopg://serve:{SECRET}@db/arms",
+        f"POSTGRESQL://serve:{SECRET}@db/arms",
+        f"postgresql:/serve:{SECRET}@db/arms",
+        f"host=db dbname=arms password={SECRET}",
+        f"mysql://serve:{SECRET}@db/arms",
+    ],
+)
+def test_other_kinds_of_addresses_are_no_files_and_not_repeated(tmp_path, monkeypatch, odd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    for command in (["serve", "--journal", odd, "--labels", "labels.txt"], ["replay", odd], ["verify", odd]):
+        done = superarm(*command)
+        told = done.output + str(done.exception)
+        assert done.exit_code != 0
+        assert "must be a file, or an address such as postgresql://user@host" in told
+        assert SECRET not in told
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.txt"]
 
 
 def test_what_is_no_address_is_refused(database):
@@ -366,13 +391,15 @@ def test_the_command_itself(tmp_path, database):
     new = ["--labels", str(tmp_path / "labels.txt"), "--features", str(D), "--set-size", "2"]
     processes, webs = [], []
     try:
-        for more in (new, []):
+        for _ in range(2):  # at the same moment: one of them makes the journal
             port = free_port()
             command = [sys.executable, "-m", "superarm", "serve", "--journal", url, "--port", str(port)]
             log = (tmp_path / f"log{len(webs)}").open("wb")
-            processes.append(subprocess.Popen([*command, "--lease", "0.5", *more], stderr=log))
+            processes.append(subprocess.Popen([*command, "--lease", "0.5", *new], stderr=log))
             log.close()
-            webs.append(Web(port).wait(60))
+            webs.append(Web(port))
+        for web in webs:
+            web.wait(60)
         shown = webs[0].post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[1]
         assert webs[1].post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[1] == shown
         assert webs[1].post("/v1/decisions/a/outcome", {"hit": True})[0] == 200
@@ -385,6 +412,7 @@ def test_the_command_itself(tmp_path, database):
             process.terminate()
         for process in processes:
             assert process.wait(20) == 0
-    assert "there was no journal: made a new one, postgresql://" in (tmp_path / "log0").read_text()
+    told = "".join((tmp_path / f"log{i}").read_text() for i in range(2))
+    assert told.count("superarm: there was no journal: made a new one, postgresql://") == 1
     left = [thread.name for thread in threading.enumerate() if "superarm" in thread.name]
     assert left == []

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from service_kit import LABELS, rows, soon
 
+from superarm.errors import FeedbackError
 from superarm.rows import SparseRow
 from superarm.service.core.entries import Ask, Reply
-from superarm.service.core.events import DECISION, OUTCOME
+from superarm.service.core.events import CHANGE, DECISION, OUTCOME, to_decision
 from superarm.service.core.fastjson import dumps
 from superarm.service.core.faults import (
     Conflict,
@@ -25,8 +26,12 @@ from superarm.service.core.faults import (
 from superarm.service.core.postgres import checking
 from superarm.service.core.postgres.checking import verify
 from superarm.service.core.postgres.learning import Learning
+from superarm.service.core.postgres.moments import begin
 from superarm.service.core.postgres.ordered import Ordered
+from superarm.service.core.postgres.reading import PostgresJournal
+from superarm.service.core.postgres.rebuilding import Past
 from superarm.service.core.postgres.tables import SHIFT, Row
+from superarm.service.core.snapshots import learner_from, model_bytes
 
 X = rows(40)
 
@@ -70,6 +75,14 @@ def learner_of(sessions):
     return soon(lambda: [one for one in sessions if one.learning is not None])[0]
 
 
+def gated(monkeypatch):
+    """An event that lets the learner take something only while it is set."""
+    gate, take = threading.Event(), Learning._take
+    gate.set()
+    monkeypatch.setattr(Learning, "_take", lambda self: take(self) if gate.is_set() else False)
+    return gate
+
+
 def test_any_process_decides_and_any_takes_the_answer(shared):
     one, two, three = (shared() for _ in range(3))
     for i in range(30):
@@ -90,7 +103,7 @@ def test_any_process_decides_and_any_takes_the_answer(shared):
         answer(two, "few", label=LABELS[5])
     for session in (one, two, three):
         learnt(session, 30)
-    assert {session.serving.learner.round for session in (one, two, three)} != {0}
+    soon(lambda: one.refresh(now=True) or one.stats.decisions == 31)
     assert one.find("d3").outcome == {**two.find("d3").outcome, "learnt": True, "late": False}
     found = sound(one)
     assert found.events == 61
@@ -166,10 +179,11 @@ def test_another_learns_when_the_learner_goes(shared):
             answer(sessions[(i + 1) % len(sessions)], made.place.id, hit=i % 3 == 0)
         learnt(sessions[0], 10 * (n + 1))
         if n % 2:  # its connection is lost, and it does not know why
-            pid = learner.learning.connection.info.backend_pid
+            was = learner.learning
+            pid = was.connection.info.backend_pid
             with learner.journal.reading() as connection:
                 connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
-            soon(lambda who=learner, was=learner.learning: who.learning is not was)
+            soon(lambda who=learner, was=was: who.learning is not was)
         else:
             learner.close()
             sessions.remove(learner)
@@ -236,6 +250,16 @@ def test_a_version_never_goes_back(shared):
     other = shared()  # begins with a snapshot and the order
     assert other.serving.version >= before
     assert other.model_file() == one.model_file()
+    sound(one)
+
+
+def test_a_learner_of_labels_refuses_a_bit(shared):
+    one = shared(learner="perceptron")
+    decide(one, 0, id="a")
+    with pytest.raises(FeedbackError):
+        answer(one, "a", hit=True)
+    answer(one, "a", label="label-3")
+    learnt(one, 1)
     sound(one)
 
 
@@ -306,10 +330,13 @@ def test_rows_with_names_that_come_as_they_come(shared):
     assert found.replayed.learner.names.numbers == before
 
 
-def test_first_rows_with_names_and_without(shared):
+def test_first_rows_with_names_and_without(shared, monkeypatch):
+    gate = gated(monkeypatch)
     one, two = shared(n_features=None), shared()
+    gate.clear()  # neither knows of the other's row
     call(one, one.decide, Ask({"age": 3.0}, id="named"))
     call(two, two.decide, Ask(X[0], id="plain"))
+    gate.set()
     answer(one, "named")
     answer(one, "plain")
     soon(lambda: one.find("plain").outcome["learnt"] is not None)
@@ -317,6 +344,31 @@ def test_first_rows_with_names_and_without(shared):
     learnt_ = [one.find(id_).outcome["learnt"] for id_ in ("named", "plain")]
     assert sorted(learnt_) == [False, True]  # whichever came first in the order decides
     sound(one)
+
+
+def test_a_decision_by_numbers_is_the_one_by_names(shared):
+    """The learner has a quick way for dense rows: what it learns from is the same, to the last bit."""
+    one = shared(learn=False)
+    few = {"eligible": tuple(LABELS[4:0:-1]), "set_size": 2}
+    for i in range(40):
+        call(one, one.decide, Ask(X[i], id=f"d{i}", **(few if i % 3 else {})))
+    twins = [learner_from(one.model_file()) for _ in range(2)]
+    with one.journal.reading() as connection:
+        past = Past(connection, "here")
+        model = Ordered(past, past.snapshot(0), past.lookup)
+        found = [row.decision for row in past.lookup([f"d{i}" for i in range(40)]).values()]
+    begin(model.learner, X[0])
+    for twin in twins:
+        begin(twin, X[0])
+        twin.round = 10**6
+    for row in found:
+        body = model._body_for(row.body)
+        quick, plain = model._decision(row.x, body), to_decision(row.x, body, twins[1].id)
+        assert quick._known is not None
+        assert quick.to_dict() == plain.to_dict()
+        for twin, decision in zip(twins, (quick, plain), strict=True):
+            twin.update(decision, hit=row.number % 3 == 0)
+    assert model_bytes(twins[0]) == model_bytes(twins[1])
 
 
 def test_labels_grow_while_others_still_decide_without_them(shared):
@@ -367,6 +419,43 @@ def test_what_is_erased_is_passed_by_way_of_a_snapshot(shared):
     sound(one)
 
 
+def test_answers_in_the_batch_of_an_erasure_are_learnt(shared, monkeypatch):
+    """Retention comes when it comes: it must not make the learner forget what it is just being told."""
+    gate = gated(monkeypatch)
+    one = shared()
+    for i in range(6):
+        decide(one, i, id=f"d{i}")
+    soon(lambda: one.refresh(now=True) or one.stats.decisions == 6)
+    two = shared()  # a younger writer: what it writes comes after what the learner itself writes
+    gate.clear()
+    decide(two, 6, id="d6")
+    for i in range(7):
+        answer(two, f"d{i}", hit=i % 2 == 0)
+    learning = learner_of([one, two]).learning
+    erase = dumps({"what": "erase", "ids": None, "before": time.time() - 1_000.0})
+    learning.writer.insert(learning.writer.rows([(time.time(), CHANGE, "", None, None, erase)]))
+    waiting = verify(one.address)
+    assert (waiting.events, waiting.waiting, waiting.problems) == (6, 9, ())
+    assert len(list(PostgresJournal(one.address).events())) == 15  # an export misses nothing that is kept
+    gate.set()
+    learnt(one, 7)
+    assert sound(one).waiting == 0
+
+
+def test_a_change_that_was_refused_stays_refused(shared):
+    """Also where it could be made by now."""
+    one = shared(snapshot_every=1, keep_snapshots=0)
+    decide(one, 0, id="a")
+    with pytest.raises(Refused, match="the event of a kept snapshot"):
+        one.go_back(8)
+    for i in range(6):
+        decide(one, i, id=f"d{i}")
+        answer(one, f"d{i}")
+        learnt(one, i + 1)
+    assert 8 in one.journal.snapshots()
+    sound(one)
+
+
 def test_a_model_that_is_long_past_is_found_again(shared, monkeypatch):
     monkeypatch.setattr(checking, "AT_HAND", 2)
     one, two = shared(), shared()
@@ -393,7 +482,8 @@ def test_damage_is_found(shared):
     damages = [
         ("UPDATE events SET x = set_byte(x, 0, 1) WHERE id = 'd2' AND kind = 1", "is not what was written"),
         (
-            "UPDATE events SET body = set_byte(body, 8, 57) WHERE id = 'd1' AND kind = 2",
+            "UPDATE events SET body = replace(convert_from(body, 'UTF8'), 'true', 'false')::bytea "
+            "WHERE id = 'd1' AND kind = 2",
             "not what was written",
         ),
         ("DELETE FROM events WHERE id = 'd4' AND kind = 2", "missing"),

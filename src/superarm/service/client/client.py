@@ -34,7 +34,14 @@ class ServiceError(SuperarmError):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A set to show."""
+    """A set to show.
+
+    Attributes:
+        id: of the decision; its answer names it.
+        labels: the set, best first.
+        propensity: how probable it was.
+        model_version: how many answers the model had learnt.
+    """
 
     id: str
     labels: tuple[str, ...]
@@ -44,7 +51,15 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the service has kept as the answer."""
+    """What the service has kept as the answer.
+
+    Attributes:
+        hit, label: the answer.
+        time: when it came, in seconds since 1970.
+        learnt: whether it was learnt from.
+        late: whether it came after the decision had been closed.
+        timeout: whether time gave it, and nobody else.
+    """
 
     hit: bool | None
     label: str | None
@@ -118,33 +133,41 @@ class Client:
         set_size: int | None = None,
         context: Any = None,
     ) -> Shown:
-        """Ask for a set of labels to show."""
+        """Ask for a set of labels to show.
+
+        Args:
+            features: the row: numbers, {"indices": …, "values": …}, or names and values.
+            id: how the decision is to be called; the service finds a name else.
+            eligible: the only labels that may be shown.
+            set_size: how many to show.
+            context: JSON that is kept beside it.
+        """
         return _shown(self._call("POST", "/v1/decisions", _ask(features, id, eligible, set_size, context)))
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
-        """Say whether the right label was among the shown ones, or which one it was."""
+        """Say of decision ``id`` whether the right label was shown, ``hit``, or which it was, ``label``."""
         told = {"hit": hit} if label is None else {"label": label}
         answer = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", told)
         return Outcome(**answer["outcome"])
 
     def decide_many(self, rows: Sequence[Any]) -> list[Shown]:
-        """Ask for a set for each row, in one request."""
+        """Ask for a set for each of the rows, in one request."""
         asks = [_ask(features, None, None, None, None) for features in rows]
         answer = self._call("POST", "/v1/batch/decisions", {"decisions": asks})
         return [_shown(_checked(result)) for result in answer["results"]]
 
     def outcomes(self, answers: Sequence[tuple[str, bool]]) -> list[Outcome]:
-        """Many (id, hit), in one request."""
+        """Many answers (id, hit), in one request."""
         told = [{"id": id_, "hit": hit} for id_, hit in answers]
         answer = self._call("POST", "/v1/batch/outcomes", {"outcomes": told})
         return [Outcome(**_checked(result)["outcome"]) for result in answer["results"]]
 
     def get(self, id: str) -> dict[str, Any]:
-        """All that is known of a decision."""
+        """All that is known of the decision ``id``."""
         return self._call("GET", f"/v1/decisions/{quote(id, safe='')}")
 
     def pending(self, *, limit: int = 100, after: int = 0) -> dict[str, Any]:
-        """Decisions without an answer, oldest first."""
+        """Decisions without an answer, oldest first: ``limit`` of them, from ``after`` an event on."""
         return self._call("GET", f"/v1/pending?limit={limit}&after={after}")
 
     def info(self) -> dict[str, Any]:
@@ -158,11 +181,11 @@ class Client:
     # ------------------------------------------------------------ for operators
 
     def add_labels(self, names: Sequence[str]) -> dict[str, Any]:
-        """New labels, to be shown from now on; retired ones come back."""
+        """New labels of these names, to be shown from now on; retired ones come back."""
         return self._change(what="add_labels", labels=list(names))
 
     def retire_labels(self, names: Sequence[str]) -> dict[str, Any]:
-        """Never show these labels again; answers about them are still taken."""
+        """Never show the labels of these names again; answers about them are still taken."""
         return self._change(what="retire_labels", labels=list(names))
 
     def freeze(self) -> dict[str, Any]:
@@ -176,15 +199,15 @@ class Client:
     def set_explore(
         self, *, explore: str | float | None = None, uniform: float | None = None
     ) -> dict[str, Any]:
-        """Explore more or less, as the learner's parameters of these names say."""
+        """Explore more or less, as the learner's parameters ``explore`` and ``uniform`` say."""
         return self._change(what="set_explore", explore=explore, uniform=uniform)
 
     def go_back(self, to: int) -> dict[str, Any]:
-        """The weights as they were in the snapshot after an event (see `snapshots`)."""
+        """The weights as they were in the snapshot after the event ``to`` (see `snapshots`)."""
         return self._change(what="go_back", to=to)
 
     def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> dict[str, Any]:
-        """Forget features and context of these decisions, or of all made before a time."""
+        """Forget features and context of the decisions ``ids``, or of all made ``before`` a time."""
         return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
 
     def changes(self) -> list[dict[str, Any]]:

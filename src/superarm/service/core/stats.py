@@ -29,7 +29,7 @@ class Stats:
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
-        self._place = {label: i for i, label in enumerate(self.labels)}
+        self.places = {label: i for i, label in enumerate(self.labels)}  # their numbers
         self.decisions = self.explored = self.outcomes = self.hits = 0
         self.timeouts = self.late = self.learnt = self.refused = 0
         self.floor: float | None = None  # the least propensity of all sets so far
@@ -46,7 +46,7 @@ class Stats:
         more = len(labels) - len(self.labels)
         if more:
             self.labels = tuple(labels)
-            self._place = {label: i for i, label in enumerate(self.labels)}
+            self.places = {label: i for i, label in enumerate(self.labels)}
             for counts in (self.shown, self.answered, self.hit):
                 counts.extend([0] * more)
 
@@ -64,7 +64,7 @@ class Stats:
             self.explored += 1
             slot[EXPLORED] += 1
         for label in labels:
-            self.shown[self._place[label]] += 1
+            self.shown[self.places[label]] += 1
         if propensity is not None and (self.floor is None or propensity < self.floor):
             self.floor = propensity
 
@@ -83,8 +83,8 @@ class Stats:
         self.hits += hit
         slot[HITS] += hit
         for label in labels:
-            self.answered[self._place[label]] += 1
-            self.hit[self._place[label]] += hit
+            self.answered[self.places[label]] += 1
+            self.hit[self.places[label]] += hit
 
     def timeout(self, body: dict[str, Any]) -> None:
         self.timeouts += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from superarm.service.core.snapshots import made_by
 from superarm.service.core.stats import AGES
@@ -55,7 +55,8 @@ class Metrics:
 
     def text(self, group: Group) -> str:
         """All of it in Prometheus' text format."""
-        session, stats = group.session, group.session.stats
+        session: Any = group.session
+        stats = session.stats
         counted = stats.outcomes + stats.late
         lines: list[str] = []
 
@@ -119,6 +120,13 @@ class Metrics:
         one("broken_snapshots", "gauge", "Snapshots that could not be read.", len(health.broken_snapshots))
         one("restart_seconds", "gauge", "What the last start took.", health.restart_seconds)
         one("restart_replayed_events", "gauge", "Events replayed by it.", health.replayed)
+        if hasattr(session, "processes"):  # of a journal that many share
+            alive = [who for who in session.processes if who["silent"] < 5.0]
+            own = [who["behind"] for who in alive if who["process"] == session.process]
+            one("processes", "gauge", "Processes that serve on this journal.", len(alive))
+            one("learns", "gauge", "Whether this process learns.", int(session.learning is not None))
+            one("model_behind_seconds", "gauge", "Since when there is a newer model.", max(own, default=0.0))
+            one("learner_silent_seconds", "gauge", "Since the learner was heard of.", session.learner_age)
         one("frozen", "gauge", "Whether learning is frozen.", int(session.frozen))
         built = ",".join(f'{name}="{escaped(value)}"' for name, value in made_by().items())
         lines.append("# HELP superarm_build_info What this process is made of.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from superarm.errors import WeightsOverflow
+from superarm.errors import FeedbackError, WeightsOverflow
 from superarm.learners import Learner
 from superarm.service.core.desk import Desk
 from superarm.service.core.entries import Ask, Entry, Reply, context_bytes
@@ -182,6 +182,8 @@ class SharedDesk(Desk):
         hit = reply.label in shown if reply.hit is None else reply.hit
         if entry.place.state in (ANSWERED, LATE):
             return self._agreed(entry, reply, hit)
+        if reply.label is None and "hit" not in self.learner.feedback:
+            raise FeedbackError.must("feedback", self.learner.of, "label=...", f"hit={reply.hit!r}")
         at = self.clock()
         body = {"of": entry.place.seq, "hit": hit, "label": reply.label}
         self._staged[OUTCOME, reply.id] = at, OUTCOME, reply.id, None, None, dumps(body)
@@ -194,7 +196,10 @@ class SharedDesk(Desk):
 def entry_of(found: Kept, learner: str) -> Entry:
     """A decision and what has become of it, as far as the learner has come."""
     row, outcome, state, closed = found.decision, None, OPEN, None
-    timeout = None if found.timeout is None or (found.timeout[2] or {}).get("void") else found.timeout
+    # a timeout that nobody has taken may still come after the answer, in the order
+    timeout = found.timeout
+    if timeout is not None and (not timeout[1] or (timeout[2] or {}).get("void")):
+        timeout = None
     closing = found.outcome or timeout
     if closing is not None:
         event, taken, note = closing

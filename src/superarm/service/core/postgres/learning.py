@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from itertools import pairwise, starmap
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any
 
 from superarm.service.core.events import CHANGE, DECISION, TIMEOUT, digest
@@ -44,8 +44,11 @@ __all__ = ["Learning", "Settings"]
 log = logging.getLogger("superarm.service")
 
 AT_ONCE = 4_000  # events of a batch
-EVERY = 0.1  # seconds between two publications, or five times what one takes
-UPKEEP_EVERY = 0.5
+EVERY = 0.1  # seconds between two publications, or five times what one costs
+BYTES_PER_SECOND = 50e6  # of models, on their way to all processes
+EXPIRE_EVERY, SETTLE_EVERY = 0.5, 5.0  # seconds; the second without a timeout
+SETTLED_AT_ONCE = 500  # decisions of a writer
+IN_FLIGHT = 60.0  # seconds that may lie between a decision's time and its being taken, at most
 RETAIN_EVERY = 3600.0
 NEAR = 100  # events: two snapshots with fewer between them may tell what a single row was
 
@@ -101,7 +104,8 @@ class Learning:
             self._expire()
             self._close_writers()
             self._retain()
-            self._upkeep_at = monotonic() + UPKEEP_EVERY
+            every = SETTLE_EVERY if self.settings.timeout is None else EXPIRE_EVERY
+            self._upkeep_at = monotonic() + every
         if full:
             return 0.0
         pause = max(self.settings.every, 5.0 * self._cost)
@@ -117,7 +121,7 @@ class Learning:
         first = self.model.seq + 1
         notes = self.model.take(rows, taken)
         self.office.beat()
-        began = monotonic()
+        began = thread_time()
         parts = {"model": model_bytes(self.model.learner)}
         parts |= {name: shadow.to_bytes() for name, shadow in self.model.shadows.items()}
         self.office.beat()
@@ -153,7 +157,9 @@ class Learning:
         if erasures:
             self.model.forget()
         self.version, self._digest = version, chain
-        self._published_at, self._cost = monotonic(), monotonic() - began
+        # what a publication costs: the processor here, and the bytes that everybody fetches
+        self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
+        self._published_at = monotonic()
         self.turns += 1
         return full
 
@@ -215,10 +221,12 @@ class Learning:
     def _expire(self) -> None:
         """Close decisions that have waited too long; and remember up to where all are closed."""
         now, limit = self._now(), self.settings.timeout
-        open_from, events = now, []
+        open_from, events = now - IN_FLIGHT, []
         marks: dict[int, int] = {}
         stuck: set[int] = set()
-        for writer, number, id_, at, closed in self.connection.execute(UNSETTLED, (2_000,)):
+        for writer, number, id_, at, closed in self.connection.execute(
+            UNSETTLED, (SETTLED_AT_ONCE,)
+        ).fetchall():
             due = limit is not None and at < now - limit
             if due and not closed:
                 body = dumps({"of": number, "hit": self.settings.default})

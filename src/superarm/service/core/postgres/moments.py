@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,30 +23,50 @@ __all__ = ["begin", "decide_at", "moment", "move", "put_moment"]
 Numbers = list[list[float]]
 
 
-def _arrays(learner: Learner) -> list[Any]:
-    rule = learner.state.rule
+def _arrays(rule: Any) -> list[Any]:
     return [part for part in (rule if isinstance(rule, tuple) else ()) if isinstance(part, np.ndarray)]
 
 
 def begin(learner: Learner, x: Any) -> None:
-    """A learner that has seen no row takes the kind of rows that this one is."""
+    """A learner that has seen no row takes the kind of rows that this one is, and nothing else."""
     if learner.state is None:
-        learner.rank(x)
+        start, round_ = [part.tolist() for part in _arrays(learner.rule.start())], learner.round
+        learner.decide(x)
+        learner.round = round_
+        put_moment(learner, start)
+
+
+_BEGUN: WeakKeyDictionary[Learner, dict[Any, tuple[Learner, Numbers]]] = WeakKeyDictionary()
+
+
+def _begun(learner: Learner, x: Any) -> Learner:
+    """A copy that has begun with this row; one for all rows without names that are alike."""
+    key = None if isinstance(x, dict) else (type(x), getattr(x, "width", None) or len(x))
+    kept = _BEGUN.setdefault(learner, {})
+    if key is None or key not in kept:
+        made = copy.deepcopy(learner)
+        begin(made, x)
+        if key is None:
+            return made
+        kept[key] = made, moment(made)
+    found, start = kept[key]
+    put_moment(found, start)
+    return found
 
 
 def moment(learner: Learner) -> Numbers:
     """The rule's numbers, now."""
-    return [part.tolist() for part in _arrays(learner)]
+    return [part.tolist() for part in _arrays(learner.state.rule)]
 
 
 def put_moment(learner: Learner, numbers: Numbers) -> None:
-    for part, values in zip(_arrays(learner), numbers, strict=True):
+    for part, values in zip(_arrays(learner.state.rule), numbers, strict=True):
         part[:] = values
 
 
 def move(learner: Learner, moved: Numbers) -> None:
     """Add what a decision of some process has moved. (What is counted or summed is never below 0.)"""
-    for part, values in zip(_arrays(learner), moved, strict=True):
+    for part, values in zip(_arrays(learner.state.rule), moved, strict=True):
         np.maximum(part + values, 0.0, out=part)
 
 
@@ -63,8 +84,7 @@ def decide_at(
     not know all names of this row, is left as it is: only the process that learns fixes what stands where.
     """
     if learner.state is None:
-        learner = copy.deepcopy(learner)
-        begin(learner, x)
+        learner = _begun(learner, x)
     if numbers is not None:
         put_moment(learner, numbers)
     before = moment(learner)
