@@ -3,14 +3,16 @@
     python examples/notebooks.py                 all of them
     python examples/notebooks.py researcher      one
 
-They are the source and the result in one: edit them in Jupyter, then run this. It needs the extras dev, plots and
-sklearn. Pictures are PNG, so that they are seen wherever a notebook is.
+They are the source and the result in one: edit them in Jupyter, then run this. It needs the extras dev,
+plots and sklearn. Pictures are PNG, so that they are seen wherever a notebook is.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+import zlib
+from base64 import b64decode, b64encode
 from pathlib import Path
 
 import nbformat
@@ -32,12 +34,30 @@ def executed(path: Path) -> nbformat.NotebookNode:
         cell.metadata, cell.id = {}, f"cell-{number}"
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not _is_empty(output)]
+            for output in cell.outputs:
+                if "image/png" in output.get("data", {}):
+                    output.data["image/png"] = _smaller(output.data["image/png"])
     return book
 
 
 def _is_empty(output: nbformat.NotebookNode) -> bool:
     """What a progress bar leaves behind."""
     return output.output_type == "display_data" and output.data.get("text/html") == ""
+
+
+def _smaller(picture: str) -> str:
+    """The same PNG, its pixels packed as well as zlib can: half the size of what vl-convert gives."""
+    png = b64decode(picture)
+    chunks, at = [], 8
+    while at < len(png):
+        size = int.from_bytes(png[at : at + 4], "big")
+        chunks.append((png[at + 4 : at + 8], png[at + 8 : at + 8 + size]))
+        at += 12 + size
+    pixels = zlib.compress(zlib.decompress(b"".join(d for kind, d in chunks if kind == b"IDAT")), 9)
+    small = png[:8]
+    for kind, data in [chunks[0], (b"IDAT", pixels), (b"IEND", b"")]:
+        small += len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+    return b64encode(small).decode()
 
 
 def main() -> None:
