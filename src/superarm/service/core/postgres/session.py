@@ -188,7 +188,9 @@ class SharedSession(Watching):
             self.labels: tuple[str, ...] = labels  # type: ignore[assignment]
             self.known = frozenset(self.labels)
 
-    warm_up = Session.warm_up
+    def warm_up(self) -> None:
+        """Compile what the first request would have to wait for, on a copy that nobody sees."""
+        Session.warm_up(self)  # type: ignore[arg-type]
 
     def model_file(self) -> bytes:
         """The model that was published last, as `Learner.save` writes it."""
