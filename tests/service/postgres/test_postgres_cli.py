@@ -179,7 +179,7 @@ def test_two_roles_as_in_the_docs(database, shared):
     with database.connect(name, "operate") as connection:
         connection.execute(grants)
     sessions = [
-        SharedSession.open(serve, labels=LABELS, n_features=D, set_size=2, lease=0.5) for _ in range(2)
+        SharedSession.open(serve, labels=LABELS, n_features=D, set_size=2, lease=2.0) for _ in range(2)
     ]
     try:
         fill(sessions[0], 0, 9)
@@ -315,7 +315,7 @@ def test_moving_in(tmp_path, database, shared):
     assert json.loads(done.output)["events"] == seq
     again = superarm("move", file, url)
     assert "without a superarm journal" in str(again.exception)
-    here = SharedSession.open(url, lease=0.5)
+    here = SharedSession.open(url, lease=2.0)
     try:
         loaded, moved = here.model_file(), here.find("old0")
         assert loaded == model
@@ -395,7 +395,7 @@ def test_the_command_itself(tmp_path, database):
             port = free_port()
             command = [sys.executable, "-m", "superarm", "serve", "--journal", url, "--port", str(port)]
             log = (tmp_path / f"log{len(webs)}").open("wb")
-            processes.append(subprocess.Popen([*command, "--lease", "0.5", *new], stderr=log))
+            processes.append(subprocess.Popen([*command, "--lease", "2", *new], stderr=log))
             log.close()
             webs.append(Web(port))
         for web in webs:
