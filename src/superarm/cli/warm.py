@@ -21,7 +21,7 @@ def warm(
     What is compiled is kept: beside the package, or in **NUMBA_CACHE_DIR** if that is set, else in the
     user's cache folder. It is for this version of superarm and this kind of processor.
 
-    Example: **NUMBA_CACHE_DIR=/var/cache/superarm superarm warm --learner set-logit --learner mc-dbf**
+    Example: **superarm warm --learner set-logit --learner mc-dbf**
     """
     from time import perf_counter
 
