@@ -13,6 +13,7 @@ import logging
 from time import monotonic
 from typing import Any
 
+from superarm.service.core.postgres.clock import NOW
 from superarm.service.core.postgres.connecting import Connection
 from superarm.service.core.postgres.tables import LOCKS
 
@@ -20,7 +21,6 @@ __all__ = ["Deposed", "Office", "stand"]
 
 log = logging.getLogger("superarm.service")
 
-NOW = "extract(epoch FROM clock_timestamp())"
 LEARNER = 0  # the lock (LOCKS, 0)
 
 

@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from math import nan
 from pathlib import Path
@@ -27,9 +27,10 @@ from superarm.service.core.faults import JournalDamaged, JournalDown, JournalFor
 from superarm.service.core.health import Health
 from superarm.service.core.journal import Place
 from superarm.service.core.postgres import founding
+from superarm.service.core.postgres.clock import NOW, DatabaseClock
 from superarm.service.core.postgres.connecting import Address, psycopg
 from superarm.service.core.postgres.desk import Serving, SharedDesk, entry_of
-from superarm.service.core.postgres.electing import NOW, Deposed, stand
+from superarm.service.core.postgres.electing import Deposed, stand
 from superarm.service.core.postgres.learning import Learning, Settings
 from superarm.service.core.postgres.reading import PostgresJournal
 from superarm.service.core.postgres.rebuilding import newest
@@ -61,19 +62,20 @@ class SharedSession(SharedDesk):
         lease: float = LEASE,
         patience: float = PATIENCE,
         learn: bool = True,
-        clock: Callable[[], float] = time.time,
         **settings: Any,
     ) -> None:
         began = time.perf_counter()
         for name, value in (("lease", lease), ("patience", patience)):
             if not value > 0.0:
                 raise InvalidInput.must(name, "superarm serve", "more than 0 seconds", value)
-        self.address, self.lease, self.patience, self.clock = address, lease, patience, clock
+        self.address, self.lease, self.patience = address, lease, patience
         self.settings = Settings(**settings)
         self.timeout, self.default = self.settings.timeout, self.settings.default
         self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.journal = PostgresJournal(address)
         self.meta = self.journal.meta()
+        with self.journal.reading() as connection:
+            self.clock: DatabaseClock = DatabaseClock(connection)
         self.down: JournalDown | None = None
         self.founded = False
         self.writer = self.coming = None
@@ -216,6 +218,7 @@ class SharedSession(SharedDesk):
                     connection.execute("LISTEN superarm")
                     while not self._stop.is_set():
                         check(connection, self.address)
+                        self.clock.learn(connection)
                         self._pick_up(connection)
                         connection.execute(ALIVE, self._told())
                         self._heard_until(connection, time.monotonic() + 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import starmap
@@ -14,6 +13,7 @@ from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import JournalDamaged
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.parts import describe, pieces, snapshot_digest
+from superarm.service.core.postgres.clock import NOW
 from superarm.service.core.postgres.connecting import Connection
 from superarm.service.core.postgres.schema import check
 
@@ -115,8 +115,7 @@ class Writer:
         connection.execute("SELECT pg_advisory_lock(%s, %s)", (LOCKS, self.writer))
         start = self.writer << SHIFT
         connection.execute(
-            "INSERT INTO writers VALUES (%s, %s, %s, %s, %s)",
-            (self.writer, process, time.time(), start, start),
+            f"INSERT INTO writers VALUES (%s, %s, {NOW}, %s, %s)", (self.writer, process, start, start)
         )
         self.number = start
 
