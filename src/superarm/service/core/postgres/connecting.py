@@ -121,5 +121,7 @@ def failures(where: object) -> Iterator[None]:
         raise JournalForeign.must("role", "superarm", "one that may do this (docs/scale.md)", said) from error
     except psycopg.errors.DiskFull as error:
         raise JournalFull(str(down(where, error))) from error
-    except (psycopg.Error, PoolTimeout) as error:
+    except PoolTimeout as error:  # only those who look share connections; who writes has one, and may go on
+        raise JournalDown(f"the database {where} has no connection left to look with: {error}") from error
+    except psycopg.Error as error:
         raise down(where, error) from error

@@ -23,12 +23,19 @@ from superarm.service.core import operating
 from superarm.service.core.entries import Cache, Entry
 from superarm.service.core.events import CHANGE
 from superarm.service.core.fastjson import dumps, loads
-from superarm.service.core.faults import JournalDamaged, JournalDown, JournalForeign, Refused, UnknownDecision
+from superarm.service.core.faults import (
+    JournalDamaged,
+    JournalDown,
+    JournalForeign,
+    JournalFull,
+    Refused,
+    UnknownDecision,
+)
 from superarm.service.core.health import Health
 from superarm.service.core.journal import Place
 from superarm.service.core.postgres import founding
 from superarm.service.core.postgres.clock import NOW, DatabaseClock
-from superarm.service.core.postgres.connecting import Address, psycopg
+from superarm.service.core.postgres.connecting import Address, failures, psycopg
 from superarm.service.core.postgres.desk import Serving, SharedDesk, entry_of
 from superarm.service.core.postgres.electing import Deposed, stand
 from superarm.service.core.postgres.learning import Learning, Settings
@@ -37,8 +44,8 @@ from superarm.service.core.postgres.rebuilding import newest
 from superarm.service.core.postgres.schema import check
 from superarm.service.core.postgres.tables import Writer, load_published
 from superarm.service.core.session import Session
-from superarm.service.core.shadows import ShadowReport
-from superarm.service.core.snapshots import learner_from, model_bytes
+from superarm.service.core.shadows import ShadowReport, make_shadows
+from superarm.service.core.snapshots import learner_from, model_bytes, some_row
 from superarm.service.core.stats import Stats
 
 __all__ = ["SharedSession"]
@@ -84,25 +91,35 @@ class SharedSession(SharedDesk):
         self._retry_at = self._looked = 0.0
         self._rounds, self._staged, self._entries = iter(()), {}, Cache()
         self._stop = threading.Event()
+        self._away = False  # the database, for the thread that would learn
         self._commit_began = None
+        try:
+            self._begin(learn)
+        except BaseException:
+            self.journal.close()
+            raise
+        self.restart_seconds = time.perf_counter() - began
+        for thread in self._threads:
+            thread.start()
+
+    def _begin(self, learn: bool) -> None:
         self.serving = self._rebuilt()
         self.replayed = 0
         self.totals: dict[str, Any] = {}
         self.seq, self.snapshot_seq = 0, 0
         self.processes: list[dict[str, Any]] = []
-        self.learner_age: float | None = None
+        self._learner_beat: float | None = None  # the learner's last one, by our steady clock
         self._follow()
         if self.default is not None and "hit" not in self.learner.feedback:
             wanted = f"none: {type(self.learner).__name__} learns from labels, not from hits"
             raise InvalidInput.must("--default-outcome", "superarm serve", wanted, self.default)
+        self.warm_up()
         self.refresh()
-        self.restart_seconds = time.perf_counter() - began
+        self.open_writer()
         jobs = [self._hear] + [self._stand] * learn
         self._threads = [
             threading.Thread(target=job, name=job.__name__.strip("_"), daemon=True) for job in jobs
         ]
-        for thread in self._threads:
-            thread.start()
 
     @classmethod
     def open(
@@ -198,7 +215,15 @@ class SharedSession(SharedDesk):
             self.labels: tuple[str, ...] = labels  # type: ignore[assignment]
             self.known = frozenset(self.labels)
 
-    warm_up = Session.warm_up
+    def warm_up(self) -> None:
+        """Compile what a decision, an answer and the shadows need: whoever compiles in office is silent for
+        longer than the lease, and is deposed. It also finds what is wrong with the shadows' names."""
+        Session.warm_up(self)  # type: ignore[arg-type]
+        model = learner_from(model_bytes(self.learner))
+        decision = model.decide(some_row(model))
+        told = {"hit": False, "label": None, "late": False, "default": None}
+        for shadow in make_shadows(self.settings.shadows, self.learner).values():
+            shadow.outcome(decision, told, timeout=False)
 
     def model_file(self) -> bytes:
         """The model that was published last, as `Learner.save` writes it."""
@@ -219,6 +244,7 @@ class SharedSession(SharedDesk):
                     while not self._stop.is_set():
                         check(connection, self.address)
                         self.clock.learn(connection)
+                        self._hear_learner(connection)
                         self._pick_up(connection)
                         connection.execute(ALIVE, self._told())
                         self._heard_until(connection, time.monotonic() + 1.0)
@@ -227,6 +253,15 @@ class SharedSession(SharedDesk):
                 self._stop.wait(1.0)
             except (psycopg.Error, JournalDown):
                 self._stop.wait(RETRY_SECONDS)
+
+    def _hear_learner(self, connection: Any) -> None:
+        age = connection.execute(f"SELECT {NOW} - beat FROM leader").fetchone()
+        self._learner_beat = None if age is None else time.monotonic() - float(age[0])
+
+    @property
+    def learner_age(self) -> float | None:
+        """Seconds since the learner was heard of; None if nobody has ever learnt."""
+        return None if self._learner_beat is None else time.monotonic() - self._learner_beat
 
     def _heard_until(self, connection: Any, until: float) -> None:
         while (left := until - time.monotonic()) > 0.0 and not self._stop.is_set():
@@ -245,6 +280,8 @@ class SharedSession(SharedDesk):
             try:
                 with self.address.connect("superarm learns", patience=60.0) as connection:
                     while not self._stop.is_set():
+                        check(connection, self.address)
+                        self._away = False
                         office = stand(connection, self.process, self.lease)
                         if office is None:
                             self._stop.wait(self.lease / 4.0)
@@ -252,9 +289,10 @@ class SharedSession(SharedDesk):
                         self._learn(office)
             except Deposed:
                 log.warning("deposed: another process learns", extra={"who": self.process})
-            except (psycopg.Error, JournalDown) as error:
-                if not self._stop.is_set():
+            except (psycopg.Error, JournalDown, JournalForeign) as error:
+                if not self._away and not self._stop.is_set():  # once, until it is back
                     log.warning("learner", extra={"reason": str(error).splitlines()[0]})
+                self._away = True
             except Exception as error:  # a bug must not end learning for ever
                 self.learner_error = f"{type(error).__name__}: {error}"
                 log.exception("learner")
@@ -368,8 +406,7 @@ class SharedSession(SharedDesk):
                 )
                 for row in connection.execute(PROCESSES)
             ]
-            age = connection.execute(f"SELECT {NOW} - beat FROM leader").fetchone()
-            self.learner_age = None if age is None else float(age[0])
+            self._hear_learner(connection)
         self.stats = Stats.from_dict(self._stats_labels(), self.totals["stats"])
         self._looked = time.monotonic()
 
@@ -425,7 +462,7 @@ class SharedSession(SharedDesk):
             more.append(f"learning fails: {self.learner_error}")
         return Health(
             down=None if self.down is None else str(self.down),
-            full=False,
+            full=isinstance(self.down, JournalFull),
             events=self.seq,
             snapshot_lag=self.seq - self.snapshot_seq,
             upkeep_failures=0,
@@ -452,16 +489,15 @@ class SharedSession(SharedDesk):
     def recover(self) -> None:
         """Try again; in the thread that writes."""
         self._retry_at = time.monotonic() + RETRY_SECONDS
-        if self.writer is None:
-            connection = self.address.connect("superarm writes")
-            try:
-                check(connection, self.address)
-                self.writer = Writer(connection, self.process)
-            except (psycopg.Error, SuperarmError) as error:
-                connection.close()
-                self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
-                assert self.down is not None
-                raise self.down from error
+        try:
+            if self.writer is None:
+                self.open_writer()
+            else:
+                with failures(self.address):
+                    self.probe()
+        except SuperarmError as error:
+            self._give_up(error)
+            raise
         self.down = None
         log.info("journal up")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import starmap
+from select import POLLIN, poll
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ __all__ = [
     "batch_digest",
     "batch_rows",
     "batches",
+    "check_writable",
     "drop_snapshots",
     "in_order",
     "kept",
@@ -131,9 +133,18 @@ class Writer:
 
     def insert(self, rows: Sequence[Row]) -> set[int]:
         """Write rows, in one statement that commits by itself; the numbers of those that were new."""
-        columns: Any = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in Row._fields]
+        columns: Any = [list(column) for column in zip(*rows, strict=True)]
         found = self.connection.execute(INSERT, columns, binary=True).fetchall()
         return {number for (number,) in found}
+
+    @property
+    def gone(self) -> bool:
+        """Whether the server has ended the connection: an idle one has nothing to read but that."""
+        if self.connection.closed:
+            return True
+        waiting = poll()
+        waiting.register(self.connection.fileno(), POLLIN)
+        return bool(waiting.poll(0))
 
     def close(self) -> None:
         self.connection.close()
@@ -144,6 +155,12 @@ INSERT INTO events ({COLUMNS})
 SELECT * FROM unnest(%b::bigint[], %b::float8[], %b::smallint[], %b::text[], %b::bytea[], %b::bytea[],
                      %b::bytea[], %b::bytea[])
 ON CONFLICT DO NOTHING RETURNING number"""
+
+
+def check_writable(connection: Connection[Any], where: object) -> None:
+    """Write nothing, and find whether this role could write: rights are looked at also for no rows."""
+    check(connection, where)
+    connection.execute(INSERT, [[] for _ in Row._fields], binary=True)
 
 
 def kept(connection: Connection[Any], ids: Sequence[str]) -> dict[str, Kept]:
