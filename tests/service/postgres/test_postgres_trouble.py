@@ -7,7 +7,7 @@ import logging
 import time
 
 import pytest
-from service_kit import rows, soon
+from service_kit import LABELS, D, rows, soon
 
 from superarm import SetLogit
 from superarm.errors import InvalidInput
@@ -258,10 +258,15 @@ def test_what_a_cold_start_compiles_is_compiled_before_the_office(shared, monkey
     assert one.shadows[1].learnt == 1  # what warmed it up is forgotten
 
 
-def test_shadows_that_are_none_are_refused_at_the_start(shared):
+def test_shadows_that_are_none_are_refused_at_the_start(shared, database):
     one = shared(learn=False)
     with pytest.raises(InvalidInput, match="nosuch"):
         SharedSession.open(one.url, shadows=["nosuch"])
+    new = database.fresh()
+    with pytest.raises(InvalidInput, match="nosuch"):
+        SharedSession.open(new, labels=LABELS, n_features=D, set_size=2, shadows=["nosuch"])
+    with Address(new).connect() as connection:  # and nothing is left behind
+        assert connection.execute("SELECT to_regclass('superarm.format')").fetchone() == (None,)
 
 
 def test_a_database_that_is_away_is_told_once(shared, monkeypatch, caplog):

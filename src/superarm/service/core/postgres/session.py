@@ -151,7 +151,8 @@ class SharedSession(SharedDesk):
             "set_size": set_size,
             "seed": seed,
         }
-        founded = founding.found(address, asked, model, create=create)
+        shadows = settings.get("shadows", ())
+        founded = founding.found(address, asked, model, create=create, shadows=shadows)
         if founded:
             log.warning("a new journal was made", extra={"journal": str(address)})
         session = cls(address, **settings)
