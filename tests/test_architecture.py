@@ -62,6 +62,8 @@ FRAMEWORKS = {
     "httptools": {"service"},
     "msgspec": {"service"},
     "uvloop": {"service"},
+    "psycopg": {"service"},
+    "psycopg_pool": {"service"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")
 

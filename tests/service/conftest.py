@@ -48,7 +48,7 @@ def shared(database: Database) -> Iterator[Callable[..., Any]]:
     def make(path: str | Path = "events.db", **options: Any) -> Any:
         new = {} if str(path) in urls else {"labels": LABELS, "n_features": D, "set_size": 2}
         url = urls.setdefault(str(path), database.fresh())
-        session = SharedSession.open(url, **({"lease": 0.5, "every": 0.02} | new | options))
+        session = SharedSession.open(url, **({"lease": 1.0, "every": 0.02} | new | options))
         session.url = url
         opened.append(session)
         return session

@@ -131,7 +131,7 @@ def replayed(session: Any) -> Any:
     return replay(session.journal)
 
 
-def soon(what: Any, seconds: float = 10.0) -> Any:
+def soon(what: Any, seconds: float = 30.0) -> Any:
     """What ``what()`` gives as soon as that is true: another process may have to get to it."""
     until = time.monotonic() + seconds
     while not (found := what()):

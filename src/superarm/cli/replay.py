@@ -73,7 +73,8 @@ def replay(
         if done.different:
             print(f"  another set {done.sets:,}, other odds {done.odds:,}, last bits only {done.bits:,}")
         met, all_ = len(done.checked), len(done.checked) + len(done.near) + len(done.broken)
-        print(f"later snapshots met bit for bit: {met} of {all_}")
+        models = "published models" if is_url(journal) else "later snapshots"
+        print(f"{models} met bit for bit: {met} of {all_}")
         if done.near:
             print(f"  met but for roundings: {len(done.near)}")
         if done.jumps:

@@ -53,6 +53,7 @@ def verify(
             "journal": str(journal),
             "events": found.events,
             "erased": found.erased,
+            "waiting": found.waiting,
             "snapshots": found.snapshots,
             "archives": found.archives,
             "problems": list(found.problems),
@@ -67,6 +68,8 @@ def verify(
         print(f"{counts}: {seconds:.1f} s")
         if found.erased:
             print(f"features and context of {found.erased:,} decisions were erased")
+        if found.waiting:
+            print(f"{found.waiting:,} more events are kept, and wait for the process that learns")
         for problem in found.problems:
             print(f"damaged: {problem}")
         if found.sound:

@@ -29,12 +29,16 @@ __all__ = [
     "row",
     "safe_to_add",
     "scores",
+    "set_apart",
     "squared_norm",
     "value",
     "weights",
 ]
 
 LINE = 16  # float32 numbers in a cache line
+ROOM = 512  # bytes: as many as an unrolled loop of the widest vectors takes at once
+
+Array = np.ndarray[Any, Any]
 
 
 class Features(NamedTuple):
@@ -46,13 +50,38 @@ class Features(NamedTuple):
     squares: float  # |factor x|^2; infinite where a step must be refused
 
 
-def weights(shape: tuple[int, int], value: float = 0.0) -> np.ndarray[Any, Any]:
+def weights(shape: tuple[int, int], value: float = 0.0) -> Array:
     """A float32 matrix that starts on a cache line, which vector instructions like."""
-    buffer = np.empty(shape[0] * shape[1] * 4 + 64, np.uint8)
-    start = -buffer.ctypes.data % 64
-    matrix = buffer[start : start + shape[0] * shape[1] * 4].view(np.float32).reshape(shape)
+    matrix: Array = _roomy(shape, np.dtype(np.float32))
     matrix[...] = value
     return matrix
+
+
+def _roomy(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array with ROOM bytes before and after it that nobody else has."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    buffer = np.empty(size + 2 * ROOM + 64, np.uint8)
+    start = ROOM - (buffer.ctypes.data + ROOM) % 64 + 64
+    array: Array = buffer[start : start + size].view(dtype).reshape(shape)
+    return array
+
+
+def set_apart(value: Any) -> Any:
+    """A state, or scratch space, whose arrays all have room around them: only then are bits the same.
+
+    Before a loop that reads and writes, LLVM asks whether what it writes begins shortly after what it
+    reads, and takes another loop if so, which adds up in another order. Small arrays that lie side by side
+    in memory, as it happens, would give other last bits.
+    """
+    if isinstance(value, np.ndarray):
+        if isinstance(value.base, np.ndarray) and value.base.nbytes >= value.nbytes + 2 * ROOM:
+            return value
+        own = _roomy(value.shape, value.dtype)
+        own[...] = value
+        return own
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(set_apart, value))
+    return value
 
 
 # ---------------------------------------------------------------- rows

@@ -15,7 +15,7 @@ from superarm.errors import FeedbackError, ModelFileError
 from superarm.explore.base import NO_NUMBERS, Rule
 from superarm.explore.greedy import Greedy
 from superarm.kernels.compiling import resolve
-from superarm.kernels.linear import LINE
+from superarm.kernels.linear import LINE, set_apart
 from superarm.kernels.loop import Kernels, Loop, Tables, compile_loop
 from superarm.kernels.scaling import Standard, StandardScratch, Unit, absorb, standardise
 from superarm.labels import Label, Labels
@@ -458,6 +458,7 @@ class Learner(Common):
             self._scratch = self._scratch._replace(scaling=StandardScratch.of(self.n_features))
         if self.names is not None and isinstance(self.state.scaling, Standard):
             self.state = self.state._replace(scaling=self.state.scaling.named(self.names.places))
+        self.state, self._scratch = set_apart(self.state), set_apart(self._scratch)
         self._loop = loop_of(type(self), type(self._rule), standard)  # type: ignore[arg-type]
 
     def _plan(self, n: int, m: int) -> Plan:

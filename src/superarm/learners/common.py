@@ -12,6 +12,7 @@ import numpy as np
 from superarm.decision import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.explore.base import Rule
+from superarm.kernels.linear import set_apart
 from superarm.kernels.loop import Loop, Tables
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
@@ -134,7 +135,7 @@ class Common:
         """Whatever depends on the number of labels, and is made when first needed."""
         self._all = np.arange(self.n_labels)
         self._can_show = self._all if self.none is None else np.delete(self._all, self.none)
-        self._s = np.zeros(self.n_labels, np.float32)
+        self._s = set_apart(np.zeros(self.n_labels, np.float32))
         self._plans: dict[tuple[int, int], Plan] = {}
         self._shape = (self.n_features,)
         self._decide: Callable[..., Any] | None = None

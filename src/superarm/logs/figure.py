@@ -71,6 +71,8 @@ def chart(answer: Evaluation) -> Any:
         .encode(y="y:Q")
     )
     note = f"dashed: what was shown, {answer.hit_rate:.3f}; judged by {answer.rows:,} rows"
+    silent = len(answer.verdicts) - len(rows)
+    note += f"; the log cannot answer for {silent} more" if silent else ""
     width = min(900, max(420, 46 * len(rows)))
     return _finished(logged + bars + dots, "What the log says", note, width, 280)
 

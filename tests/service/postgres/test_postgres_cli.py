@@ -55,6 +55,9 @@ def all_taken(session, decisions):
         f"postgresql://serve@db/arms?password={SECRET}",
         f"postgres://:{SECRET}@/arms",
         f"postgresql://serve@db/arms?sslpassword={SECRET}&sslmode=require",
+        f"postgresql://serve:a@{SECRET}@db/arms",
+        f"postgresql://serve:a#{SECRET}@db/arms",
+        f"postgresql://serve:a?{SECRET}@db/arms",
     ],
 )
 def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
@@ -67,6 +70,28 @@ def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
         done = superarm(*command)
         assert done.exit_code != 0
         assert SECRET not in done.output + str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        f"postgresql+psycopg://serve:{SECRET}@db/arms",
+        f"POSTGRESQL://serve:{SECRET}@db/arms",
+        f"postgresql:/serve:{SECRET}@db/arms",
+        f"host=db dbname=arms password={SECRET}",
+        f"mysql://serve:{SECRET}@db/arms",
+    ],
+)
+def test_other_kinds_of_addresses_are_no_files_and_not_repeated(tmp_path, monkeypatch, odd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    for command in (["serve", "--journal", odd, "--labels", "labels.txt"], ["replay", odd], ["verify", odd]):
+        done = superarm(*command)
+        told = done.output + str(done.exception)
+        assert done.exit_code != 0
+        assert "must be a file, or an address such as postgresql://user@host" in told
+        assert SECRET not in told
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.txt"]
 
 
 def test_what_is_no_address_is_refused(database):
@@ -154,7 +179,7 @@ def test_two_roles_as_in_the_docs(database, shared):
     with database.connect(name, "operate") as connection:
         connection.execute(grants)
     sessions = [
-        SharedSession.open(serve, labels=LABELS, n_features=D, set_size=2, lease=0.5) for _ in range(2)
+        SharedSession.open(serve, labels=LABELS, n_features=D, set_size=2, lease=2.0) for _ in range(2)
     ]
     try:
         fill(sessions[0], 0, 9)
@@ -290,7 +315,7 @@ def test_moving_in(tmp_path, database, shared):
     assert json.loads(done.output)["events"] == seq
     again = superarm("move", file, url)
     assert "without a superarm journal" in str(again.exception)
-    here = SharedSession.open(url, lease=0.5)
+    here = SharedSession.open(url, lease=2.0)
     try:
         loaded, moved = here.model_file(), here.find("old0")
         assert loaded == model
@@ -370,7 +395,7 @@ def test_the_command_itself(tmp_path, database):
             port = free_port()
             command = [sys.executable, "-m", "superarm", "serve", "--journal", url, "--port", str(port)]
             log = (tmp_path / f"log{len(webs)}").open("wb")
-            processes.append(subprocess.Popen([*command, "--lease", "0.5", *new], stderr=log))
+            processes.append(subprocess.Popen([*command, "--lease", "2", *new], stderr=log))
             log.close()
             webs.append(Web(port))
         for web in webs:

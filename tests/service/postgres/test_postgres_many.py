@@ -13,7 +13,7 @@ from service_kit import LABELS, rows, soon
 from superarm.errors import FeedbackError
 from superarm.rows import SparseRow
 from superarm.service.core.entries import Ask, Reply
-from superarm.service.core.events import DECISION, OUTCOME, to_decision
+from superarm.service.core.events import CHANGE, DECISION, OUTCOME, to_decision
 from superarm.service.core.fastjson import dumps
 from superarm.service.core.faults import (
     Conflict,
@@ -28,6 +28,7 @@ from superarm.service.core.postgres.checking import verify
 from superarm.service.core.postgres.learning import Learning
 from superarm.service.core.postgres.moments import begin
 from superarm.service.core.postgres.ordered import Ordered
+from superarm.service.core.postgres.reading import PostgresJournal
 from superarm.service.core.postgres.rebuilding import Past
 from superarm.service.core.postgres.tables import SHIFT, Row
 from superarm.service.core.snapshots import learner_from, model_bytes
@@ -72,6 +73,14 @@ def sound(session):
 
 def learner_of(sessions):
     return soon(lambda: [one for one in sessions if one.learning is not None])[0]
+
+
+def gated(monkeypatch):
+    """An event that lets the learner take something only while it is set."""
+    gate, take = threading.Event(), Learning._take
+    gate.set()
+    monkeypatch.setattr(Learning, "_take", lambda self: take(self) if gate.is_set() else False)
+    return gate
 
 
 def test_any_process_decides_and_any_takes_the_answer(shared):
@@ -321,10 +330,13 @@ def test_rows_with_names_that_come_as_they_come(shared):
     assert found.replayed.learner.names.numbers == before
 
 
-def test_first_rows_with_names_and_without(shared):
+def test_first_rows_with_names_and_without(shared, monkeypatch):
+    gate = gated(monkeypatch)
     one, two = shared(n_features=None), shared()
+    gate.clear()  # neither knows of the other's row
     call(one, one.decide, Ask({"age": 3.0}, id="named"))
     call(two, two.decide, Ask(X[0], id="plain"))
+    gate.set()
     answer(one, "named")
     answer(one, "plain")
     soon(lambda: one.find("plain").outcome["learnt"] is not None)
@@ -404,6 +416,43 @@ def test_what_is_erased_is_passed_by_way_of_a_snapshot(shared):
     with pytest.raises(UnknownDecision):
         one.erase(ids=["nobody"])
     assert two.erase(before=time.time() + 1.0) == 18
+    sound(one)
+
+
+def test_answers_in_the_batch_of_an_erasure_are_learnt(shared, monkeypatch):
+    """Retention comes when it comes: it must not make the learner forget what it is just being told."""
+    gate = gated(monkeypatch)
+    one = shared()
+    for i in range(6):
+        decide(one, i, id=f"d{i}")
+    soon(lambda: one.refresh(now=True) or one.stats.decisions == 6)
+    two = shared()  # a younger writer: what it writes comes after what the learner itself writes
+    gate.clear()
+    decide(two, 6, id="d6")
+    for i in range(7):
+        answer(two, f"d{i}", hit=i % 2 == 0)
+    learning = learner_of([one, two]).learning
+    erase = dumps({"what": "erase", "ids": None, "before": time.time() - 1_000.0})
+    learning.writer.insert(learning.writer.rows([(time.time(), CHANGE, "", None, None, erase)]))
+    waiting = verify(one.address)
+    assert (waiting.events, waiting.waiting, waiting.problems) == (6, 9, ())
+    assert len(list(PostgresJournal(one.address).events())) == 15  # an export misses nothing that is kept
+    gate.set()
+    learnt(one, 7)
+    assert sound(one).waiting == 0
+
+
+def test_a_change_that_was_refused_stays_refused(shared):
+    """Also where it could be made by now."""
+    one = shared(snapshot_every=1, keep_snapshots=0)
+    decide(one, 0, id="a")
+    with pytest.raises(Refused, match="the event of a kept snapshot"):
+        one.go_back(8)
+    for i in range(6):
+        decide(one, i, id=f"d{i}")
+        answer(one, f"d{i}")
+        learnt(one, i + 1)
+    assert 8 in one.journal.snapshots()
     sound(one)
 
 

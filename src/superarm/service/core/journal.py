@@ -7,10 +7,12 @@ what comes out is what went in, or JournalDamaged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from superarm.errors import InvalidInput
 from superarm.service.core.events import Event
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "open_journal",
 ]
 
+ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
 OPEN, ANSWERED, EXPIRED, LATE = 0, 1, 2, 3
 STATES = ("pending", "answered", "expired", "answered late")
 
@@ -140,8 +143,14 @@ class Journal(Protocol):
 
 
 def is_url(journal: object) -> bool:
-    """Whether a journal is in PostgreSQL, and not a file."""
-    return str(journal).startswith(("postgresql://", "postgres://"))
+    """Whether a journal is in PostgreSQL, and not a file. What is neither may hold a password: not told."""
+    text = str(journal)
+    if text.startswith(("postgresql://", "postgres://")):
+        return True
+    if ODD_ADDRESS.search(text):
+        wanted = "a file, or an address such as postgresql://user@host:5432/name"
+        raise InvalidInput.must("journal", "superarm", wanted, "another kind of address")
+    return False
 
 
 def open_journal(path: str | Path, *, read_only: bool = False, max_mb: int | None = None) -> Any:

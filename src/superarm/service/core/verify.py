@@ -33,6 +33,7 @@ class Verified:
     problems: tuple[str, ...]  # one sentence for each damage
     damaged: tuple[int, ...]  # the numbers of damaged or missing events
     replayed: Replayed | None  # None if the journal was too damaged, or it was not asked for
+    waiting: int = 0  # events of a shared journal that the learner has not taken yet
 
     @property
     def sound(self) -> bool:

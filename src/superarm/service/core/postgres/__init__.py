@@ -9,10 +9,13 @@ ordered.py      what each event does to the model, in the one order: the learner
 electing.py     who learns: an advisory lock, a term, a heart that beats
 learning.py     the loop of the process that learns: take, learn, publish; expire, retain, erase
 desk.py         the loop of every process: decide and take answers, a turn in one statement
+rebuilding.py   the newest model: as it was published, or from the last snapshot and the order after it
+watching.py     what a process tells those who look
 session.py      one process among many, with the face of `core.session.Session`
 group.py        taking turns: waits are bounded
 reading.py      the journal as replay, export and the dashboard read it
 checking.py     replay and verify
+founding.py     a new journal is given its tables and its learner
 moving.py       a SQLite journal's past comes along
 """
 

@@ -19,6 +19,7 @@ from superarm.service.core.postgres.ordered import ErasedPast, Ordered
 from superarm.service.core.postgres.rebuilding import Past
 from superarm.service.core.postgres.tables import (
     SHIFT,
+    WAITING,
     Batch,
     Row,
     batch_digest,
@@ -41,12 +42,20 @@ Tick = Callable[[int], object]
 class Again(Ordered):
     """What was done, done again: an answer to features that were erased since cannot be."""
 
-    refused: frozenset[int] = frozenset()  # numbers of answers that were refused at the time
+    def __init__(self, *arguments: Any) -> None:
+        self.noted: dict[int, dict[str, Any]] = {}  # of the events at hand, what was noted at the time
+        super().__init__(*arguments)
 
     def erased_answer(self, row: Row) -> str:
-        if row.number in self.refused:
+        if self.noted.get(row.number, {}).get("refused"):
             return super().erased_answer(row)
         raise ErasedPast
+
+    def _changed(self, row: Row) -> dict[str, Any]:
+        note = self.noted.get(row.number, {})
+        if note.get("refused"):  # whether it could be made today does not matter
+            return note
+        return super()._changed(row)
 
 
 class Walk:
@@ -63,7 +72,7 @@ class Walk:
         self.near: list[int] = []
         self.broken: list[int] = []
         self.jumps: list[int] = []
-        self.erased = self.events = self.unchecked = 0
+        self.erased = self.events = self.unchecked = self.waiting = 0
         self._digest, self._last, self._version = b"superarm", 0, 0
         self._positions: dict[int, int] = {}
         self._unlike: list[int] = []  # publications whose bits were not met, until a whole model decides
@@ -110,6 +119,8 @@ class Walk:
         self._digest, self._last, self._version = batch.digest, batch.last, batch.version
 
     def finish(self) -> None:
+        row = self.connection.execute(f"SELECT count(*) FROM ({WAITING}) e").fetchone()
+        self.waiting = 0 if row is None else int(row[0])
         for writer, taken in self.connection.execute("SELECT writer, taken FROM writers"):
             if self._positions.get(writer, writer << SHIFT) != taken:
                 self.tell(f"writer {writer}: {taken} is not how far its events were taken")
@@ -129,7 +140,7 @@ class Walk:
         if batch.last <= self._over:
             return
         notes = notes_of(self.connection, rows)
-        self.model.refused = frozenset(number for number, note in notes.items() if note.get("refused"))
+        self.model.noted = notes
         self._check_decisions(rows)
         try:
             made = self.model.take(rows, batch.taken)
@@ -206,7 +217,9 @@ class Walk:
             for batch in batches(self.connection):
                 if batch.version > version:
                     break
-                old.take(batch_rows(self.connection, batch), batch.taken)
+                rows = batch_rows(self.connection, batch)
+                old.noted = notes_of(self.connection, rows)
+                old.take(rows, batch.taken)
         except ErasedPast:
             return None
         return model_bytes(old.learner)
@@ -277,4 +290,4 @@ def verify(
         for seq in done.broken[:MOST_TOLD]:
             walk.tell(f"the model after event {seq} is not met by replay")
     found = tuple(walk.problems), tuple(walk.damaged)
-    return Verified(walk._last, walk.erased, len(walk.snapshots), 0, *found, done)
+    return Verified(walk._last, walk.erased, len(walk.snapshots), 0, *found, done, walk.waiting)

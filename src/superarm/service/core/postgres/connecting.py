@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
 from psycopg import Connection, conninfo
@@ -46,10 +45,8 @@ class Address:
         of = "superarm"
         try:
             self._info = conninfo.conninfo_to_dict(url)
-            parts = urlsplit(url)
-            asked = [name for name, _ in parse_qsl(parts.query)]
-            secret = parts.password is not None or any(name in SECRETS for name in asked)
-        except (psycopg.Error, ValueError) as error:
+            secret = any(name in SECRETS for name in self._info)
+        except psycopg.Error as error:
             wanted = "an address such as postgresql://user@host:5432/name"
             raise InvalidInput.must("journal", of, wanted, redacted(url)) from error
         if secret:
@@ -89,9 +86,7 @@ class Address:
 
 def redacted(text: str) -> str:
     """An address without user's secrets and without options; whatever it is, nothing secret is left."""
-    found = re.match(
-        r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::[^@]*)?@)?(?P<rest>[^?#@]*)", text
-    )
+    found = re.match(r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::.*)?@)?(?P<rest>[^?#@]*)", text)
     if found is None:
         return "postgresql://…"
     user = f"{found['user']}@" if found["user"] else ""

@@ -168,8 +168,7 @@ class Ordered(Model):
         except JournalDamaged as error:  # the snapshot to go back to is gone
             return {**note, "refused": str(error), "field": "seq"}
         if change["what"] == "erase":
-            self.erasures += 1
-            self.forget()
+            self.erasures += 1  # whose features go with the commit of this batch: forget() comes after it
         return note
 
     def _closed(self, row: Row) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from superarm.service.core.postgres.connecting import Address, Connection, failu
 from superarm.service.core.postgres.tables import (
     COLUMNS,
     SHIFT,
+    WAITING,
     Row,
     batch_rows,
     batches,
@@ -69,7 +70,7 @@ class PostgresJournal:
     # ------------------------------------------------------------ in order
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """Events in the one order, from the beginning of the batch after ``after`` on."""
+        """Events in the one order, from the beginning of the batch after ``after`` on; then what waits."""
         with self.reading() as connection:
             row = connection.execute("SELECT max(version) FROM batches WHERE last <= %s", (after,)).fetchone()
             for batch in batches(connection, (row[0] if row else None) or 0):
@@ -77,6 +78,10 @@ class PostgresJournal:
                     if until is not None and seq > until:
                         return
                     yield Event(seq, *event[1:], b"")
+            if until is None:  # what is acknowledged, and not taken yet: without a number
+                sql = f"SELECT {COLUMNS} FROM ({WAITING}) e ORDER BY time, number"
+                for event in map(Row._make, connection.execute(sql, binary=True).fetchall()):
+                    yield Event(0, *event[1:], b"")
 
     def archived(self) -> int:
         return 0

@@ -14,39 +14,29 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from math import nan
 from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.service.core import operating
-from superarm.service.core.entries import Cache, Entry
+from superarm.service.core.entries import Cache
 from superarm.service.core.events import CHANGE
 from superarm.service.core.fastjson import dumps, loads
-from superarm.service.core.faults import (
-    JournalDamaged,
-    JournalDown,
-    JournalForeign,
-    JournalFull,
-    Refused,
-    UnknownDecision,
-)
-from superarm.service.core.health import Health
-from superarm.service.core.journal import Place
+from superarm.service.core.faults import JournalDown, JournalForeign, Refused, UnknownDecision
 from superarm.service.core.postgres import founding
 from superarm.service.core.postgres.clock import NOW, DatabaseClock
 from superarm.service.core.postgres.connecting import Address, failures, psycopg
-from superarm.service.core.postgres.desk import Serving, SharedDesk, entry_of
+from superarm.service.core.postgres.desk import Serving
 from superarm.service.core.postgres.electing import Deposed, stand
 from superarm.service.core.postgres.learning import Learning, Settings
 from superarm.service.core.postgres.reading import PostgresJournal
 from superarm.service.core.postgres.rebuilding import newest
 from superarm.service.core.postgres.schema import check
 from superarm.service.core.postgres.tables import Writer, load_published
+from superarm.service.core.postgres.watching import Watching
 from superarm.service.core.session import Session
-from superarm.service.core.shadows import ShadowReport, make_shadows
+from superarm.service.core.shadows import make_shadows
 from superarm.service.core.snapshots import learner_from, model_bytes, some_row
-from superarm.service.core.stats import Stats
 
 __all__ = ["SharedSession"]
 
@@ -55,11 +45,10 @@ log = logging.getLogger("superarm.service")
 LEASE = 3.0  # seconds; another process learns after at most this, and a quarter of it
 PATIENCE = 5.0  # seconds that a caller waits for the database
 RETRY_SECONDS = 0.5
-FRESH_SECONDS = 0.2  # totals for those who look may be this old
 CHANGE_SECONDS = 20.0  # that an operator waits for the process that learns
 
 
-class SharedSession(SharedDesk):
+class SharedSession(Watching):
     """A process that serves decisions, takes answers, and may be the one that learns. Use `open`."""
 
     def __init__(
@@ -108,7 +97,7 @@ class SharedSession(SharedDesk):
         self.totals: dict[str, Any] = {}
         self.seq, self.snapshot_seq = 0, 0
         self.processes: list[dict[str, Any]] = []
-        self._learner_beat: float | None = None  # the learner's last one, by our steady clock
+        self._learner_beat = None
         self._follow()
         if self.default is not None and "hit" not in self.learner.feedback:
             wanted = f"none: {type(self.learner).__name__} learns from labels, not from hits"
@@ -165,13 +154,10 @@ class SharedSession(SharedDesk):
         """The newest model, whether it is published or not."""
         with self.journal.reading() as connection:
             now = load_published(connection)
-            if now is not None:
-                settings = connection.execute(
-                    "SELECT settings FROM published WHERE part = 'model'", binary=True
-                )
-                row = settings.fetchone()
-                if row is not None:
-                    return self._serving(now.version, now.learnt, now.time, now.parts["model"], loads(row[0]))
+            sql = "SELECT settings FROM published WHERE part = 'model'"
+            row = None if now is None else connection.execute(sql, binary=True).fetchone()
+            if now is not None and row is not None:
+                return self._serving(now.version, now.learnt, now.time, now.parts["model"], loads(row[0]))
             model = newest(connection, self.address)
             found = connection.execute("SELECT coalesce(max(version), 0) FROM batches").fetchone()
             assert found is not None
@@ -254,15 +240,6 @@ class SharedSession(SharedDesk):
                 self._stop.wait(1.0)
             except (psycopg.Error, JournalDown):
                 self._stop.wait(RETRY_SECONDS)
-
-    def _hear_learner(self, connection: Any) -> None:
-        age = connection.execute(f"SELECT {NOW} - beat FROM leader").fetchone()
-        self._learner_beat = None if age is None else time.monotonic() - float(age[0])
-
-    @property
-    def learner_age(self) -> float | None:
-        """Seconds since the learner was heard of; None if nobody has ever learnt."""
-        return None if self._learner_beat is None else time.monotonic() - self._learner_beat
 
     def _heard_until(self, connection: Any, until: float) -> None:
         while (left := until - time.monotonic()) > 0.0 and not self._stop.is_set():
@@ -380,106 +357,6 @@ class SharedSession(SharedDesk):
                     raise UnknownDecision.must("id", "erase", "that of a decision", id_)
         return int(self._change({"what": "erase", "ids": asked, "before": before})["erased"])
 
-    # ------------------------------------------------------------ looking
-
-    def refresh(self, *, now: bool = False) -> None:
-        """Totals as the learner published them last, for whoever looks."""
-        if not now and time.monotonic() - self._looked < FRESH_SECONDS:
-            return
-        with self.journal.reading() as connection:
-            row = connection.execute(
-                "SELECT totals, seq FROM published WHERE part = 'model'", binary=True
-            ).fetchone()
-            if row is not None:
-                self.totals, self.seq = loads(row[0]), int(row[1])
-            elif not self.totals:
-                model = newest(connection, self.address)
-                self.totals, self.seq = model.totals(), model.seq
-            found = connection.execute("SELECT coalesce(max(seq), 0) FROM snapshots").fetchone()
-            self.snapshot_seq = int(found[0]) if found else 0
-            self.processes = [
-                dict(
-                    zip(
-                        ("process", "began", "silent", "version", "behind", "learns", "superarm"),
-                        row,
-                        strict=True,
-                    )
-                )
-                for row in connection.execute(PROCESSES)
-            ]
-            self._hear_learner(connection)
-        self.stats = Stats.from_dict(self._stats_labels(), self.totals["stats"])
-        self._looked = time.monotonic()
-
-    def _stats_labels(self) -> tuple[str, ...]:
-        """The labels that the totals count, which may be newer or older than those that decide."""
-        labels = (self.coming or self.serving).learner.labels
-        assert labels is not None
-        count = len(self.totals["stats"]["shown"])
-        if count > len(labels):
-            with self.journal.reading() as connection:
-                self._pick_up(connection)
-            labels = (self.coming or self.serving).learner.labels
-            assert labels is not None
-        return tuple(str(label) for label in labels[:count])
-
-    def find(self, id_: str, *, uncommitted: bool = False) -> Entry | None:
-        found = self.journal.kept([id_]).get(id_)
-        return None if found is None else entry_of(found, self.learner.id)
-
-    def recent(self, limit: int) -> list[Entry]:
-        ids = [row.id for row in self.journal.recent(limit)]
-        found = self.journal.kept(ids)
-        return [entry_of(found[id_], self.learner.id) for id_ in ids if id_ in found]
-
-    def entry(self, place: Place, *, uncommitted: bool = False) -> Entry:
-        found = self.find(place.id)
-        if found is None:
-            raise JournalDamaged(f"decision {place.id} is missing")
-        return found
-
-    def changes(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.journal.changes()
-        return found
-
-    def snapshots(self) -> list[dict[str, Any]]:
-        return [{"seq": seq, "time": at, **made} for seq, at, made in self.journal.snapshot_notes()]
-
-    @property
-    def shadows(self) -> tuple[ShadowReport, ...]:
-        own, *others = self.totals.get("shadows") or [{**NO_REPORT}]
-        reports = [{**own, "spec": self.meta["learner"]}, *others]
-        floats = ("rate", "low", "high")
-        return tuple(
-            ShadowReport(**{**one, **{f: nan if one[f] is None else one[f] for f in floats}})
-            for one in reports
-        )
-
-    def health(self) -> Health:
-        more = []
-        if self.learner_age is not None and self.learner_age > 2.0 * self.lease + 1.0:
-            more.append(f"nobody has learnt for {self.learner_age:.0f} s")
-        if self.learner_error is not None:
-            more.append(f"learning fails: {self.learner_error}")
-        return Health(
-            down=None if self.down is None else str(self.down),
-            full=isinstance(self.down, JournalFull),
-            events=self.seq,
-            snapshot_lag=self.seq - self.snapshot_seq,
-            upkeep_failures=0,
-            upkeep_error=None,
-            different_sets=0,
-            different_odds=0,
-            different_bits=0,
-            commit_seconds=0.0,
-            wal_bytes=0,
-            missing_archives=(),
-            broken_snapshots=(),
-            restart_seconds=self.restart_seconds,
-            replayed=self.replayed,
-            more=tuple(more),
-        )
-
     # ------------------------------------------------------------ failing, and the end
 
     def fail(self, error: JournalDown) -> None:
@@ -521,15 +398,6 @@ class SharedSession(SharedDesk):
         self.journal.close()
 
 
-NO_REPORT = {"spec": "", "rate": None, "low": None, "high": None, "rows": 0, "learnt": 0, "problem": ""}
-
 ALIVE = f"""
 INSERT INTO processes VALUES (%s, %s, {NOW}, %s, %s, %s) ON CONFLICT (process) DO UPDATE SET
   beat = excluded.beat, version = excluded.version, published = excluded.published"""
-
-# how far behind: since when there has been a model that is newer than the process's own
-PROCESSES = f"""
-SELECT p.process, p.began, {NOW} - p.beat, p.version,
-  coalesce({NOW} - (SELECT min(b.time) FROM batches b WHERE b.version = p.version + 1), 0.0),
-  coalesce((SELECT l.process = p.process AND {NOW} - l.beat < 60.0 FROM leader l), false), p.superarm
-FROM processes p WHERE p.beat > {NOW} - 60.0 ORDER BY p.began"""

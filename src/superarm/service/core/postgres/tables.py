@@ -19,6 +19,7 @@ from superarm.service.core.postgres.connecting import Connection
 from superarm.service.core.postgres.schema import check
 
 __all__ = [
+    "WAITING",
     "Batch",
     "Kept",
     "Published",
@@ -43,6 +44,10 @@ __all__ = [
 SHIFT = 40  # number = writer << 40 | n
 LOCKS = 0x5A4  # our part of the advisory locks: (LOCKS, 0) the learner's, (LOCKS, writer) each writer's
 COLUMNS = "number, time, kind, id, x, context, body, content"
+# what is kept, and not taken by the learner yet
+WAITING = f"""
+SELECT e.* FROM superarm.writers w JOIN superarm.events e
+ON e.number > w.taken AND e.number < (w.writer::bigint + 1) << {SHIFT} WHERE NOT w.closed"""
 _HEAD = Struct("<qdB")
 
 
