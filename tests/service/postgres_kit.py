@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,17 @@ class Database:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)  # "fast": ends connections
             self.process.wait(20)
+
+    def pause(self, how: int = signal.SIGSTOP) -> None:
+        """Stop all of its processes where they are; `resume` lets them go on."""
+        assert self.process is not None
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for pid in (self.process.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, how)
+
+    def resume(self) -> None:
+        self.pause(signal.SIGCONT)
 
     def close(self) -> None:
         self.kill()

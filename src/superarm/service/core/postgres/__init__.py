@@ -1,6 +1,7 @@
 """A journal that many processes share, in PostgreSQL: any decides, any takes answers, one learns.
 
 connecting.py   addresses without passwords, connections, what a failure is called
+clock.py        the database's time, by the steady clock of the process
 schema.py       the tables, their number, the way from an older one, the two roles
 tables.py       rows in and out: writers, events, batches, snapshots
 moments.py      a decision from its record: the model's version, the round, the rule's numbers

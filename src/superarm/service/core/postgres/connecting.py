@@ -13,7 +13,7 @@ from psycopg import Connection, conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from superarm.errors import InvalidInput
-from superarm.service.core.faults import JournalDown, JournalForeign
+from superarm.service.core.faults import JournalDown, JournalForeign, JournalFull
 
 __all__ = ["Address", "Connection", "down", "failures", "psycopg"]
 
@@ -77,7 +77,8 @@ class Address:
 
     def _options(self, application: str, options: dict[str, Any]) -> dict[str, Any]:
         wait = int(1e3 * options.pop("patience", self.patience))
-        set_ = f"-c statement_timeout={wait} -c idle_in_transaction_session_timeout={wait}"
+        # what the role or the database has for these would end statements that have time left
+        set_ = f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
         theirs = self._info.get("options", "")
         made = {**OPTIONS, **self._info, "application_name": application}
         return made | {"options": f"{theirs} {set_} -c search_path=superarm".strip()} | options
@@ -113,5 +114,9 @@ def failures(where: object) -> Iterator[None]:
     except psycopg.errors.InsufficientPrivilege as error:
         said = str(error).splitlines()[0]
         raise JournalForeign.must("role", "superarm", "one that may do this (docs/scale.md)", said) from error
-    except (psycopg.Error, PoolTimeout) as error:
+    except psycopg.errors.DiskFull as error:
+        raise JournalFull(str(down(where, error))) from error
+    except PoolTimeout as error:  # only those who look share connections; who writes has one, and may go on
+        raise JournalDown(f"the database {where} has no connection left to look with: {error}") from error
+    except psycopg.Error as error:
         raise down(where, error) from error

@@ -16,12 +16,12 @@ from superarm.service.core.desk import Desk
 from superarm.service.core.entries import Ask, Entry, Reply, context_bytes
 from superarm.service.core.events import DECISION, OUTCOME, decision_body, pack_row, to_decision
 from superarm.service.core.fastjson import dumps
-from superarm.service.core.faults import JournalDown, Refused, UnknownDecision
+from superarm.service.core.faults import JournalDown, JournalForeign, Refused, UnknownDecision
 from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
-from superarm.service.core.postgres.connecting import Address, failures
+from superarm.service.core.postgres.connecting import Address, failures, psycopg
 from superarm.service.core.postgres.moments import decide_at
 from superarm.service.core.postgres.schema import BLOCK
-from superarm.service.core.postgres.tables import Kept, Writer, kept
+from superarm.service.core.postgres.tables import Kept, Writer, check_writable, kept
 
 __all__ = ["Serving", "SharedDesk", "entry_of"]
 
@@ -64,8 +64,10 @@ class SharedDesk(Desk):
         self._writable()
         try:
             with failures(self.address):
+                if self.writer is not None and self.writer.gone:  # nothing of this turn was sent by it
+                    self._drop_writer()
                 if self.writer is None:
-                    self.writer = Writer(self.address.connect("superarm writes"), self.process)
+                    self.open_writer()
                 done: list[tuple[Any, Any, Exception | None]] = []
                 while calls:
                     calls = self._pass(calls, done)
@@ -74,15 +76,34 @@ class SharedDesk(Desk):
             self._give_up(error)
             raise
 
-    def _give_up(self, error: BaseException) -> None:
-        """Whether it was written is not known: nothing more may come from this writer."""
+    def open_writer(self) -> None:
+        """Have a connection that writes, or say why there is none."""
+        with failures(self.address):
+            connection = self.address.connect("superarm writes")
+            try:
+                check_writable(connection, self.address)
+                self.writer = Writer(connection, self.process)
+            except BaseException:
+                connection.close()
+                raise
+
+    def probe(self, _: object = None) -> None:
+        """A call, for a turn, that writes nothing and finds whether anything could be written."""
+        assert self.writer is not None
+        check_writable(self.writer.connection, self.address)
+
+    def _drop_writer(self) -> None:
         if self.writer is not None:
             self.writer.close()
             self.writer = None
         self._staged, self._rounds = {}, iter(())
         self._entries.clear()
-        if isinstance(error, JournalDown):
-            self.fail(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Whether it was written is not known: nothing more may come from this writer."""
+        self._drop_writer()
+        if isinstance(error, JournalDown | JournalForeign):
+            self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
 
     def _pass(self, calls: Sequence[Call], done: list[tuple[Any, Any, Exception | None]]) -> list[Call]:
         """Make calls, write what they staged; those that must be made again."""
@@ -97,6 +118,8 @@ class SharedDesk(Desk):
                 made.append((call, call[0](call[1]), None))
             except Later:
                 again.append(call)
+            except (psycopg.Error, JournalForeign):  # that is everybody's
+                raise
             except Exception as error:  # that caller is told, the others go on
                 made.append((call, None, error))
         rows = self.writer.rows(self._staged.values())

@@ -13,6 +13,8 @@ import logging
 from time import monotonic
 from typing import Any
 
+from superarm.service.core.postgres import schema
+from superarm.service.core.postgres.clock import NOW
 from superarm.service.core.postgres.connecting import Connection
 from superarm.service.core.postgres.tables import LOCKS
 
@@ -20,7 +22,6 @@ __all__ = ["Deposed", "Office", "stand"]
 
 log = logging.getLogger("superarm.service")
 
-NOW = "extract(epoch FROM clock_timestamp())"
 LEARNER = 0  # the lock (LOCKS, 0)
 
 
@@ -64,15 +65,15 @@ class Office:
     def beat(self) -> None:
         """Say that it is alive, if that is due; also between two steps of something long."""
         if monotonic() - self._beaten > self.lease / 4.0:
-            sql = f"UPDATE leader SET beat = {NOW} WHERE term = %s RETURNING term"
-            if self.connection.execute(sql, (self.term,)).fetchone() is None:
-                raise Deposed
-            self._beaten = monotonic()
+            self.hold()
 
     def hold(self) -> None:
-        """In a transaction: the term is this one, and stays it until the commit."""
-        sql = f"UPDATE leader SET beat = {NOW} WHERE term = %s RETURNING term"
-        if self.connection.execute(sql, (self.term,)).fetchone() is None:
+        """In a transaction: the term is this one, and stays it until the commit; the tables are known."""
+        sql = f"""UPDATE leader SET beat = {NOW} WHERE term = %s
+        AND (SELECT version >= %s AND oldest <= %s FROM format) RETURNING term"""
+        known = schema.FORMAT
+        if self.connection.execute(sql, (self.term, known, known)).fetchone() is None:
+            schema.check(self.connection, "the database")
             raise Deposed
         self._beaten = monotonic()
 

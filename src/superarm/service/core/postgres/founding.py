@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,20 @@ from superarm.service.core.model import load_class
 from superarm.service.core.postgres.connecting import Address, failures
 from superarm.service.core.postgres.schema import check, migrate
 from superarm.service.core.postgres.tables import meta_of, write_snapshot
-from superarm.service.core.snapshots import made_by
+from superarm.service.core.shadows import make_shadows
+from superarm.service.core.snapshots import learner_from, made_by
 
 __all__ = ["found"]
 
 
-def found(address: Address, asked: dict[str, Any], model: str | Path | None, *, create: bool) -> bool:
+def found(
+    address: Address,
+    asked: dict[str, Any],
+    model: str | Path | None,
+    *,
+    create: bool,
+    shadows: Sequence[str] = (),
+) -> bool:
     """Have a journal there that was made for this; whether it is new."""
     with address.connect("superarm begins") as connection, failures(address):
         tables = check(connection, address)
@@ -28,6 +37,7 @@ def found(address: Address, asked: dict[str, Any], model: str | Path | None, *, 
         raise JournalForeign.must("journal", "superarm serve", "there already", str(address))
     if new:
         given, parts, totals = founding.first(asked, model)
+        make_shadows(shadows, learner_from(parts["model"]))  # a start that will fail leaves nothing behind
         if not tables:
             migrate(address)
         with address.connect("superarm begins") as connection, failures(address), connection.transaction():

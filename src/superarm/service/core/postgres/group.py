@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["SharedGroup", "SharedUpkeep"]
 
 LOOKERS = 4  # threads for those who only look
+PROBE_SECONDS = 0.5
 
 
 class SharedGroup(Group):
@@ -29,6 +31,7 @@ class SharedGroup(Group):
         super().__init__(session)  # type: ignore[arg-type]
         self._stuck = False  # the thread that writes waits for a database that does not answer
         self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="superarm-look")
+        self._overdue = 0  # threads that still look for somebody who was told 503
 
     def submit(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
         if self.session.down is not None and (self._stuck or not self.session.can_retry()):
@@ -46,7 +49,30 @@ class SharedGroup(Group):
             self.session.refresh()
             return read()
 
-        return self._loop.run_in_executor(self._lookers, looking)
+        return self._in_time(looking)
+
+    async def _in_time(self, looking: Callable[[], Any]) -> Any:
+        """What it gives, or 503: a database that hangs may keep a thread, and no caller."""
+        if self.session.down is not None and self._stuck:
+            raise self.session.down
+        seconds = self.session.patience
+        late = JournalDown(f"the database {self.session.address} has not answered for {seconds:g} s")
+        if self._overdue >= LOOKERS:
+            raise late
+        job = self._lookers.submit(looking)
+        work = asyncio.wrap_future(job)
+        done, _ = await asyncio.wait([work], timeout=seconds)
+        if done:
+            return work.result()
+        if not job.cancel():  # a thread has it; else it has waited for one
+            self._overdue += 1
+            work.add_done_callback(self._looked)
+        raise late
+
+    def _looked(self, work: asyncio.Future[Any]) -> None:
+        self._overdue -= 1
+        if not work.cancelled():
+            work.exception()  # nobody waits for it any more
 
     def model_file(self) -> Any:
         return self.look(self.session.model_file)
@@ -94,11 +120,11 @@ class SharedUpkeep:
         self.group = group
 
     async def run(self) -> None:
-        """While the database is away, try again."""
+        """Find whether the database can be written, also if nobody asks; while it is away, try again."""
         while True:
-            await asyncio.sleep(0.5)
-            if self.group.session.can_retry() and not self.group.waiting:
-                self.group.submit(lambda _: None, None).add_done_callback(lambda done: done.exception())
+            await asyncio.sleep(PROBE_SECONDS)
+            with suppress(Exception):  # the session knows what is wrong
+                await self.group.submit(self.group.session.probe, None)
 
     async def erase(self, ids: Iterable[str] | None = None, before: float | None = None) -> int:
         """Forget features and context."""

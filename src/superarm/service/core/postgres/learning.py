@@ -18,8 +18,9 @@ from typing import Any
 from superarm.service.core.events import CHANGE, DECISION, TIMEOUT, digest
 from superarm.service.core.fastjson import dumps
 from superarm.service.core.journal import Snapshot
+from superarm.service.core.postgres.clock import NOW
 from superarm.service.core.postgres.connecting import Connection
-from superarm.service.core.postgres.electing import NOW, Office
+from superarm.service.core.postgres.electing import Office
 from superarm.service.core.postgres.ordered import Ordered
 from superarm.service.core.postgres.rebuilding import newest
 from superarm.service.core.postgres.tables import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,9 @@ from superarm.service.core.postgres.tables import (
 )
 
 __all__ = ["PostgresJournal"]
+
+# a database that is away is told by us: once, in one line
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class PostgresJournal:
@@ -131,8 +135,12 @@ class PostgresJournal:
         for number, at, body, result in found:
             note = {"seq": number} if number >> SHIFT == 0 else {} if result is None else loads(result)
             if "seq" in note and not note.get("refused"):
-                extra = {"erased": note["erased"]} if "erased" in note else {}
-                made.append({"seq": note["seq"], "time": at, **loads(body), **extra})
+                told, extra = loads(body), {"erased": note["erased"]} if "erased" in note else {}
+                if isinstance(
+                    told.get("ids"), list
+                ):  # as many as they were: whose they are is nobody's to see
+                    told["ids"] = len(told["ids"])
+                made.append({"seq": note["seq"], "time": at, **told, **extra})
         return sorted(made, key=lambda change: change["seq"])
 
     # ------------------------------------------------------------ for people on call

@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ from superarm.service.core.events import CHANGE
 from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import JournalDown, JournalForeign, Refused, UnknownDecision
 from superarm.service.core.postgres import founding
-from superarm.service.core.postgres.connecting import Address, psycopg
+from superarm.service.core.postgres.clock import NOW, DatabaseClock
+from superarm.service.core.postgres.connecting import Address, failures, psycopg
 from superarm.service.core.postgres.desk import Serving
-from superarm.service.core.postgres.electing import NOW, Deposed, stand
+from superarm.service.core.postgres.electing import Deposed, stand
 from superarm.service.core.postgres.learning import Learning, Settings
 from superarm.service.core.postgres.reading import PostgresJournal
 from superarm.service.core.postgres.rebuilding import newest
@@ -34,7 +35,8 @@ from superarm.service.core.postgres.schema import check
 from superarm.service.core.postgres.tables import Writer, load_published
 from superarm.service.core.postgres.watching import Watching
 from superarm.service.core.session import Session
-from superarm.service.core.snapshots import learner_from, model_bytes
+from superarm.service.core.shadows import make_shadows
+from superarm.service.core.snapshots import learner_from, model_bytes, some_row
 
 __all__ = ["SharedSession"]
 
@@ -56,19 +58,20 @@ class SharedSession(Watching):
         lease: float = LEASE,
         patience: float = PATIENCE,
         learn: bool = True,
-        clock: Callable[[], float] = time.time,
         **settings: Any,
     ) -> None:
         began = time.perf_counter()
         for name, value in (("lease", lease), ("patience", patience)):
             if not value > 0.0:
                 raise InvalidInput.must(name, "superarm serve", "more than 0 seconds", value)
-        self.address, self.lease, self.patience, self.clock = address, lease, patience, clock
+        self.address, self.lease, self.patience = address, lease, patience
         self.settings = Settings(**settings)
         self.timeout, self.default = self.settings.timeout, self.settings.default
         self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.journal = PostgresJournal(address)
         self.meta = self.journal.meta()
+        with self.journal.reading() as connection:
+            self.clock: DatabaseClock = DatabaseClock(connection)
         self.down: JournalDown | None = None
         self.founded = False
         self.writer = self.coming = None
@@ -77,25 +80,35 @@ class SharedSession(Watching):
         self._retry_at = self._looked = 0.0
         self._rounds, self._staged, self._entries = iter(()), {}, Cache()
         self._stop = threading.Event()
+        self._away = False  # the database, for the thread that would learn
         self._commit_began = None
+        try:
+            self._begin(learn)
+        except BaseException:
+            self.journal.close()
+            raise
+        self.restart_seconds = time.perf_counter() - began
+        for thread in self._threads:
+            thread.start()
+
+    def _begin(self, learn: bool) -> None:
         self.serving = self._rebuilt()
         self.replayed = 0
         self.totals: dict[str, Any] = {}
         self.seq, self.snapshot_seq = 0, 0
         self.processes: list[dict[str, Any]] = []
-        self.learner_age: float | None = None
+        self._learner_beat = None
         self._follow()
         if self.default is not None and "hit" not in self.learner.feedback:
             wanted = f"none: {type(self.learner).__name__} learns from labels, not from hits"
             raise InvalidInput.must("--default-outcome", "superarm serve", wanted, self.default)
+        self.warm_up()
         self.refresh()
-        self.restart_seconds = time.perf_counter() - began
+        self.open_writer()
         jobs = [self._hear] + [self._stand] * learn
         self._threads = [
             threading.Thread(target=job, name=job.__name__.strip("_"), daemon=True) for job in jobs
         ]
-        for thread in self._threads:
-            thread.start()
 
     @classmethod
     def open(
@@ -127,7 +140,8 @@ class SharedSession(Watching):
             "set_size": set_size,
             "seed": seed,
         }
-        founded = founding.found(address, asked, model, create=create)
+        shadows = settings.get("shadows", ())
+        founded = founding.found(address, asked, model, create=create, shadows=shadows)
         if founded:
             log.warning("a new journal was made", extra={"journal": str(address)})
         session = cls(address, **settings)
@@ -189,8 +203,14 @@ class SharedSession(Watching):
             self.known = frozenset(self.labels)
 
     def warm_up(self) -> None:
-        """Compile what the first request would have to wait for, on a copy that nobody sees."""
+        """Compile what a decision, an answer and the shadows need: whoever compiles in office is silent for
+        longer than the lease, and is deposed. It also finds what is wrong with the shadows' names."""
         Session.warm_up(self)  # type: ignore[arg-type]
+        model = learner_from(model_bytes(self.learner))
+        decision = model.decide(some_row(model))
+        told = {"hit": False, "label": None, "late": False, "default": None}
+        for shadow in make_shadows(self.settings.shadows, self.learner).values():
+            shadow.outcome(decision, told, timeout=False)
 
     def model_file(self) -> bytes:
         """The model that was published last, as `Learner.save` writes it."""
@@ -210,6 +230,8 @@ class SharedSession(Watching):
                     connection.execute("LISTEN superarm")
                     while not self._stop.is_set():
                         check(connection, self.address)
+                        self.clock.learn(connection)
+                        self._hear_learner(connection)
                         self._pick_up(connection)
                         connection.execute(ALIVE, self._told())
                         self._heard_until(connection, time.monotonic() + 1.0)
@@ -232,11 +254,12 @@ class SharedSession(Watching):
 
     def _stand(self) -> None:
         """Stand for the office again and again; learn while it lasts."""
-        self.warm_up()  # a learner that compiles is silent for longer than a lease
         while not self._stop.is_set():
             try:
                 with self.address.connect("superarm learns", patience=60.0) as connection:
                     while not self._stop.is_set():
+                        check(connection, self.address)
+                        self._away = False
                         office = stand(connection, self.process, self.lease)
                         if office is None:
                             self._stop.wait(self.lease / 4.0)
@@ -244,9 +267,10 @@ class SharedSession(Watching):
                         self._learn(office)
             except Deposed:
                 log.warning("deposed: another process learns", extra={"who": self.process})
-            except (psycopg.Error, JournalDown) as error:
-                if not self._stop.is_set():
+            except (psycopg.Error, JournalDown, JournalForeign) as error:
+                if not self._away and not self._stop.is_set():  # once, until it is back
                     log.warning("learner", extra={"reason": str(error).splitlines()[0]})
+                self._away = True
             except Exception as error:  # a bug must not end learning for ever
                 self.learner_error = f"{type(error).__name__}: {error}"
                 log.exception("learner")
@@ -343,16 +367,15 @@ class SharedSession(Watching):
     def recover(self) -> None:
         """Try again; in the thread that writes."""
         self._retry_at = time.monotonic() + RETRY_SECONDS
-        if self.writer is None:
-            connection = self.address.connect("superarm writes")
-            try:
-                check(connection, self.address)
-                self.writer = Writer(connection, self.process)
-            except (psycopg.Error, SuperarmError) as error:
-                connection.close()
-                self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
-                assert self.down is not None
-                raise self.down from error
+        try:
+            if self.writer is None:
+                self.open_writer()
+            else:
+                with failures(self.address):
+                    self.probe()
+        except SuperarmError as error:
+            self._give_up(error)
+            raise
         self.down = None
         log.info("journal up")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import starmap
+from select import POLLIN, poll
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import JournalDamaged
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.parts import describe, pieces, snapshot_digest
+from superarm.service.core.postgres.clock import NOW
 from superarm.service.core.postgres.connecting import Connection
 from superarm.service.core.postgres.schema import check
 
@@ -27,6 +28,7 @@ __all__ = [
     "batch_digest",
     "batch_rows",
     "batches",
+    "check_writable",
     "drop_snapshots",
     "in_order",
     "kept",
@@ -120,8 +122,7 @@ class Writer:
         connection.execute("SELECT pg_advisory_lock(%s, %s)", (LOCKS, self.writer))
         start = self.writer << SHIFT
         connection.execute(
-            "INSERT INTO writers VALUES (%s, %s, %s, %s, %s)",
-            (self.writer, process, time.time(), start, start),
+            f"INSERT INTO writers VALUES (%s, %s, {NOW}, %s, %s)", (self.writer, process, start, start)
         )
         self.number = start
 
@@ -137,9 +138,18 @@ class Writer:
 
     def insert(self, rows: Sequence[Row]) -> set[int]:
         """Write rows, in one statement that commits by itself; the numbers of those that were new."""
-        columns: Any = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in Row._fields]
+        columns: Any = [list(column) for column in zip(*rows, strict=True)]
         found = self.connection.execute(INSERT, columns, binary=True).fetchall()
         return {number for (number,) in found}
+
+    @property
+    def gone(self) -> bool:
+        """Whether the server has ended the connection: an idle one has nothing to read but that."""
+        if self.connection.closed:
+            return True
+        waiting = poll()
+        waiting.register(self.connection.fileno(), POLLIN)
+        return bool(waiting.poll(0))
 
     def close(self) -> None:
         self.connection.close()
@@ -150,6 +160,12 @@ INSERT INTO events ({COLUMNS})
 SELECT * FROM unnest(%b::bigint[], %b::float8[], %b::smallint[], %b::text[], %b::bytea[], %b::bytea[],
                      %b::bytea[], %b::bytea[])
 ON CONFLICT DO NOTHING RETURNING number"""
+
+
+def check_writable(connection: Connection[Any], where: object) -> None:
+    """Write nothing, and find whether this role could write: rights are looked at also for no rows."""
+    check(connection, where)
+    connection.execute(INSERT, [[] for _ in Row._fields], binary=True)
 
 
 def kept(connection: Connection[Any], ids: Sequence[str]) -> dict[str, Kept]:

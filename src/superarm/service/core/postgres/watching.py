@@ -9,11 +9,11 @@ from typing import Any
 
 from superarm.service.core.entries import Entry
 from superarm.service.core.fastjson import loads
-from superarm.service.core.faults import JournalDamaged
+from superarm.service.core.faults import JournalDamaged, JournalFull
 from superarm.service.core.health import Health
 from superarm.service.core.journal import Place
+from superarm.service.core.postgres.clock import NOW
 from superarm.service.core.postgres.desk import SharedDesk, entry_of
-from superarm.service.core.postgres.electing import NOW
 from superarm.service.core.postgres.reading import PostgresJournal
 from superarm.service.core.postgres.rebuilding import newest
 from superarm.service.core.shadows import ShadowReport
@@ -36,9 +36,9 @@ class Watching(SharedDesk):
     replayed: int
     lease: float
     restart_seconds: float
-    learner_age: float | None
     learner_error: str | None
     _looked: float
+    _learner_beat: float | None  # the learner's last one, by the steady clock of this process
     _pick_up: Callable[[Any], None]
 
     def refresh(self, *, now: bool = False) -> None:
@@ -66,10 +66,18 @@ class Watching(SharedDesk):
                 )
                 for row in connection.execute(PROCESSES)
             ]
-            age = connection.execute(f"SELECT {NOW} - beat FROM leader").fetchone()
-            self.learner_age = None if age is None else float(age[0])
+            self._hear_learner(connection)
         self.stats = Stats.from_dict(self._stats_labels(), self.totals["stats"])
         self._looked = time.monotonic()
+
+    def _hear_learner(self, connection: Any) -> None:
+        age = connection.execute(f"SELECT {NOW} - beat FROM leader").fetchone()
+        self._learner_beat = None if age is None else time.monotonic() - float(age[0])
+
+    @property
+    def learner_age(self) -> float | None:
+        """Seconds since the learner was heard of; None if nobody has ever learnt."""
+        return None if self._learner_beat is None else time.monotonic() - self._learner_beat
 
     def _stats_labels(self) -> tuple[str, ...]:
         """The labels that the totals count, which may be newer or older than those that decide."""
@@ -123,7 +131,7 @@ class Watching(SharedDesk):
             more.append(f"learning fails: {self.learner_error}")
         return Health(
             down=None if self.down is None else str(self.down),
-            full=False,
+            full=isinstance(self.down, JournalFull),
             events=self.seq,
             snapshot_lag=self.seq - self.snapshot_seq,
             upkeep_failures=0,
