@@ -262,7 +262,7 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
                     f"{e.effective:,.0f}",
                     f"{e.largest:,.1f}",
                     "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",
-                    "cannot say" if e.problem else f"{e.value:.3f}",
+                    "cannot say" if e.problem else f"{e.rate:.3f}",
                     "" if e.problem else f"[{e.low:.3f}, {e.high:.3f}]",
                 ]
                 for e in verdict.estimates
@@ -280,7 +280,7 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
                 f"{best.silent:.1%} of the rows cannot answer, or would need too heavy weights: "
                 "the interval allows for anything there"
             )
-        print(f"read: {best.name}, {best.value:.3f} [{best.low:.3f}, {best.high:.3f}]")
+        print(f"read: {best.name}, {best.rate:.3f} [{best.low:.3f}, {best.high:.3f}]")
 
 
 def _name(verdict: Verdict) -> str:
@@ -323,4 +323,4 @@ def _line(verdict: Verdict) -> list[str]:
     if best is None:
         return [*head, f"{verdict.estimates[-1].effective:,.0f}", "", "cannot say", ""]
     worth = f"{best.effective:,.0f}"
-    return [*head, worth, best.name, f"{best.value:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]
+    return [*head, worth, best.name, f"{best.rate:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]

@@ -71,8 +71,14 @@ class Estimate:
     problem: str = ""
 
     @property
+    def rate(self) -> float:
+        """The value as a hit rate, which is never below 0 or above 1."""
+        return min(1.0, max(0.0, self.value))
+
+    @property
     def width(self) -> float:
-        return self.high - self.low
+        """Of the interval, as it is before it is cut to [0, 1]: what is cut is no sharper for it."""
+        return 2.0 * max(self.value - self.low, self.high - self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Verdict:
         best = self.best
         told = "the log cannot answer"
         if best is not None:
-            told = f"hit rate {best.value:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
+            told = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
         return f"Verdict({self.words}, m = {self.set_size}: {told})"
 
     def _repr_html_(self) -> str:

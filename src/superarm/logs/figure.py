@@ -32,7 +32,7 @@ def chart(answer: Evaluation) -> Any:
         {
             "policy": v.words,
             "set size": v.set_size,
-            "hit rate": v.best.value,
+            "hit rate": v.best.rate,
             "low": v.best.low,
             "high": v.best.high,
             "estimate": v.best.name,
@@ -86,7 +86,7 @@ def verdict_chart(verdict: Verdict) -> Any:
     rows: list[dict[str, Any]] = [
         {
             "estimator": one.name,
-            "hit rate": one.value,
+            "hit rate": one.rate,
             "low": one.low,
             "high": one.high,
             "is it sound?": "not to be believed" if one.problem else "nothing speaks against it",
@@ -109,7 +109,7 @@ def verdict_chart(verdict: Verdict) -> Any:
         x="hit rate:Q", y=y, color=colour, tooltip=tips
     )
     best = verdict.best
-    note = f"best: {best.name}, {best.value:.3f}" if best is not None else "the log cannot answer for it"
+    note = f"best: {best.name}, {best.rate:.3f}" if best is not None else "the log cannot answer for it"
     return _finished(bars + dots, f"{verdict.words}, m = {verdict.set_size}", note, 460, 34 * len(rows))
 
 

@@ -64,6 +64,10 @@ class Columns:
     eligible: str = "eligible"
     features: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        given: Any = self.labels
+        object.__setattr__(self, "labels", (given,) if isinstance(given, str) else tuple(given))
+
     @property
     def taken(self) -> dict[str, str]:
         """Columns that are no features, and what they are (superarm's own go without saying)."""

@@ -81,7 +81,7 @@ class Judge:
     def report(self, spec: str, learnt: int) -> ShadowReport:
         self._count()
         found = next(estimate for estimate in self._sums.estimates() if estimate.name == "snips")
-        return ShadowReport(spec, found.value, found.low, found.high, found.rows, learnt, found.problem)
+        return ShadowReport(spec, found.rate, found.low, found.high, found.rows, learnt, found.problem)
 
     def to_dict(self) -> dict[str, Any]:
         self._count()
