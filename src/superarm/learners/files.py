@@ -68,7 +68,10 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         wanted = f"imported first: from {Path(file or '').stem or header['module']} import {name} (in {file})"
         raise ModelFileError.must("class", str(path), wanted, name)
     try:
-        cls = known[header["class"]]
+        same = (
+            one for one in _subclasses(root) if (one.__module__, one.__name__) == (header["module"], name)
+        )
+        *_, cls = (known[header["class"]], *same)  # of two with one name, that of the same module
         if header["recipe"] != cls.recipe:
             wanted = f"{cls.recipe}, as this superarm has (train it anew, or use the superarm that made it)"
             raise ModelFileError.must(f"recipe of {cls.__name__}", str(path), wanted, header["recipe"])

@@ -29,7 +29,7 @@ from superarm.explore.base import Rule, choosers, rule_from
 from superarm.explore.runner_up import RunnerUp
 from superarm.labels import Label
 from superarm.learners.base import Learner
-from superarm.rows import Row, Rows, densify
+from superarm.rows import Dense, Row, Rows, Sparse, densify
 
 __all__ = ["PlainLearner"]
 
@@ -232,6 +232,8 @@ class PlainLearner(Learner):
     def _rows(self, X: Any, *, grow: bool = True) -> Rows:
         if hasattr(X, "toarray"):
             X = X.toarray()
+        elif isinstance(X, Sparse):
+            X = Dense(np.stack([densify(X.row(i), X.width) for i in range(len(X))]))
         return super()._rows(X, grow=grow)
 
     def _put_back(self, memory: dict[str, Any]) -> None:
