@@ -73,7 +73,7 @@ class Estimate:
     @property
     def rate(self) -> float:
         """The value as a hit rate, which is never below 0 or above 1."""
-        return min(1.0, max(0.0, self.value))
+        return float(np.clip(self.value, 0.0, 1.0))  # NaN stays NaN
 
     @property
     def width(self) -> float:
