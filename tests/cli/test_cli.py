@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -258,6 +259,8 @@ def test_files_that_cannot_be_read_or_written_are_told_in_one_sentence(
     assert "Traceback" not in told
     last = told.strip().splitlines()
     assert any(line.startswith("superarm: ") for line in last), told
+    compiling = logging.getLogger("superarm.compiling")
+    assert (compiling.filters, compiling.level) == ([], logging.NOTSET)  # all is as it was
 
 
 @pytest.fixture

@@ -73,9 +73,9 @@ def test_news_says_how_to_make_the_data():
 @pytest.mark.slow
 def test_a_network_that_never_sees_a_label():
     """At a glance: far better than guessing from bits, better still with labels."""
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install 'superarm[features]'")
     if not (DATA / "mnist.npz").exists():
-        pytest.skip("mnist.npz is not there")
+        pytest.skip("MNIST (../shared/data/mnist.npz) is not here")
     text = told("cnn_from_bits.py", str(DATA / "mnist.npz"), "--rows", "6000", "--passes", "2")
     bits, labels, _, learner = numbers(r"\d (?:bits|labels)[^.]*(0\.\d{4})", text)
     assert labels < bits < 0.3

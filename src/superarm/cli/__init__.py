@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 
 __all__ = ["main"]
@@ -13,7 +15,6 @@ INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 def main() -> None:
     """The ``superarm`` command: errors in one sentence, and a quiet end after Ctrl-C."""
-    _tell_of_compiling()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that knows no ± gets a question mark
             stream.reconfigure(errors="replace")
@@ -22,7 +23,8 @@ def main() -> None:
         from superarm.errors import SuperarmError
 
         try:
-            app(prog_name="superarm")
+            with _compiling_told():
+                app(prog_name="superarm")
         except SuperarmError as error:
             sys.exit(_told(str(error)))
         except (OSError, UnicodeDecodeError) as error:  # a file that is not there, or is not text
@@ -31,18 +33,27 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def _tell_of_compiling() -> None:
+@contextmanager
+def _compiling_told() -> Iterator[None]:
     """The first time that compiling takes a while, say so: silence looks like a fault."""
     log = logging.getLogger("superarm.compiling")
+    level = log.level
 
     def once(record: logging.LogRecord) -> bool:
-        log.removeFilter(once)
-        log.setLevel(logging.WARNING)
+        back()
         _told(record.getMessage())
         return False
 
+    def back() -> None:
+        log.removeFilter(once)
+        log.setLevel(level)
+
     log.setLevel(logging.INFO)
     log.addFilter(once)
+    try:
+        yield
+    finally:
+        back()
 
 
 def _told(message: str) -> int:

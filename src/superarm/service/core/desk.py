@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from superarm.errors import SuperarmError, WeightsOverflow
@@ -34,7 +35,7 @@ from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.model import Model
 from superarm.service.core.stats import Stats
 
-__all__ = ["Desk"]
+__all__ = ["Desk", "checked_row"]
 
 log = logging.getLogger("superarm.service")
 
@@ -72,21 +73,11 @@ class Desk:
             entry = self.find(ask.id, uncommitted=True)
             if entry is not None:
                 return self._same(entry, ask, context)
-        if isinstance(ask.x, dict):
-            _check_named(ask.x)
         self._writable()
         id_ = ask.id or self._new_id()
-        eligible = ask.eligible
-        if self.retired:
-            eligible = tuple(one for one in eligible or self.labels if one not in self.retired)
-            if not eligible:
-                wanted = "a list with labels that are not retired"
-                raise Refused.must("eligible", "decision", wanted, ask.eligible)
-        try:
+        eligible = self._eligible(ask)
+        with checked_row(ask.x):
             decision = self.learner.decide(ask.x, eligible=eligible, set_size=ask.set_size)
-        except WeightsOverflow as error:  # nothing has changed; other rows may well be fine
-            wanted = "so small that all scores stay finite"
-            raise Refused.must("features", "decision", wanted, "an overflow") from error
         try:
             body = decision_body(decision, ask.set_size, None if ask.eligible is None else list(ask.eligible))
             body["version"] = self.stats.learnt  # how many answers the model had learnt
@@ -102,13 +93,8 @@ class Desk:
     def outcome(self, reply: Reply) -> Entry:
         """Take an answer: learn from it, once."""
         entry = self.find(reply.id, uncommitted=True)
-        if entry is None:
-            raise UnknownDecision.must("id", "outcome", "that of a decision", reply.id)
-        shown, among = entry.body["labels"], entry.body["among"]
-        if reply.label is not None and among is not None and reply.label not in among:
-            raise Refused.must("label", "outcome", "one of the eligible labels", reply.label)
-        hit = reply.label in shown if reply.hit is None else reply.hit
-        state = entry.place.state
+        entry, hit = self._answer_to(entry, reply)
+        shown, state = entry.body["labels"], entry.place.state
         if state in (ANSWERED, LATE):
             return self._agreed(entry, reply, hit)
         self._writable()
@@ -244,6 +230,25 @@ class Desk:
         if self.down is not None:
             raise self.down
 
+    def _eligible(self, ask: Ask) -> tuple[str, ...] | None:
+        """The labels that may be shown: those asked for, without retired ones; None for all."""
+        if not self.retired:
+            return ask.eligible
+        eligible = tuple(one for one in ask.eligible or self.labels if one not in self.retired)
+        if not eligible:
+            wanted = "a list with labels that are not retired"
+            raise Refused.must("eligible", "decision", wanted, ask.eligible)
+        return eligible
+
+    def _answer_to(self, entry: Entry | None, reply: Reply) -> tuple[Entry, bool]:
+        """The decision that a reply is about, and its bit."""
+        if entry is None:
+            raise UnknownDecision.must("id", "outcome", "that of a decision", reply.id)
+        shown, among = entry.body["labels"], entry.body["among"]
+        if reply.label is not None and among is not None and reply.label not in among:
+            raise Refused.must("label", "outcome", "one of the eligible labels", reply.label)
+        return entry, reply.label in shown if reply.hit is None else reply.hit
+
     def _take_back(self, error: BaseException) -> None:
         """The learner has moved, and the journal does not know of it."""
         if self.down is None:
@@ -327,13 +332,20 @@ class Desk:
         return f"{stamp:011x}{os.urandom(6).hex()}"
 
 
-def _check_named(x: dict[str, Any]) -> None:
-    """What cannot be kept is refused before the learner moves."""
+@contextmanager
+def checked_row(x: Any) -> Iterator[None]:
+    """Around a learner's decision about x: what cannot be kept, or is too large, is refused."""
+    if isinstance(x, dict):
+        try:
+            pack_row(plain_row(x))
+        except TypeError as error:
+            wanted = "numbers of 64 bits, words, true or false, dates or gaps"
+            raise Refused.must("features", "decision", wanted, str(error)) from error
     try:
-        pack_row(plain_row(x))
-    except TypeError as error:
-        wanted = "numbers of 64 bits, words, true or false, dates or gaps"
-        raise Refused.must("features", "decision", wanted, str(error)) from error
+        yield
+    except WeightsOverflow as error:  # other rows may well be fine
+        wanted = "so small that all scores stay finite"
+        raise Refused.must("features", "decision", wanted, "an overflow") from error
 
 
 class Writing:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from superarm.errors import FeedbackError, WeightsOverflow
+from superarm.errors import FeedbackError
 from superarm.learners import Learner
-from superarm.service.core.desk import Desk
+from superarm.service.core.desk import Desk, checked_row
 from superarm.service.core.entries import Ask, Entry, Reply, context_bytes
 from superarm.service.core.events import DECISION, OUTCOME, decision_body, pack_row, to_decision
 from superarm.service.core.fastjson import dumps
-from superarm.service.core.faults import JournalDown, JournalForeign, Refused, UnknownDecision
+from superarm.service.core.faults import JournalDown, JournalForeign
 from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.postgres.connecting import Address, failures, psycopg
 from superarm.service.core.postgres.moments import decide_at
@@ -172,19 +172,11 @@ class SharedDesk(Desk):
             if entry is not None:
                 return self._same(entry, ask, context)
         id_ = ask.id or self._new_id()
-        eligible = ask.eligible
-        if self.retired:
-            eligible = tuple(one for one in eligible or self.labels if one not in self.retired)
-            if not eligible:
-                wanted = "a list with labels that are not retired"
-                raise Refused.must("eligible", "decision", wanted, ask.eligible)
-        try:
+        eligible = self._eligible(ask)
+        with checked_row(ask.x):
             decision, before, moved = decide_at(
                 self.learner, ask.x, eligible, ask.set_size, self._next_round()
             )
-        except WeightsOverflow as error:
-            wanted = "so small that all scores stay finite"
-            raise Refused.must("features", "decision", wanted, "an overflow") from error
         body = decision_body(decision, ask.set_size, None if ask.eligible is None else list(ask.eligible))
         body |= {"version": self.serving.learnt, "model": self.serving.version, "k": len(self.labels)}
         body |= {"moment": before, "moved": moved}
@@ -196,13 +188,7 @@ class SharedDesk(Desk):
     def outcome(self, reply: Reply) -> Entry:
         if (DECISION, reply.id) in self._staged:
             raise Later
-        entry = self._entries.get(reply.id)
-        if entry is None:
-            raise UnknownDecision.must("id", "outcome", "that of a decision", reply.id)
-        shown, among = entry.body["labels"], entry.body["among"]
-        if reply.label is not None and among is not None and reply.label not in among:
-            raise Refused.must("label", "outcome", "one of the eligible labels", reply.label)
-        hit = reply.label in shown if reply.hit is None else reply.hit
+        entry, hit = self._answer_to(self._entries.get(reply.id), reply)
         if entry.place.state in (ANSWERED, LATE):
             return self._agreed(entry, reply, hit)
         if reply.label is None and "hit" not in self.learner.feedback:
