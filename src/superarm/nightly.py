@@ -6,6 +6,7 @@ rounds were answered, so the same answers are learnt from once, however often th
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from superarm.decision import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.extras import need
 from superarm.learners import Learner, load
-from superarm.named import spelt
+from superarm.logs import Log, Writer
+from superarm.named import is_frame, plain_row, spelt
 from superarm.parameters import as_bit
 from superarm.storage import UNREADABLE, write_atomically
 
@@ -62,12 +64,14 @@ class Learnt:
         before: answers that were learnt from before, and were not again.
         open: decisions that have no answer yet.
         unknown: answers to no decision in the file.
+        logged: answered decisions that were written to a log.
     """
 
     learnt: int
     before: int
     open: int
     unknown: int
+    logged: int
 
 
 def decide_file(
@@ -108,6 +112,9 @@ def decide_file(
         if progress is not None:
             progress(len(part))
     frame = pl.concat(frames)
+    if is_frame(X):  # as it came, for the log that learn_file can write
+        texts = [json.dumps(plain_row(row), ensure_ascii=False) for row in X.iter_rows(named=True)]
+        frame = frame.with_columns(pl.Series("named", texts))
     names = pl.Series("id", ids) if ids is not None else frame["round"].alias("id")
     frame.insert_column(0, names.cast(pl.String))
     # The decisions are whole on disk before the model goes on, and appear after it has: a command that
@@ -130,6 +137,7 @@ def learn_file(
     id_column: str = "id",
     hit_column: str = "hit",
     label_column: str = "label",
+    log: Path | None = None,
     progress: Progress = None,
 ) -> Learnt:
     """Learn from a file of answers to the decisions that `decide_file` wrote.
@@ -139,6 +147,7 @@ def learn_file(
         decisions: what `decide_file` wrote.
         answers: .parquet, .csv or .jsonl with ids, and hits or the right labels.
         id_column, hit_column, label_column: their columns.
+        log: write the answered decisions to this file, as a log that `superarm.logs` reads.
         progress: called with the number of decisions looked at since the last call.
     """
     stamp, learner = _stamp(model), load(model)
@@ -167,9 +176,21 @@ def learn_file(
             learnt += learner.update_many(every[which], **{kind: answered})
         if progress is not None:
             progress(min(CHUNK, len(every) - start))
+    logged = 0 if log is None or not came.any() else _write_log(whole.filter(came), kind, log)
     if learnt:
         _replace(model, stamp, learner)
-    return Learnt(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown)
+    return Learnt(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown, logged)
+
+
+def _write_log(answered: polars.DataFrame, kind: str, path: Path) -> int:
+    """Decisions with their answers, as a log; how many."""
+    if "named" in answered.columns:
+        answered = answered.with_columns(x=answered["named"]).drop("x_indices", "x_values", strict=False)
+    answered = answered.rename({"answer": "hit" if kind == "hits" else "label"})
+    with Writer(path) as writer:
+        for record in Log(answered):
+            writer.add(record)
+    return writer.rows
 
 
 def _label(learner: Learner, text: Any) -> Any:

@@ -17,21 +17,25 @@ def learn(
     id_column: Annotated[str, typer.Option(help="The ids, in the answers.")] = "id",
     hit_column: Annotated[str, typer.Option(help="Whether the set held the right label.")] = "hit",
     label_column: Annotated[str, typer.Option(help="In its place: the right label.")] = "label",
+    log: Annotated[
+        Path | None, typer.Option(help="Write the answered decisions to this log: .parquet, .csv or .jsonl.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Learn from the answers to the decisions of **superarm decide**.
 
     Each decision is answered once at most: the same answers, handed in again, change nothing. The model
-    file is replaced in one step at the end.
+    file is replaced in one step at the end. **--log** keeps what was shown and what came of it, for
+    **superarm evaluate** and **superarm train**.
 
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
     from superarm.cli.show import progress_bar
     from superarm.nightly import learn_file
 
-    columns = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
+    columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
     with progress_bar(None, "decisions", quiet=as_json) as tick:
-        result = learn_file(model, decisions, answers, progress=tick, **columns)
+        result = learn_file(model, decisions, answers, log=log, progress=tick, **columns)
     if as_json:
         print(json.dumps({"model": str(model), **asdict(result)}))
         return
@@ -43,3 +47,5 @@ def learn(
     ):
         if count:
             print(f"{count:,} {what}")
+    if result.logged:
+        print(f"{log}: {result.logged:,} rows for superarm evaluate and superarm train")

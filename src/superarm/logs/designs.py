@@ -97,9 +97,9 @@ class Design:
         self._ready: Any = None
 
     def spread(self, top: Any) -> tuple[float, float]:
-        """Mean and variance of |S n top|."""
+        """Mean and variance of |S n top|. Of tied labels, ``top`` holds those that came first in this row."""
         draw, best = self.draw, frozenset(top)
-        if type(draw) is FewSets:
+        if isinstance(draw, FewSets):  # its sets are those around this top set
             j = np.array([len(s & best) for s in draw.chances])
             p = (1.0 - draw.uniform) * np.array(list(draw.chances.values()))
             t, u = len(best), draw.uniform
