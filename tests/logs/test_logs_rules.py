@@ -260,6 +260,7 @@ def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # counting lines would take half of its time
 def test_intervals_cover_the_truth_where_a_rule_drew():
     """Logs of runner-up with uniform exploration, one context in four far from what it shows.
 
