@@ -456,6 +456,32 @@ def test_a_change_that_was_refused_stays_refused(shared):
     sound(one)
 
 
+def test_replay_begins_with_the_oldest_kept_snapshot(shared):
+    one = shared(snapshot_every=10, keep_snapshots=2)
+    for i in range(30):
+        decide(one, i, id=f"d{i}")
+        answer(one, f"d{i}", hit=i % 2 == 0)
+        if i % 5 == 4:
+            learnt(one, i + 1)
+    kept = one.journal.snapshots()
+    assert kept[0] == 0
+    assert len(kept) == 3
+    near, far = checking.replay(one.address), checking.replay(one.address, from_start=True)
+    assert (near.start, near.events) == (kept[1], 60 - kept[1])
+    assert (far.start, far.events) == (0, 60)
+    assert near.same
+    assert far.same
+    assert near.sha256 == far.sha256
+    assert near.checked == tuple(seq for seq in far.checked if seq > kept[1])
+    with one.journal.reading() as connection:  # what is damaged before its start, it does not see
+        connection.execute(
+            "UPDATE events SET time = time + 1.0 WHERE number = (SELECT min(number) FROM events)"
+        )
+    assert checking.replay(one.address).same
+    with pytest.raises(JournalDamaged, match="are not what was written"):
+        checking.replay(one.address, from_start=True)
+
+
 def test_a_model_that_is_long_past_is_found_again(shared, monkeypatch):
     monkeypatch.setattr(checking, "AT_HAND", 2)
     one, two = shared(), shared()

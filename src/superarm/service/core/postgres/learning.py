@@ -83,7 +83,7 @@ class Learning:
 
     def __init__(self, office: Office, settings: Settings, process: str, where: object) -> None:
         self.office, self.settings = office, settings
-        self.connection: Connection[Any] = office.connection
+        self.connection: Connection = office.connection
         self.writer = Writer(self.connection, process)
         self.model: Ordered = newest(self.connection, where, shadows=settings.shadows, tick=office.beat)
         batch = last_batch(self.connection)
