@@ -7,40 +7,66 @@ learnt together (`Learner.update_many`), which gives the bits of one by one, in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.json import Decoder
 
 from superarm.decision import Decisions
 from superarm.errors import SuperarmError
 from superarm.learners import Learner
 from superarm.learners.answered import Answered
 from superarm.rows import Dense
+from superarm.service.core.fastjson import loads
 from superarm.service.core.postgres.tables import Row
 
-__all__ = ["Known", "Usual", "counted", "learn_together"]
+__all__ = ["FEW", "Known", "Usual", "counted", "learn_together"]
 
-SETS, ODDS = ("labels", "drawn", "top"), ("log_ordered_propensity", "log_propensity", "belief")
+FEW = 4  # answers that one by one cost less
+
+
+class Made(Struct, gc=False):
+    """What most answers need to know of a decision's record; the rest of it is not even read."""
+
+    labels: tuple[str, ...]
+    drawn: tuple[str, ...]
+    top: tuple[str, ...]
+    eligible: tuple[str, ...] | None
+    width: int | str | None
+    log_ordered_propensity: float | None
+    log_propensity: float | None
+    belief: float
+    round: int
+    moved: tuple[tuple[float, ...], ...] = ()  # none in a past that was moved here
+
+
+_read = Decoder(Made).decode
 
 
 class Known:
     """A decision that may be answered."""
 
-    __slots__ = ("answered", "body", "expired", "time", "x")
+    __slots__ = ("answered", "expired", "made", "text", "time", "x")
 
-    def __init__(self, time: float, body: dict[str, Any], x: bytes | None) -> None:
-        self.time, self.body, self.x = time, body, x
+    def __init__(self, row: Row) -> None:
+        self.time, self.text, self.x = row.time, row.text, row.x
+        self.made = _read(row.text)
         self.expired: dict[str, Any] | None = None  # what the timeout came to: hit, learnt
         self.answered = False
 
+    @property
+    def body(self) -> dict[str, Any]:
+        """The whole record."""
+        return loads(self.text)  # type: ignore[no-any-return]
+
     def is_plain(self, learner: Learner) -> bool:
         """Whether it is about a dense row, as the learner's own are, and all labels."""
-        body = self.body
-        dense = learner.sparse is False and learner.names is None and body["width"] is None
+        made = self.made
+        dense = learner.sparse is False and learner.names is None and made.width is None
         if not dense or self.x is None or len(self.x) != 4 * learner.n_features:
             return False
-        return body["eligible"] is None and bool(body["top"])
+        return made.eligible is None and bool(made.top)
 
 
 class Usual(NamedTuple):
@@ -86,21 +112,21 @@ def counted(learner: Learner) -> Unkept:
 
 
 def learn_together(learner: Learner, places: Mapping[str, int], run: Sequence[Usual]) -> int:
-    """Learn from such answers that are alike, up to one that is refused; how many."""
-    if not run:
+    """Learn from such answers that are alike, up to one that is refused; how many. Few are not worth it."""
+    if len(run) < FEW:
         return 0
-    bodies = [one.known.body for one in run]
+    all_made = [one.known.made for one in run]
     rows = np.frombuffer(bytearray().join(one.known.x or b"" for one in run), "<f4")
-    sets = [places[label] for body in bodies for key in SETS for label in body[key]]
-    odds = [nan if body[key] is None else body[key] for body in bodies for key in ODDS]
+    sets = [places[label] for made in all_made for label in (*made.labels, *made.drawn, *made.top)]
+    odds = [(made.log_ordered_propensity, made.log_propensity, made.belief) for made in all_made]
     decisions = Decisions(
         Dense(rows.reshape(len(run), -1)),
         np.array(sets).reshape(len(run), 3, -1),
         None,
-        np.array(odds, np.float64).reshape(len(run), 3),
+        np.array(odds, np.float64),  # None is NaN
         None,
         None,
-        np.array([body["round"] for body in bodies]),
+        np.array([made.round for made in all_made]),
         learner.id,
         learner.known,
     )

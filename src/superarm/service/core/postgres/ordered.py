@@ -30,7 +30,7 @@ from superarm.service.core.postgres.tables import SHIFT, Kept, Row
 __all__ = ["ErasedPast", "Ordered"]
 
 REMEMBERED = 64 << 20  # bytes of decisions that wait for an answer; older ones are read again
-OVERHEAD = 4_000  # bytes of one, beside its row
+OVERHEAD, LARGER = 1_000, 4  # bytes of one beside its row and its text, which takes more room once it is read
 
 
 class ErasedPast(Exception):
@@ -52,7 +52,7 @@ class Ordered(Model):
         self.lookup = lookup
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._bytes = 0
-        self._moved: list[list[float]] | None = None  # what the batch's decisions so far have moved
+        self._moved: Sequence[Sequence[float]] | None = None  # by the batch's decisions so far
         super().__init__(journal, snapshot)
 
     def _take(self, snapshot: Snapshot) -> None:
@@ -87,8 +87,10 @@ class Ordered(Model):
         notes: dict[int, dict[str, Any]] = {}
         run: list[Usual] = []  # answers that can be learnt together
         for row in rows:
-            if self._moved is not None and row.kind != DECISION:
-                self._move()
+            if row.kind == DECISION and row.number >> SHIFT:
+                self._decided(row)
+                continue
+            self._move()  # all of a batch's decisions come before its answers
             usual = self._usual(row) if row.kind == OUTCOME and row.number >> SHIFT else None
             if run and (usual is None or not usual.like(run[0])):
                 self._learn(run, notes)
@@ -105,45 +107,39 @@ class Ordered(Model):
         return notes
 
     def _note(self, row: Row, notes: dict[int, dict[str, Any]]) -> None:
-        note = self.redo_row(row)
+        """What an event does; it is noted, if that is out of the usual."""
+        note = None
+        if row.number >> SHIFT == 0:
+            self._redo(row)
+        else:
+            counted(self.learner)
+            note = self._changed(row) if row.kind == CHANGE else self._closed(row)
         if note is not None:
             notes[row.number] = note
         self.seq += 1
 
-    def redo_row(self, row: Row) -> dict[str, Any] | None:
-        """What an event does; a note, if that is out of the usual."""
-        if row.number >> SHIFT == 0:  # moved here from the journal of a single process
-            seq = self.seq
-            event = Event(
-                row.number, row.time, row.kind, row.id, row.x, row.context, row.text, row.content, b""
-            )
-            if not self.redo(event):
-                raise ErasedPast
-            self.seq = seq
-            return None
-        counted(self.learner)
-        if row.kind == DECISION:
-            self._decided(row)
-            return None
-        if row.kind == CHANGE:
-            return self._changed(row)
-        return self._closed(row)
+    def _redo(self, row: Row) -> None:
+        """An event that was moved here from the journal of a single process."""
+        seq = self.seq
+        if not self.redo(Event(*row, b"")):
+            raise ErasedPast
+        self.seq = seq
 
     def _decided(self, row: Row) -> None:
-        body, learner = row.body, self.learner
-        if row.x is not None:
-            begin(learner, unpack_row(row.x, body["width"]))
-        elif learner.state is None:
-            raise ErasedPast
-        moved = body["moved"]
-        if self._moved is None:
-            self._moved = moved
-        else:  # all of a batch's decisions come before its answers: their moves are added up first
-            self._moved = [list(map(add, *pair)) for pair in zip(self._moved, moved, strict=True)]
-        learner.round = max(learner.round, body["round"] + 1)
-        propensity = None if body["log_propensity"] is None else exp(body["log_propensity"])
-        self.stats.decision(row.time, body["labels"], body["top"], propensity)
-        self._remember(row.id, Known(row.time, body, row.x))
+        known, learner = Known(row), self.learner
+        made, before = known.made, self._moved
+        if learner.state is None:
+            if row.x is None:
+                raise ErasedPast
+            begin(learner, unpack_row(row.x, made.width))
+        # all of a batch's decisions come before its answers: their moves are added up first
+        pairs = None if before is None else zip(before, made.moved, strict=True)
+        self._moved = made.moved if pairs is None else [tuple(map(add, *pair)) for pair in pairs]
+        learner.round = max(learner.round, made.round + 1)
+        odds = made.log_propensity
+        self.stats.decision(row.time, made.labels, made.top, None if odds is None else exp(odds))
+        self._remember(row.id, known)
+        self.seq += 1
 
     def _changed(self, row: Row) -> dict[str, Any]:
         change, note = row.body, {"seq": self.seq + 1}
@@ -200,19 +196,20 @@ class Ordered(Model):
             return None
         told = row.body
         named = told["label"] is not None and "label" in learner.feedback
-        return Usual(row, known, told, named, len(known.body["top"]))
+        return Usual(row, known, told, named, len(known.made.top))
 
     def _learn(self, run: Sequence[Usual], notes: dict[int, dict[str, Any]]) -> None:
         """Learn such answers in one call, which gives the bits of one by one; and those, if it stops, so."""
         done = learn_together(self.learner, self.stats.places, run)
         for row, known, told, *_ in run[:done]:
-            shown, body = known.body, {**told, "late": False, "default": None, "learnt": True}
+            made, body = known.made, {**told, "late": False, "default": None, "learnt": True}
             known.answered = True
-            self.stats.outcome(row.time, max(0.0, row.time - known.time), shown["labels"], body)
+            self.stats.outcome(row.time, max(0.0, row.time - known.time), made.labels, body)
             if self.shadows and known.x is not None:
+                shown = known.body
                 self.judged(self._decision(known.x, shown), shown, body, timeout=False)
             else:
-                self.judge.add(shown["top"], shown["labels"], shown["log_propensity"], body["hit"])
+                self.judge.add(made.top, made.labels, made.log_propensity, body["hit"])
         self.seq += done
         for one in run[done:]:
             self._note(one.row, notes)
@@ -266,12 +263,12 @@ class Ordered(Model):
 
     def _remember(self, id_: str, known: Known) -> None:
         self._known[id_] = known
-        self._bytes += OVERHEAD + len(known.x or b"")
+        self._bytes += _size(known)
 
     def _trim(self) -> None:
         while self._bytes > REMEMBERED and self._known:
             _, old = self._known.popitem(last=False)
-            self._bytes -= OVERHEAD + len(old.x or b"")
+            self._bytes -= _size(old)
 
     def _remember_all(self, rows: Sequence[Row]) -> None:
         """Have all decisions at hand that are answered here and were made earlier."""
@@ -286,7 +283,7 @@ class Ordered(Model):
             self._remember(id_, self._as_of_now(found[id_]))
 
     def _as_of_now(self, kept: Kept) -> Known:
-        known = Known(kept.decision.time, kept.decision.body, kept.decision.x)
+        known = Known(kept.decision)
         for closing in (kept.timeout, kept.outcome):
             if closing is None:
                 continue
@@ -300,3 +297,7 @@ class Ordered(Model):
                 learnt = told.get("learnt", told["hit"] is not None and (note is None or note["learnt"]))
                 known.expired = {"hit": told["hit"], "learnt": learnt}
         return known
+
+
+def _size(known: Known) -> int:
+    return OVERHEAD + LARGER * len(known.text) + len(known.x or b"")

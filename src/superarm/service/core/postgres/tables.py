@@ -208,8 +208,8 @@ def batch_digest(
 ) -> bytes:
     """Of a batch: the chain of these is the order."""
     chain = blake2b(before + dumps([first, taken]) + model, digest_size=DIGEST_BYTES)
-    for row in rows:
-        chain.update(_HEAD.pack(row.number, row.time, row.kind) + row.id.encode() + row.content + row.text)
+    for number, at, kind, id_, _, _, text, content in rows:
+        chain.update(b"".join((_HEAD.pack(number, at, kind), id_.encode(), content, text)))
     return chain.digest()
 
 

@@ -17,7 +17,8 @@ from superarm.errors import InvalidInput
 from superarm.learners import Learner
 from superarm.rows import SparseRow
 from superarm.service.core.events import DECISION, decision_body, pack_row
-from superarm.service.core.postgres.answers import Known, Usual, learn_together
+from superarm.service.core.fastjson import dumps
+from superarm.service.core.postgres.answers import FEW, Known, Usual, learn_together
 from superarm.service.core.postgres.tables import Row
 from superarm.service.core.shadows import Shadow, make_shadows
 from superarm.service.core.snapshots import learner_from, model_bytes, some_row
@@ -55,9 +56,9 @@ def _answer(learner: Learner, decision: Decision, shadows: dict[str, Shadow]) ->
     for shadow in shadows.values():
         told = {"hit": False, "label": None, "late": False, "default": None}
         shadow.outcome(decision, told, timeout=False)
-    data = pack_row(decision.x)
-    known = Known(0.0, decision_body(decision, None, None), data)
+    text = dumps(decision_body(decision, None, None))
+    row = Row(0, 0.0, DECISION, "", pack_row(decision.x), None, text, b"")
+    known = Known(row)
     if known.is_plain(learner):
-        row = Row(0, 0.0, DECISION, "", data, None, b"", b"")
         answer = Usual(row, known, {"hit": False, "label": label}, named, decision.set_size)
-        learn_together(learner, {str(one): i for i, one in enumerate(learner.labels or ())}, [answer])
+        learn_together(learner, {str(one): i for i, one in enumerate(learner.labels or ())}, [answer] * FEW)
