@@ -25,7 +25,8 @@ from superarm.service.core.faults import (
 )
 from superarm.service.core.postgres import checking
 from superarm.service.core.postgres.checking import verify
-from superarm.service.core.postgres.learning import Learning
+from superarm.service.core.postgres.electing import stand
+from superarm.service.core.postgres.learning import FRESH, Learning, Settings
 from superarm.service.core.postgres.moments import begin
 from superarm.service.core.postgres.ordered import Ordered
 from superarm.service.core.postgres.reading import PostgresJournal
@@ -167,6 +168,20 @@ def test_answers_are_taken_after_their_decisions(shared, monkeypatch):
     assert [one.number for one in taken] == [(7 << SHIFT) + 4, decision, (7 << SHIFT) + 2, (7 << SHIFT) + 3]
     assert [until for _, until in ranges] == [(7 << SHIFT) + 4, decision]
     one.close()
+
+
+def test_a_batch_costs_as_much_as_it_holds_however_many_wait(shared):
+    """A plan that sorts would read all that waits, for each batch of it."""
+    one = shared(learn=False)
+    for i in range(5):
+        decide(one, i)
+    with one.address.connect("superarm learns") as connection:
+        office = stand(connection, "test", 10.0)
+        Learning(office, Settings(), "test", one.address)
+        plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN {FRESH}", (4,)))
+    assert "Index Scan using events_pkey" in plan
+    assert "Sort" not in plan
+    assert "JIT" not in plan
 
 
 def test_another_learns_when_the_learner_goes(shared):
