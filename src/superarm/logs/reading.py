@@ -32,8 +32,7 @@ from superarm.logs.cells import (
 from superarm.logs.features import Features, choose_features
 from superarm.logs.sources import Row as RawRow
 from superarm.logs.sources import open_source
-from superarm.named import LARGEST
-from superarm.rows import Row, SparseRow
+from superarm.rows import LARGEST, Row, SparseRow
 from superarm.storage import UNREADABLE
 
 __all__ = ["Columns", "Log"]
