@@ -61,6 +61,7 @@ FRAMEWORKS = {
     "typer": {"cli"},
     "httptools": {"service"},
     "msgspec": {"service"},
+    "orjson": {"service"},
     "uvloop": {"service"},
     "psycopg": {"service"},
     "psycopg_pool": {"service"},

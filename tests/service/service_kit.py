@@ -155,8 +155,9 @@ def sha256_of(session: Any) -> str:
 
 def forge(journal: Any, seq: int, **fields: Any) -> None:
     """Change the body of an event, and all digests after it, as no accident ever would."""
+    from orjson import dumps
+
     from superarm.service.core.events import link
-    from superarm.service.core.fastjson import dumps
 
     before = journal.digest_at(seq - 1)
     for event in list(journal.unchecked(seq - 1)):
@@ -172,7 +173,8 @@ def forge(journal: Any, seq: int, **fields: Any) -> None:
 
 def forge_snapshot(journal: Any, seq: int, model: bytes | None = None) -> None:
     """Give a snapshot another model, or only a new digest."""
-    from superarm.service.core.fastjson import loads
+    from orjson import loads
+
     from superarm.service.core.parts import describe, read_parts, snapshot_digest
 
     sql = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"

@@ -30,8 +30,9 @@ from superarm.service.core.schema import connect, down
 if TYPE_CHECKING:
     from superarm.service.core.session import Session
 
-__all__ = ["Erasure", "erase"]
+__all__ = ["NEAR", "RETAIN_EVERY", "Erasure", "erase"]
 
+RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
 NEAR = 100  # events: two snapshots with fewer between them may tell what a single row was
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from math import nan
 from typing import Any
 
+from orjson import loads
+
 from superarm.service.core.entries import Entry
-from superarm.service.core.fastjson import loads
 from superarm.service.core.faults import JournalDamaged, JournalFull
 from superarm.service.core.health import Health
 from superarm.service.core.journal import Place
