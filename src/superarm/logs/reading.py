@@ -93,7 +93,7 @@ class Log:
 
     Attributes:
         features: the columns taken as features, as what, and why the others are left out (none of
-            them if features come from ``x`` or a file).
+            them if features come without names, in ``x`` or a file).
         missing: columns of ``usual`` that the log does not have: gaps.
     """
 
