@@ -131,6 +131,14 @@ def replayed(session: Any) -> Any:
     return replay(session.journal)
 
 
+def call(session: Any, method: Any, argument: Any) -> Any:
+    """One call in a turn of its own."""
+    [(_, result, error)] = session.turn([(method, argument, None)])
+    if error is not None:
+        raise error
+    return result
+
+
 def soon(what: Any, seconds: float = 30.0) -> Any:
     """What ``what()`` gives as soon as that is true: another process may have to get to it."""
     until = time.monotonic() + seconds

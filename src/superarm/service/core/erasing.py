@@ -1,7 +1,7 @@
 """Forgetting people: features and context of decisions, wherever they are kept.
 
 What is left of an event is its number, time, id, what was shown and with what odds, what was answered, and
-the digest of what was erased: the chain still verifies. In this order:
+the digest of what was erased: the chain still verifies. 1 and 2 in either order, then the others:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
     2. new archive files without the content, on the disk
