@@ -24,6 +24,7 @@ ROOMS = [
     ("storage",),
     ("named",),
     ("columns",),
+    ("tables",),
     ("decision",),
     ("kernels",),
     ("explore",),

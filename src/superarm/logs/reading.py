@@ -18,7 +18,6 @@ import numpy as np
 
 from superarm.decision import COLUMNS, FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.extras import need
 from superarm.logs.cells import (
     BadRow,
     hit_in,
@@ -34,6 +33,7 @@ from superarm.logs.sources import Row as RawRow
 from superarm.logs.sources import open_source
 from superarm.rows import LARGEST, Row, SparseRow
 from superarm.storage import UNREADABLE
+from superarm.tables import sparse_matrix
 
 __all__ = ["Columns", "Log"]
 
@@ -352,12 +352,7 @@ def _feature_file(path: Path) -> Any:
                 if "X" in file:
                     matrix = file["X"]
                 else:
-                    need("logs")
-                    from scipy.sparse import csr_matrix
-
-                    parts = file["X_data"], file["X_indices"], file["X_indptr"]
-                    matrix = csr_matrix(parts, file["X_shape"])
-                    matrix.sum_duplicates()
+                    matrix = sparse_matrix(file)
     except UNREADABLE as error:
         raise InvalidInput.must("features", os.fspath(path), wanted, str(error)) from error
     if len(matrix.shape) != 2:

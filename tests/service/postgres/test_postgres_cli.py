@@ -368,8 +368,9 @@ def test_replay_export_verify_and_backup(tmp_path, shared):
     import polars as pl
 
     one = shared()
-    fill(one, 0, 30)
-    all_taken(one, 30)
+    for start in (0, 15):  # at least two batches
+        fill(one, start, 15)
+        all_taken(one, start + 15)
     url = one.url
     told = json.loads(superarm("replay", url, "--json", "--output", tmp_path / "model.npz").output)
     assert (told["events"], told["same"], told["snapshots_missed"]) == (50, True, [])
