@@ -78,7 +78,7 @@ class StandardScratch(NamedTuple):
 
 @kernel
 def _factor(values: Any) -> Any:
-    """1 / |values|, and the squared length that this gives: 1, or 0 for a row of zeros."""
+    """1 / |values|, and the squared length that this gives: 1, or 0 for a row of zeros; NaN and inf: inf."""
     total = np.float32(0.0)
     for i in range(values.shape[0]):
         total += values[i] * values[i]
@@ -90,7 +90,8 @@ def _factor(values: Any) -> Any:
         wide += np.float64(values[i]) * np.float64(values[i])
     if wide == 0.0:
         return np.float32(1.0), 0.0
-    return np.float32(1.0 / np.sqrt(wide)), 1.0
+    factor = np.float32(1.0 / np.sqrt(wide))
+    return factor, 1.0 if 0.0 < factor <= LARGEST else np.inf
 
 
 def _dense_unit(scaling, scratch, x):  # type: ignore[no-untyped-def]

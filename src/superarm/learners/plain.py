@@ -209,7 +209,7 @@ class PlainLearner(Learner):
         sets, numbers = np.empty((3, m), np.int64), np.zeros(n_numbers)
         choose, _ = choosers(type(self._rule))  # type: ignore[arg-type]
         odds = choose(
-            self.state.rule, self._scratch, tables.draw, s, among, self.seed, self.round, sets, numbers
+            self.state.rule, self._scratch, tables.value.draw, s, among, self.seed, self.round, sets, numbers
         )
         rule = (self._rule, numbers)
         decision = Decision(row, sets, kept, odds, 0.0, rule, self.round, self.id, self.known)

@@ -37,6 +37,7 @@ from superarm.kernels import (
     StandardScratch,
     absorb,
     kernel,
+    reach,
     safe_to_add,
     softmax,
     standardise,
@@ -102,6 +103,14 @@ class Scratch(NamedTuple):
 def score(state: Any, scratch: Any, features: Features, s: Any) -> None:
     average_scores(state.weights, features, s, scratch.last)
     add_curves(state.curves, scratch.curves, features, s)
+
+
+@kernel
+def ask(state: Any, x: Any) -> None:
+    reach(state.scaling.df, x)
+    reach(state.weights.W, x)
+    reach(state.weights.A, x)
+    reach(state.pace.G, x)
 
 
 @kernel
@@ -309,7 +318,7 @@ class SetLogit(LikelihoodLearner):
     """
 
     name = "set-logit"
-    kernels = Kernels(learn, score=score, scale=standardise)
+    kernels = Kernels(learn, score=score, scale=standardise, ask=ask)
     feedback = ("hit", "label")
     learns_from_given = True
 
@@ -386,7 +395,7 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
     """
 
     name = "softmax-averaged"
-    kernels = Kernels(learn, score=score, scale=standardise, sees_label=True)
+    kernels = Kernels(learn, score=score, scale=standardise, ask=ask, sees_label=True)
 
     def __init__(
         self,
