@@ -3,6 +3,7 @@
     processes        1, 2, 3 of them under the same load: pairs/s, p50, p99, the CPU of a pair by who used it
     model_age_ms     how long before a decision the model that made it was published
     learner_alone    how many answers a second the process that learns could take, with nobody else
+                     (python benchmarks/postgres.py prints only this)
 
 The database is one that this starts, with fsync, over a Unix socket.
 """
@@ -73,7 +74,7 @@ def measure(
                     process.terminate()
                 for process, _ in started:
                     process.wait()
-        told["learner_alone"] = learner_alone(database.fresh(), features)
+        told["learner_alone"] = learner_alone(database, features)
     finally:
         database.close()
     return told
@@ -94,8 +95,8 @@ def model_age(url: str) -> dict[str, float]:
     }
 
 
-def learner_alone(url: str, features: int, pairs: int = 40_000) -> dict[str, float]:
-    """Decisions and answers that wait, and one learner that takes them."""
+def learner_alone(database: Any, features: int, pairs: int = 40_000) -> dict[str, float]:
+    """Decisions and answers that wait, and one learner that takes them: its processor time, and the rest."""
     import numpy as np
 
     from superarm import SetLogit
@@ -108,6 +109,7 @@ def learner_alone(url: str, features: int, pairs: int = 40_000) -> dict[str, flo
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
     labels = [f"label-{i}" for i in range(10)]
+    url = database.fresh()
     session = SharedSession.open(url, labels=labels, n_features=features, set_size=3, learn=False)
     rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
     began = time.perf_counter()
@@ -120,15 +122,17 @@ def learner_alone(url: str, features: int, pairs: int = 40_000) -> dict[str, flo
             ]
         )
     written = time.perf_counter() - began
+    session.close()
     with session.address.connect("superarm learns", patience=60.0) as connection:
         office = stand(connection, "benchmark", 60.0)
         assert office is not None
         learning = Learning(office, Settings(), "benchmark", session.address)
-        began, used = time.perf_counter(), time.process_time()
+        server = family(database.process.pid)
+        before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
         while learning.model.stats.learnt < pairs:
             learning.turn()
-        took, cpu = time.perf_counter() - began, time.process_time() - used
-    session.close()
+        took, cpu = time.perf_counter() - began, time.thread_time() - used
+        databases = cpu_of(server) - before
     round_ = SetLogit(labels=labels, n_features=features, set_size=3)
     round_.update(round_.decide(rows[0]), hit=True)
     used = time.process_time()
@@ -137,8 +141,11 @@ def learner_alone(url: str, features: int, pairs: int = 40_000) -> dict[str, flo
     library = (time.process_time() - used) / (pairs // 4)
     return {
         "cpu_of_a_round_in_the_library_us": round(1e6 * library, 1),
-        "answers_per_second": round(pairs / took),
         "cpu_us_per_answer": round(1e6 * cpu / pairs, 1),
+        "answers_per_second_of_a_core": round(pairs / cpu),
+        "database_cpu_us_per_answer": round(1e6 * databases / pairs, 1),
+        "wall_us_per_answer": round(1e6 * took / pairs, 1),
+        "answers_per_second": round(pairs / took),
         "one_process_writes_pairs_per_second": round(pairs / written),
     }
 
@@ -149,6 +156,6 @@ if __name__ == "__main__":
 
     made = Database(fsync=True, memory=False)
     try:
-        print(learner_alone(made.fresh(), 64))
+        print(learner_alone(made, 64))
     finally:
         made.close()

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import settings
 
 settings.register_profile("house", deadline=None)  # a busy machine is no defect: no test asserts a time
 settings.load_profile("house")
+# A script's background job ignores Ctrl-C, and so would every process that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -19,13 +19,15 @@ class Averaged:
         self.W, self.A = np.zeros((k, d)), np.zeros((k, d))
         self.t, self.left = 0, 1.0
 
-    def step(self, c, x):
+    def step(self, c, x, constant=False):
         self.left *= 1 - 3 / (self.t + 4)
         self.t += 1
         take = self.t < 64 or self.t % 8 == 0
         for r in range(len(c)):
             if take or abs(c[r]) > 3e-4:
                 self.W[r] += c[r] * x
+            elif constant:
+                self.W[r, -1] += c[r] * x[-1]
         if take:
             self.A += (1 - self.left) * (self.W - self.A)
             self.left = 1.0
@@ -114,7 +116,7 @@ class Curved:
         self.curved.step(c2, self.phi)
         if self.curved.t % 8 == 0:
             self.learn_relevance(c2)
-        self.linear.step(c1, self.x)
+        self.linear.step(c1, self.x, constant=True)
         self.q += ((self.z @ self.previous) ** 2 - self.q) / (self.rows.rows + 17)
         self.previous = self.z
         count = self.waves.rows + 1 < 256 or (self.waves.rows + 1) % 8 == 0

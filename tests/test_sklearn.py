@@ -141,6 +141,16 @@ def test_pipeline_grid_search_and_pickle(digits):
             "one for each row of X",
         ),
         (
+            lambda m, X, y: m.fit(X, y).partial_fit_sets(X[:1], ["d0|d1"], [True]),
+            InvalidInput,
+            r"shown of SetFeedbackClassifier must be a list of labels for each row, got 'd0\|d1'",
+        ),
+        (
+            lambda m, X, y: make_set_pipeline(StandardScaler(), m).partial_fit_sets(X[:1], [["d0"]], [True]),
+            InvalidInput,
+            "steps of SetPipeline must be fitted",
+        ),
+        (
             lambda m, X, y: m.fit(X, y).partial_fit_sets(X[:1], [["new"]], [True]),
             InvalidInput,
             "shown of SetFeedbackClassifier must be made of its classes",

@@ -175,6 +175,8 @@ def log(learner, tmp_path_factory):
 
 def test_a_log_and_its_verdicts(log):
     assert repr(log) == "Log(evil & log.jsonl)"
+    assert "the right one among them" in shown(log)
+    assert EVIL in shown(log)
     facts = survey(log)
     assert "2 of 7 labels, mostly" in shown(facts)
     assert EVIL in shown(facts)

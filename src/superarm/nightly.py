@@ -22,8 +22,8 @@ from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.extras import need
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
+from superarm.logs.cells import hit_in
 from superarm.named import is_frame, plain_row, spelt
-from superarm.parameters import as_bit
 from superarm.storage import UNREADABLE, write_atomically
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ __all__ = ["Decided", "Learnt", "decide_file", "learn_file"]
 
 CHUNK = 10_000
 Progress = Callable[[int], object] | None
-YES, NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,16 +348,6 @@ def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> 
     if twice.height:
         raise FeedbackError.must(id_column, str(path), "answered once", f"two answers to {twice['id'][0]!r}")
     if kind == "hits":
-        bits = [_bit(value) for value in given["answer"].to_list()]
-        if None in bits:
-            wrong = given["answer"][bits.index(None)]
-            raise FeedbackError.must(column, str(path), "true or false, yes or no, 1 or 0", wrong)
+        bits = [hit_in(value, column, str(path)) for value in given["answer"].to_list()]
         given = given.with_columns(pl.Series("answer", bits, dtype=pl.Boolean))
     return given, kind
-
-
-def _bit(value: Any) -> bool | None:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        return True if word in YES else False if word in NO else None
-    return as_bit(value)

@@ -24,6 +24,7 @@ from superarm.named import has_words_or_gaps, is_frame, is_gap, is_named_rows
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.exceptions import NotFittedError
     from sklearn.pipeline import Pipeline, make_pipeline
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
@@ -292,6 +293,10 @@ def _sets(shown: Any) -> list[list[Any]]:
         if len(columns) == 1 and any(np.ndim(cell) for cell in columns[0]):
             return [list(labels) for labels in columns[0]]
         return [[label for label in row if not is_gap(label)] for row in zip(*columns, strict=True)]
+    shown = list(shown)
+    if any(isinstance(labels, str) for labels in shown):
+        text = next(labels for labels in shown if isinstance(labels, str))
+        raise InvalidInput.must("shown", "SetFeedbackClassifier", "a list of labels for each row", text)
     return [list(labels) for labels in shown]
 
 
@@ -351,4 +356,10 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
         return self
 
     def _before(self, X: Any) -> Any:
-        return self[:-1].transform(X) if len(self.steps) > 1 else X
+        if len(self.steps) < 2:
+            return X
+        try:
+            return self[:-1].transform(X)
+        except NotFittedError as error:
+            wanted = "fitted before it begins from sets (pipeline[:-1].fit(X))"
+            raise InvalidInput.must("steps", "SetPipeline", wanted, str(error)) from error

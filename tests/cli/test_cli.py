@@ -308,8 +308,12 @@ def test_ctrl_c_ends_quietly(name: str, tmp_path: Path) -> None:
         time.sleep(0.05)  # the interpreter itself must be up
     time.sleep(1.0)  # somewhere in the middle: importing, compiling or running, as the machine likes
     assert process.poll() is None, process.communicate()
-    os.killpg(process.pid, signal.SIGINT)
-    out, told = process.communicate(timeout=60)
+    try:
+        os.killpg(process.pid, signal.SIGINT)
+        out, told = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     # where the signal fell into an eval or exec, Python passes it on at its end: a shell sees 130 both ways
     assert process.returncode in (130, -signal.SIGINT), told
     assert "Traceback" not in out + told

@@ -19,6 +19,7 @@ import superarm as sa
 from superarm import nightly
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.learners.files import arrays_of
+from superarm.logs import Log, Policy, evaluate, survey
 from superarm.nightly import decide_file, learn_file
 
 LABELS = ["ant", "bee", "cat", "dog"]
@@ -88,6 +89,41 @@ def test_the_same_answers_twice(model: Path, tmp_path: Path) -> None:
     pl.DataFrame({"id": [f"p0-{i}" for i in range(5, 20)], "label": ["bee"] * 15}).write_ndjson(said)
     later = learn_file(model, made, said)
     assert (later.learnt, later.before, later.open) == (10, 5, 0)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_answered_decisions_are_a_log(model: Path, tmp_path: Path, ending: str) -> None:
+    rows, made, log = people(60), tmp_path / "d.parquet", tmp_path / f"log.{ending}"
+    rows.write_parquet(tmp_path / "rows.parquet")
+    decide_file(model, tmp_path / "rows.parquet", made)
+    twin = sa.load(model)
+    pl.DataFrame({"id": rows["id"], "hit": [True, False] * 30})[:40].write_csv(tmp_path / "a.csv")
+    for _ in range(2):  # the second time nothing is learnt, and the log is the same
+        assert learn_file(model, made, tmp_path / "a.csv", log=log).logged == 40
+        records = list(Log(log))
+        assert [record.hit for record in records] == [True, False] * 20
+        assert [record.id for record in records] == rows["id"][:40].to_list()
+    shown = pl.read_parquet(made)
+    first, x = records[0].decision, records[0].decision.x
+    assert (x["age"], x["city"]) == (rows["age"][0], rows["city"][0])  # by name, not by place
+    assert [record.decision.labels for record in records] == shown["labels"][:40].to_list()
+    assert first.propensity == pytest.approx(shown["propensity"][0])
+    answer = evaluate(Log(log), [Policy("top", learner=twin)], survey(Log(log)), holdout=None)
+    assert answer.warnings == ()  # all labels were tied: that the top set was shown is no surprise
+
+
+def test_a_log_of_labels_and_of_nothing(model: Path, tmp_path: Path) -> None:
+    made, log = tmp_path / "d.parquet", tmp_path / "log.parquet"
+    people(20).write_csv(tmp_path / "rows.csv")
+    decide_file(model, tmp_path / "rows.csv", made)
+    (tmp_path / "a.csv").write_text("id,label\n")
+    assert learn_file(model, made, tmp_path / "a.csv", log=log).logged == 0
+    assert not log.exists()
+    (tmp_path / "a.csv").write_text("id,label\np0-3,cat\n")
+    assert learn_file(model, made, tmp_path / "a.csv", log=log).logged == 1
+    assert [record.label for record in Log(log)] == ["cat"]
+    with pytest.raises(InvalidInput, match="folder"):
+        learn_file(model, made, tmp_path / "a.csv", log=tmp_path / "none" / "log.parquet")
 
 
 def test_plain_models_and_matrices(tmp_path: Path) -> None:
@@ -192,6 +228,7 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
         "before": 25,
         "open": 5,
         "unknown": 0,
+        "logged": 0,
     }
     done = command("learn", model, made, tmp_path / "none.csv")
     assert done.returncode == 2

@@ -9,7 +9,10 @@ from scipy.stats import chisquare, kstest
 
 from superarm.kernels import (
     Features,
+    Standard,
+    StandardScratch,
     Unit,
+    absorb,
     add_outer,
     centre,
     contains,
@@ -18,6 +21,7 @@ from superarm.kernels import (
     scores,
     softmax,
     squared_norm,
+    standardise,
     top_positions,
     uniform,
     unit,
@@ -136,6 +140,25 @@ def test_squared_norm(bias):
     *_, x, full = problem(3, 40, bias)
     for row in (x, sparsify(x)):
         assert squared_norm(as_is(row, bias)) == pytest.approx(full @ full, rel=1e-5)
+
+
+@kernel
+def standardised_norm(scaling, scratch, x):
+    found = squared_norm(standardise(scaling, scratch, x))
+    absorb(scaling, x)
+    return found
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.3])
+def test_squared_norm_of_a_standardised_row(bias):
+    """What stands in Features is the squared length of the row as it is now, of both kinds."""
+    random = np.random.default_rng(0)
+    for sparse in (False, True):
+        standard = Standard.start(5, sparse=sparse, bias=bias, forget=0.0)
+        scratch = StandardScratch.of(5)
+        for x in random.normal(size=(20, 5)).astype(np.float32) * 30:
+            found = standardised_norm(standard, scratch, sparsify(x) if sparse else x)
+            assert found == pytest.approx(float(scratch.z @ scratch.z) + bias * bias, rel=1e-5)
 
 
 @kernel

@@ -306,7 +306,7 @@ def test_a_hit_rate_that_evaluate_would_refuse_is_not_printed(tmp_path):
     assert "cannot say" in told
     told = run("evaluate", path, "--uniform", "--model", tmp_path / "m.npz")
     assert "WARNING: this log cannot answer for this policy; about" in told
-    assert "of uniform sets in as many rows" in told or "rows like these would." in told
+    assert "of uniform sets in as many rows" in told or "such rows to judge by would." in told
 
 
 # ---------------------------------------------------------------- scores of somebody's own

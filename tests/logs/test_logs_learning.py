@@ -134,7 +134,8 @@ def test_unanswered_rows_and_named_labels(tmp_path):
     assert result.unanswered == 666
     assert learner.predict(np.eye(4, dtype=np.float32)).tolist() == names
     answer = evaluate(log, [Policy("model", learner=learner)], facts, holdout=0.5)
-    assert answer.unanswered == 666
+    assert answer.unanswered == sum(held_out(i, 0.5) for i in range(2, 2000, 3))  # of those that judge
+    assert evaluate(log, [Policy("a", fixed=["a"])], facts, holdout=None).unanswered == 666
     assert answer.warnings == ()
     assert answer.verdicts[0].best.high > 0.95
 

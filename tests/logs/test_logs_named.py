@@ -250,7 +250,7 @@ def test_what_an_answer_would_take(log, tmp_path):
     assert "equal ones: it takes 100\n" in told
     warning = told.split("WARNING: ")[1]
     assert warning.startswith("this log cannot answer for this policy; about ")
-    assert "rows like these would (train and evaluate with --holdout 0." in warning
+    assert "such rows to judge by would (train and evaluate with --holdout 0." in warning
     share = warning.split("--holdout ")[1].split(":")[0]
     # and it does
     run("train", short, *READ, "--output", tmp_path / "m.npz", "--holdout", share)

@@ -125,7 +125,7 @@ def replayed(session: Any) -> Any:
     if hasattr(session, "address"):
         from superarm.service.core.postgres.checking import replay as replay_shared
 
-        return replay_shared(session.address)
+        return replay_shared(session.address, from_start=True)
     from superarm.service.core.replay import replay
 
     return replay(session.journal)

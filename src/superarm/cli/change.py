@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from superarm.cli.erase import seconds_of
+from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
 
 app = typer.Typer(

@@ -43,5 +43,6 @@ def decide(
     if made.missing:
         print(f"gaps in every row: {', '.join(made.missing)} (not in {rows})")
     if made.unused:
-        print(f"not used: {', '.join(made.unused)} (the model was not trained with them)")
+        names = ", ".join(name or "a column without a name" for name in made.unused)
+        print(f"not used: {names} (the model was not trained with them)")
     print(f"when the answers are there: superarm learn {model} {output} ANSWERS")

@@ -51,7 +51,10 @@ def evaluate(
     grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
     passes: Annotated[int, typer.Option(help="For --learner: how often to go through the log.", min=1)] = 1,
-    holdout: Annotated[float, typer.Option(help="The share of rows to judge by.")] = 0.2,
+    holdout: Annotated[
+        float | None,
+        typer.Option(help="The share of rows to judge by: that of the models' training; else all rows."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides which rows.", min=0)] = 0,
     labels: opt.Labels = None,
     features: opt.Features = None,
@@ -105,8 +108,7 @@ def evaluate(
     gammas = _values("--gamma", gamma, float, grid)
     with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
         learners = loaded | {
-            spec: _trained(source, spec, facts, passes, split or (holdout, seed), sizes[-1], tick)
-            for spec in learner or []
+            spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
         }
         ranked = [(text, {"scores": opt.names(text)}) for text in scores or []]
         ranked += [(text, {"probabilities": opt.names(text)}) for text in probabilities or []]
@@ -141,11 +143,13 @@ def _labels(given: str | None, model: Learner | None) -> Any:
 
 
 def _split(
-    source: Log, models: dict[str, Learner], trains: bool, holdout: float, seed: int, *, quiet: bool
+    source: Log, models: dict[str, Learner], trains: bool, holdout: float | None, seed: int, *, quiet: bool
 ) -> tuple[float, int] | None:
     """(share, seed) of the rows to judge by; None for all rows."""
-    if not 0.0 < holdout < 1.0:
+    share = opt.HOLDOUT if holdout is None else holdout
+    if not 0.0 < share < 1.0:
         raise InvalidInput.must("--holdout", "evaluate", "in (0, 1)", holdout)
+    asked = trains or holdout is not None
     here = source.fingerprint()
     notes = {name: model.notes.get("training", {}) for name, model in models.items()}
     same = {(n["holdout"], n["seed"]) for n in notes.values() if n.get("sha256") == here}
@@ -156,13 +160,13 @@ def _split(
             print(
                 f"{name} was not trained on this file by superarm train: make sure that it never saw its rows"
             )
-    if len(same) > 1 or (trains and same - {(holdout, seed)}):
+    if len(same) > 1 or (asked and same - {(share, seed)}):
         raise InvalidInput.must(
             "models", "evaluate", "trained with the same --holdout and --seed", sorted(same)
         )
     if same:
         return same.pop()
-    return (holdout, seed) if trains else None
+    return (share, seed) if asked else None
 
 
 def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
@@ -177,9 +181,7 @@ def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
     return values
 
 
-def _trained(
-    source: Log, spec: str, facts: Survey, passes: int, split: tuple[float, int], size: Any, tick: Any
-) -> Learner:
+def _trained(source: Log, spec: str, facts: Survey, passes: int, split: Any, size: Any, tick: Any) -> Learner:
     from superarm.learners.registry import make
     from superarm.logs import train
 
@@ -297,9 +299,9 @@ class _Cure(NamedTuple):
     def of(self, verdict: Verdict) -> str:
         rows, share = verdict.wanted.rows, verdict.wanted.uniform
         if rows is None:
-            would = "no number of rows like these would do"
+            would = "no number of such rows would do"
         else:
-            would = f"about {rows:,} rows like these would{self._holdout(rows)}"
+            would = f"about {rows:,} such rows to judge by would{self._holdout(rows)}"
         if share is None:
             return would
         uniform = f"{share:.0%}" if share > 0.01 else f"{max(share, 0.0001):.2%}"

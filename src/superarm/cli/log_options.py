@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from superarm.logs import Columns, Log
 
 __all__ = [
+    "HOLDOUT",
     "EligibleColumn",
     "Features",
     "FeaturesColumns",
@@ -35,6 +36,7 @@ __all__ = [
     "names",
 ]
 
+HOLDOUT = 0.2  # the share of rows that judge, where none is said
 COLUMNS = "Columns of the file"
 LogFile = Annotated[
     Path, typer.Argument(help="A decision log: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG")

@@ -38,7 +38,7 @@ def replay(
     if is_url(journal):
         from superarm.service.core.postgres import checking, connecting
 
-        done = checking.replay(connecting.Address(journal), learner=learner)
+        done = checking.replay(connecting.Address(journal), from_start=from_start, learner=learner)
     else:
         opened = open_journal(journal, read_only=True)
         try:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from superarm.cli.erase import seconds_of
 from superarm.cli.labels import read_labels
+from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
 
 DEFAULTS = {"none": None, "hit": True, "miss": False}
@@ -32,7 +32,11 @@ def serve(
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show.", min=1)] = None,
     learner: Annotated[
-        str | None, typer.Option(help="NAME, NAME:key=value,key=value or file.py:Class. Default: set-logit.")
+        str | None,
+        typer.Option(
+            help="NAME, NAME:key=value,key=value or file.py:Class. Default: set-logit, with 2 % of uniform "
+            "sets for the log."
+        ),
     ] = None,
     model: Annotated[Path | None, typer.Option(help="A model file to start a new journal with.")] = None,
     seed: Annotated[int | None, typer.Option(help="The learner's seed. Default: 0.", min=0)] = None,

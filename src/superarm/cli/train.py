@@ -27,7 +27,7 @@ def train(
     passes: Annotated[
         int, typer.Option(help="How often to go through the log, if that is better than once.", min=1)
     ] = 1,
-    holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = 0.2,
+    holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
     seed: Annotated[int, typer.Option(help="Decides which rows, and the model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
     features: opt.Features = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -36,7 +36,7 @@ def hear_nothing(rule: Any) -> None:
     """Most rules do not care."""
 
 
-class Rule:
+class Rule(ABC):
     """What all rules share.
 
     Args:
@@ -171,7 +171,7 @@ class Rule:
         key, kept = (n, m), None if eligible is None else among
         if key not in self._tables:
             self._tables[key] = self.table(n, m)
-        one, many = choosers(type(self))  # type: ignore[arg-type]
+        one, many = choosers(type(self))
         if s.ndim == 2:
             return self._decide_many(many, s, x, among, kept, m, known)
         if x is not None:

@@ -4,7 +4,7 @@ After update t the average moves by rho_t (W - average), rho_t = max(w / (t + w)
 window w of 3 (dense) or 20 (sparse).
 
     dense    A is the average; it takes W in every 8 updates (every update at first), with the rho of
-             all of them at once
+             all of them at once; in between, steps below SMALL (most of them) are not made
     sparse   average = W - omega A, exactly: what a step adds to W, it adds to A divided by omega, and
              omega shrinks by 1 - rho, so only the non-zeros of x are touched (pace.py has the step)
 
@@ -25,7 +25,7 @@ __all__ = ["Averaged", "average_scores", "averaging_rate", "last_scores", "shrin
 
 DENSE, SPARSE = 3.0, 20.0
 EVERY = 8
-SMALL = 3e-4  # dense steps below it can wait until the average takes W in; most of them are
+SMALL = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
 
 Array = np.ndarray[Any, Any]
 

@@ -163,7 +163,9 @@ def _sparse_standardise(scaling, scratch, x):  # type: ignore[no-untyped-def]
         scale = np.float32(np.sqrt((1.0 - scaling.bias * scaling.bias) / total))
         for i in range(n):
             z[i] *= scale
-    squares = np.float64(total) if total <= 1e30 else np.inf  # what is huge, a step refuses
+    squares = np.inf  # what is huge, a step refuses
+    if total <= 1e30:
+        squares = 1.0 - scaling.bias * scaling.bias if total > 0.0 else 0.0
     return Features(SparseRow(indices, z[:n], x.width), np.float32(1.0), scaling.bias, squares)
 
 

@@ -1,5 +1,6 @@
 """The learners, one file per algorithm: a new one is its file and its line here."""
 
+from superarm.learners.averaged_softmax import AveragedSoftmax as AveragedSoftmax
 from superarm.learners.banditron import Banditron as Banditron
 from superarm.learners.base import Learner as Learner
 from superarm.learners.base import load as load
@@ -10,7 +11,6 @@ from superarm.learners.newtron import Newtron as Newtron
 from superarm.learners.pa import PA as PA
 from superarm.learners.perceptron import Perceptron as Perceptron
 from superarm.learners.plain import PlainLearner as PlainLearner
-from superarm.learners.setlogit import AveragedSoftmax as AveragedSoftmax
 from superarm.learners.setlogit import SetLogit as SetLogit
 from superarm.learners.soba import SOBA as SOBA
 from superarm.learners.softmax import Softmax as Softmax

@@ -451,7 +451,7 @@ class Learner(Common):
         if self.names is not None and isinstance(self.state.scaling, Standard):
             self.state = self.state._replace(scaling=self.state.scaling.named(self.names.places))
         self.state, self._scratch = set_apart(self.state), set_apart(self._scratch)
-        self._loop = loop_of(type(self), type(self._rule), standard)  # type: ignore[arg-type]
+        self._loop = loop_of(type(self), type(self._rule), standard)
 
     def _plan(self, n: int, m: int) -> Plan:
         try:

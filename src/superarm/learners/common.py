@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     n_numbers: int  # that the rule writes down
 
 
-class Common:
+class Common(ABC):
     """What `Learner` builds on. It knows no rule and no update."""
 
     feedback: ClassVar[tuple[str, ...]]

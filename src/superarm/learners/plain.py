@@ -207,7 +207,7 @@ class PlainLearner(Learner):
         kept = None if among is self._all else among
         tables, m, n_numbers = self._plan(len(among), m)
         sets, numbers = np.empty((3, m), np.int64), np.zeros(n_numbers)
-        choose, _ = choosers(type(self._rule))  # type: ignore[arg-type]
+        choose, _ = choosers(type(self._rule))
         odds = choose(
             self.state.rule, self._scratch, tables.value.draw, s, among, self.seed, self.round, sets, numbers
         )

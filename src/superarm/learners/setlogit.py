@@ -2,9 +2,10 @@
 
 The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (kernels/scaling.py).
 
-**The update.** W += step (post - p) x~ with a constant step (sparse rows: at the pace of each label
-and feature, kernels/pace.py); predictions use the running average A (kernels/averaging.py). A constant
-step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
+**The update.** W += step (post - p) x~ with a constant step (dense rows: parts too small to matter are
+left out; sparse rows: at the pace of each label and feature, kernels/pace.py); predictions use the
+running average A (kernels/averaging.py). A constant step escapes local optima, the average removes its
+noise. With the scores s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'        where the gradient is taken
     post  softmax at  0.4 s + 0.6 s' (sparse: as p), times the likelihood of the bit, renormalised
@@ -26,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm.explore.base import Rule, rule_from
-from superarm.explore.greedy import Greedy
 from superarm.explore.runner_up import RunnerUp, strength
 from superarm.kernels import (
     Answer,
@@ -46,7 +46,7 @@ from superarm.kernels.averaging import Averaged, average_scores, averaging_rate,
 from superarm.kernels.curves import Curves, CurvesScratch, add_curves, add_last_curves, expect, mix
 from superarm.kernels.pace import Pace, paced_step
 from superarm.labels import Label, plain
-from superarm.learners.base import LabelLearner, Learner
+from superarm.learners.base import Learner
 from superarm.learners.common import probabilities
 from superarm.parameters import number, share, whole
 
@@ -376,50 +376,3 @@ class SetLogit(LikelihoodLearner):
         if isinstance(self.explore, Rule):
             return self.explore
         return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.forget)
-
-
-class AveragedSoftmax(LikelihoodLearner, LabelLearner):
-    """SetLogit's update with every label told: the ceiling for learners of bits.
-
-    Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
-        n_features: the length d of a row; left out, the first row tells it (and may have names).
-        set_size: how many labels to show, 1 <= m < k.
-        seed: it draws nothing.
-        intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
-        step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without,
-            0.67 sqrt(k) for sparse rows.
-        curves: how many curved features stand beside those of a dense row, an even number; 0 is the
-            linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
-    """
-
-    name = "softmax-averaged"
-    kernels = Kernels(learn, score=score, scale=standardise, ask=ask, sees_label=True)
-
-    def __init__(
-        self,
-        *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | None = None,
-        set_size: int = 1,
-        seed: int = 0,
-        intercept: bool | float = True,
-        step: float | None = None,
-        curves: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            set_size=set_size,
-            seed=seed,
-            intercept=intercept,
-            step=step,
-            curves=curves,
-        )
-
-    @property
-    def rule(self) -> Rule:
-        return Greedy()

@@ -69,7 +69,8 @@ def labels_in(value: Any, field: str, where: str, separator: str | None = None) 
         other = next((mark for mark in LIKELY if mark in value), None)
         if other is not None and not value.lstrip().startswith("["):
             wanted = f"a set such as a;b;c (if {other!r} stands between labels, say --separator {other!r};"
-            raise BadRow.must(field, where, f"{wanted} if this is one label, --separator ';')", value)
+            wanted = f"{wanted} if this is one label, --separator ';'; in Python, Log(…, separator=…))"
+            raise BadRow.must(field, where, wanted, value)
     return labels
 
 

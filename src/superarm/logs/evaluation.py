@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -77,7 +77,8 @@ class Evaluation:
     """The answer of a log.
 
     Attributes:
-        rows: rows that were judged; ``unanswered`` and ``bad`` ones were not.
+        rows: rows that judged; ``unanswered`` others of them could not, having no outcome.
+        bad: rows of the whole log that cannot be read.
         hit_rate, low, high: of what was shown.
         warnings: what is wrong with the log itself.
         verdicts: one for each policy.
@@ -135,13 +136,13 @@ def evaluate(
     model = SetLogit(**facts.common)
     facts.ready(model)
     names = model.known.all()
+
+    def judges(record: Record) -> bool:
+        return holdout is None or held_out(record.number, holdout, seed)
+
     records = ticked(log.records(columns), progress, facts.rows, "rows")
-    for batch in batches(_counted(records, audit), labels):
-        chosen = [
-            i
-            for i, record in enumerate(batch.records)
-            if holdout is None or held_out(record.number, holdout, seed)
-        ]
+    for batch in batches(_counted(records, audit, judges), labels):
+        chosen = [i for i, record in enumerate(batch.records) if judges(record)]
         if chosen:
             part = batch.part(np.array(chosen))
             odds = logged_odds(part)
@@ -187,9 +188,9 @@ def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
     return min(sound, key=lambda estimate: estimate.width, default=None)
 
 
-def _counted(records: Iterator[Record], audit: _Audit) -> Iterator[Record]:
+def _counted(records: Iterator[Record], audit: _Audit, judges: Callable[[Record], bool]) -> Iterator[Record]:
     for record in records:
-        audit.unanswered += record.hit is None
+        audit.unanswered += record.hit is None and judges(record)
         yield record
 
 

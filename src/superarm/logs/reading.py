@@ -130,6 +130,11 @@ class Log:
     def __repr__(self) -> str:
         return f"Log({Path(self.name).name})"
 
+    def _repr_html_(self) -> str:
+        from superarm.view import log_html
+
+        return log_html(self)
+
     def plot(self) -> Any:
         """Its hit rate along its rows, and how often each label was shown and hit: an Altair chart."""
         from superarm.logs.figure import log_chart

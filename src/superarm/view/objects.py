@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm.view.parts import Markup, bar, between, chips, facts, rate, some, spark, table
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decision import Decision, Decisions
     from superarm.learners.common import Common
-    from superarm.logs import Evaluation, Survey, Verdict
+    from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
 
@@ -118,6 +120,22 @@ def evaluation_html(answer: Evaluation) -> Markup:
     head = ("policy", "m", "hit rate", "95 % interval", "", "by")
     found = table(f"Judged by {answer.rows:,} rows", head, rows)
     return Markup(found + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
+
+
+def log_html(log: Log) -> Markup:
+    kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
+    out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
+    told = facts(
+        f"Log of {Path(log.name).name}",
+        [("features", some(kinds) if kinds else "x"), ("left out", some(out) if out else None)],
+    )
+    rows = []
+    for record in islice(log, FEW):
+        chance, hit = record.decision.propensity, record.hit
+        answer = "–" if hit is None else "yes" if hit else "no"
+        rows.append((chips(record.decision.labels), answer, "–" if chance is None else f"{chance:.4g}"))
+    head = ("shown", "the right one among them", "propensity")
+    return Markup(told + table("Its first rows", head, rows))
 
 
 def survey_html(facts_: Survey) -> Markup:

@@ -35,6 +35,13 @@ def test_all_of_it(live):
         assert client.stats()["outcomes"] == 3
 
 
+def test_what_a_shared_journal_cannot_tell_yet_is_none(live, shared):
+    with Client(live(shared(learn=False)).url) as client:
+        client.decide(rows(1)[0], id="a")
+        outcome = client.outcome("a", hit=True)
+        assert (outcome.hit, outcome.learnt, outcome.late) == (True, None, None)
+
+
 def test_refusals_are_not_tried_again(live):
     with Client(live().url) as client:
         with pytest.raises(ServiceError, match="features of decision must be of length 5") as caught:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from urllib.parse import unquote
 
 import pytest
 from service_kit import LABELS, D, Web, free_port, replayed, rows, soon
@@ -58,6 +59,10 @@ def all_taken(session, decisions):
         f"postgresql://serve:a@{SECRET}@db/arms",
         f"postgresql://serve:a#{SECRET}@db/arms",
         f"postgresql://serve:a?{SECRET}@db/arms",
+        f"postgresql://{SECRET}:{SECRET}@db/arms",  # also the name of the user, the host, the database
+        f"postgresql://{SECRET}@db/arms?sslmode=require&password={SECRET}",
+        f"postgresql://serve:{SECRET}@{SECRET}.example/arms",
+        f"postgresql://{SECRET}:{SECRET.replace('-', '%2D')}@db/{SECRET.replace('o', '%6f')}",
     ],
 )
 def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
@@ -65,7 +70,7 @@ def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
 
     with pytest.raises(InvalidInput, match="without a password: put it into PGPASSWORD") as caught:
         Address(url)
-    assert SECRET not in str(caught.value)
+    assert SECRET not in unquote(str(caught.value))
     for command in (["serve", "--journal", url], ["replay", url], ["verify", url], ["move", "x.db", url]):
         done = superarm(*command)
         assert done.exit_code != 0
@@ -103,6 +108,14 @@ def test_what_is_no_address_is_refused(database):
     assert (
         str(Address("postgresql://serve@db:5433/arms?sslmode=require")) == "postgresql://serve@db:5433/arms"
     )
+
+
+def test_a_password_from_the_environment_that_is_also_the_name_of_the_user_is_not_told(monkeypatch):
+    from superarm.service.core.postgres.connecting import Address
+
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    assert str(Address(f"postgresql://{SECRET}@db/arms")) == "postgresql://…"
+    assert str(Address("postgresql://serve@db/arms")) == "postgresql://serve@db/arms"
 
 
 def test_a_password_from_the_environment_or_a_file(database, tmp_path, monkeypatch, caplog):

@@ -25,7 +25,8 @@ from superarm.service.core.faults import (
 )
 from superarm.service.core.postgres import checking
 from superarm.service.core.postgres.checking import verify
-from superarm.service.core.postgres.learning import Learning
+from superarm.service.core.postgres.electing import stand
+from superarm.service.core.postgres.learning import FRESH, Learning, Settings
 from superarm.service.core.postgres.moments import begin
 from superarm.service.core.postgres.ordered import Ordered
 from superarm.service.core.postgres.reading import PostgresJournal
@@ -167,6 +168,20 @@ def test_answers_are_taken_after_their_decisions(shared, monkeypatch):
     assert [one.number for one in taken] == [(7 << SHIFT) + 4, decision, (7 << SHIFT) + 2, (7 << SHIFT) + 3]
     assert [until for _, until in ranges] == [(7 << SHIFT) + 4, decision]
     one.close()
+
+
+def test_a_batch_costs_as_much_as_it_holds_however_many_wait(shared):
+    """A plan that sorts would read all that waits, for each batch of it."""
+    one = shared(learn=False)
+    for i in range(5):
+        decide(one, i)
+    with one.address.connect("superarm learns") as connection:
+        office = stand(connection, "test", 10.0)
+        Learning(office, Settings(), "test", one.address)
+        plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN {FRESH}", (4,)))
+    assert "Index Scan using events_pkey" in plan
+    assert "Sort" not in plan
+    assert "JIT" not in plan
 
 
 def test_another_learns_when_the_learner_goes(shared):
@@ -454,6 +469,32 @@ def test_a_change_that_was_refused_stays_refused(shared):
         learnt(one, i + 1)
     assert 8 in one.journal.snapshots()
     sound(one)
+
+
+def test_replay_begins_with_the_oldest_kept_snapshot(shared):
+    one = shared(snapshot_every=10, keep_snapshots=2)
+    for i in range(30):
+        decide(one, i, id=f"d{i}")
+        answer(one, f"d{i}", hit=i % 2 == 0)
+        if i % 5 == 4:
+            learnt(one, i + 1)
+    kept = one.journal.snapshots()
+    assert kept[0] == 0
+    assert len(kept) == 3
+    near, far = checking.replay(one.address), checking.replay(one.address, from_start=True)
+    assert (near.start, near.events) == (kept[1], 60 - kept[1])
+    assert (far.start, far.events) == (0, 60)
+    assert near.same
+    assert far.same
+    assert near.sha256 == far.sha256
+    assert near.checked == tuple(seq for seq in far.checked if seq > kept[1])
+    with one.journal.reading() as connection:  # what is damaged before its start, it does not see
+        connection.execute(
+            "UPDATE events SET time = time + 1.0 WHERE number = (SELECT min(number) FROM events)"
+        )
+    assert checking.replay(one.address).same
+    with pytest.raises(JournalDamaged, match="are not what was written"):
+        checking.replay(one.address, from_start=True)
 
 
 def test_a_model_that_is_long_past_is_found_again(shared, monkeypatch):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from service_kit import LABELS, D, rows, soon
 
 from superarm import SetLogit
 from superarm.errors import InvalidInput
+from superarm.rows import SparseRow
 from superarm.service.core.entries import Ask, Reply
 from superarm.service.core.faults import JournalDown, JournalForeign
 from superarm.service.core.postgres import session as module
@@ -132,6 +135,56 @@ def test_a_database_that_stands_still_keeps_nobody_waiting(live, shared, databas
     assert web.post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[0] == 200
 
 
+def test_a_change_that_is_under_way_when_the_database_hangs_keeps_nobody_waiting(live, shared, database):
+    session = shared(learn=False, patience=0.5)  # so the change waits for somebody who learns
+    web = live(session)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(web.post, "/v1/changes", {"what": "freeze"})
+        with session.address.connect() as connection:
+            soon(lambda: connection.execute("SELECT FROM events WHERE kind = 4").fetchall())
+        database.pause()
+        began = time.monotonic()
+        try:
+            status, told = asked.result(timeout=15.0)
+            assert time.monotonic() - began < 10.0
+            assert (status, told["error"]["message"]) == (
+                503,
+                "the change may not have been kept: no answer for 0.5 s",
+            )
+            assert web.post("/v1/changes", {"what": "freeze"})[0] == 503  # and from now on
+        finally:
+            database.resume()
+    assert soon(lambda: web.get("/ready")[0] == 200)
+    shared()  # somebody learns: the change was kept, and is made
+    assert soon(lambda: web.get("/v1/changes")[1]["changes"])[0]["what"] == "freeze"
+    assert web.post("/v1/changes", {"what": "resume"})[0] == 200
+
+
+def test_a_full_disk_is_full_until_a_write_succeeds(live, shared):
+    """Room for nothing is room for no rows: whoever only asks whether it may write finds nothing."""
+    session = shared(learn=False)
+    web = live(session)
+    with session.address.connect() as connection:
+        connection.execute("""CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$""")
+        connection.execute(
+            "CREATE TRIGGER no_room BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION no_room()"
+        )
+        assert web.get("/ready")[0] == 200
+        assert web.post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[0] == 507
+        tried = session._retry_at
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:  # it does not come and go
+            assert web.get("/ready")[0] == 507
+        assert session._retry_at > tried  # though it has been tried
+        [[writers]] = connection.execute("SELECT count(*) FROM writers").fetchall()
+        assert writers == 1
+        connection.execute("DROP TRIGGER no_room ON events")
+        assert soon(lambda: web.get("/ready")[0] == 200)  # nobody has asked for anything
+        assert connection.execute("SELECT FROM events").fetchall() == []  # what was tried is not kept
+    assert web.post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[0] == 200
+
+
 def test_a_full_disk_is_507(live, shared):
     session = shared(learn=False)
     web = live(session)
@@ -232,30 +285,43 @@ def test_a_learner_leaves_tables_that_it_does_not_know(shared):
     decide(one, "b")
 
 
-def test_what_a_cold_start_compiles_is_compiled_before_the_office(shared, monkeypatch):
+@pytest.mark.parametrize("n_features", [D, 16])
+def test_what_a_cold_start_compiles_is_compiled_before_the_office(shared, monkeypatch, n_features):
     """Numba compiles with the first call of each kind, for longer than a lease."""
     order = []
 
     def noted(of, name):
         real = getattr(of, name)
 
-        def run(*given, **named):
-            order.append(name)
-            return real(*given, **named)
+        def run(self, *given, **named):
+            x = getattr(given[0], "x", given[0])
+            order.append((name, type(x).__name__))
+            return real(self, *given, **named)
 
         monkeypatch.setattr(of, name, run)
 
-    for of, name in ((SetLogit, "decide"), (SetLogit, "update"), (SetLogit, "rank"), (module, "stand")):
-        noted(of, name)
-    one = shared(shadows=["set-logit:forget=0.01"])
+    for name in ("decide", "update", "update_many", "rank"):
+        noted(SetLogit, name)
+    noted(module, "stand")
+    shadows = ["set-logit:forget=0.01"]
+    one = shared(shadows=shadows, n_features=n_features)
     learner_of(one)
-    before = order[: order.index("stand")]
-    assert before.count("update") == 2  # the model's, and the shadow's
-    assert {"decide", "rank"} <= set(before)
-    decide(one, "a")
+    names = [name for name, _ in order]
+    before = order[: names.index("stand")]
+    # nobody knows yet what kind rows will be of; few features have no room for names
+    kinds = ["ndarray", "SparseRow"] + ["dict"] * (n_features >= 8)
+    for kind in kinds:
+        assert {("decide", kind), ("update", kind), ("rank", kind)} <= set(before)
+        assert before.count(("update", kind)) == 2  # the model's, and the shadow's
+    assert ("update_many", "Decisions") in before
+    sparse = SparseRow(np.array([1], np.int32), np.array([1.0], np.float32), n_features)
+    call(one, one.decide, Ask(sparse, id="a"))
     call(one, one.outcome, Reply("a", hit=True))
     assert soon(lambda: one.refresh(now=True) or one.stats.learnt) == 1
     assert one.shadows[1].learnt == 1  # what warmed it up is forgotten
+    order.clear()
+    shared(shadows=shadows, learn=False)  # by now it is known
+    assert {kind for name, kind in order if name == "update"} == {"SparseRow"}
 
 
 def test_shadows_that_are_none_are_refused_at_the_start(shared, database):

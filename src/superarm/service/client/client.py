@@ -58,14 +58,15 @@ class Outcome:
         time: when it came, in seconds since 1970.
         learnt: whether it was learnt from.
         late: whether it came after the decision had been closed.
+            On a journal that many processes share, both are None until the one that learns has taken it.
         timeout: whether time gave it, and nobody else.
     """
 
     hit: bool | None
     label: str | None
     time: float
-    learnt: bool
-    late: bool
+    learnt: bool | None
+    late: bool | None
     timeout: bool
 
 

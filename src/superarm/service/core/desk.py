@@ -224,6 +224,10 @@ class Desk:
         decision = to_decision(event.x, body, self.learner.id)
         return Entry(place, event.x, event.context, body, decision, outcome)
 
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The kept snapshots, oldest first, each with what made it."""
+        return [{"seq": seq, "time": at, **made} for seq, at, made in self.journal.snapshot_notes()]
+
     # ------------------------------------------------------------ inside
 
     def _writable(self) -> None:
@@ -264,26 +268,14 @@ class Desk:
 
     def _teach(self, entry: Entry, hit: bool, label: str | None) -> dict[str, Any]:
         """Learn, if there is anything to learn from; what the event says of it."""
-        eligible, feedback = entry.body["eligible"], self.learner.feedback
-        # of a label that was retired when the set was made, the learner hears that it was not shown
-        named = label is not None and "label" in feedback and (eligible is None or label in eligible)
-        answer: dict[str, Any] = {"label": label} if named else {"hit": hit}
-        if self.frozen:
-            return {"learnt": False, "taught": None}
-        if entry.erased:
-            return {"learnt": False, "taught": None, "refused": "its features were erased"}
-        if not named and label is not None and "hit" not in feedback:
-            return {"learnt": False, "taught": None, "refused": "the label is retired"}
+        decision = None if entry.erased else entry.decision
         try:
-            self.learner.update(entry.decision, **answer)
-        except WeightsOverflow as error:  # the learner is as before; the answer is kept all the same
-            return {"learnt": False, "taught": None, "refused": str(error)}
+            return self.model.teach(decision, entry.body, hit, label)
         except SuperarmError:  # refused before anything moved
             raise
         except BaseException as error:
             self._take_back(error)
             raise
-        return {"learnt": True, "taught": answer}
 
     def _same(self, entry: Entry, ask: Ask, context: bytes | None) -> Entry:
         if entry.erased:

@@ -131,6 +131,27 @@ class Model:
         self.seq = event.seq
         return True
 
+    def teach(
+        self, decision: Decision | None, shown: dict[str, Any], hit: bool, label: str | None
+    ) -> dict[str, Any]:
+        """Learn from an answer, if there is anything to learn from; what is to be kept of that."""
+        eligible, feedback = shown["eligible"], self.learner.feedback
+        # of a label that was retired when the set was made, the learner hears that it was not shown
+        named = label is not None and "label" in feedback and (eligible is None or label in eligible)
+        nothing: dict[str, Any] = {"learnt": False, "taught": None}
+        if self.settings.frozen:
+            return nothing
+        if decision is None:
+            return {**nothing, "refused": "its features were erased"}
+        if not named and label is not None and "hit" not in feedback:
+            return {**nothing, "refused": "the label is retired"}
+        answer: dict[str, Any] = {"label": label} if named else {"hit": hit}
+        try:
+            self.learner.update(decision, **answer)
+        except WeightsOverflow as error:  # the learner is as before; the answer is kept all the same
+            return {**nothing, "refused": str(error)}
+        return {"learnt": True, "taught": answer}
+
     def judged(
         self, decision: Decision, shown: dict[str, Any], body: dict[str, Any], *, timeout: bool
     ) -> None:

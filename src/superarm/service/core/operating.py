@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,42 @@ from superarm.service.core.faults import Refused
 if TYPE_CHECKING:
     from superarm.service.core.session import Session
 
-__all__ = [
-    "add_labels",
-    "check",
-    "distinct",
-    "freeze",
-    "go_back",
-    "make",
-    "note",
-    "retire_labels",
-    "set_explore",
-]
+__all__ = ["Operated", "check", "distinct", "make", "note"]
 
 LONGEST_LABEL = 1_000
+
+
+class Operated:
+    """What an operator may ask of a session, whatever its journal."""
+
+    @abstractmethod
+    def make(self, change: dict[str, Any]) -> object:
+        """Make a change, or refuse it."""
+
+    def add_labels(self, names: Sequence[str]) -> None:
+        """New labels, that may be shown from now on; retired ones come back."""
+        self.make({"what": "add_labels", "labels": distinct(names)})
+
+    def retire_labels(self, names: Sequence[str]) -> None:
+        """Never show these labels again; answers about them are still taken."""
+        self.make({"what": "retire_labels", "labels": distinct(names)})
+
+    def freeze(self) -> None:
+        """Go on deciding and keeping answers, and learn nothing."""
+        self.make({"what": "freeze"})
+
+    def resume(self) -> None:
+        """Learn again, from the answers that come from now on."""
+        self.make({"what": "resume"})
+
+    def set_explore(self, explore: str | float | None = None, uniform: float | None = None) -> None:
+        """Explore more or less, as the learner's parameters of these names say."""
+        params = {"explore": explore, "uniform": uniform}
+        self.make({"what": "set_explore", "params": {k: v for k, v in params.items() if v is not None}})
+
+    def go_back(self, seq: int) -> None:
+        """The weights as they were in the snapshot after an event; nothing else is undone."""
+        self.make({"what": "go_back", "to": seq})
 
 
 def note(session: Session, change: dict[str, Any]) -> None:
@@ -43,8 +67,11 @@ def note(session: Session, change: dict[str, Any]) -> None:
         raise
 
 
-def check(change: dict[str, Any], of: Any) -> None:
-    """Refuse a change that cannot be made: ``of`` has labels (known, retired), a learner and snapshots."""
+def check(change: dict[str, Any], of: Any) -> bool:
+    """Refuse a change that cannot be made; whether there is anything to do.
+
+    ``of`` has labels (known, retired), a learner that may be frozen, and snapshots.
+    """
     what = change["what"]
     if what in ("add_labels", "retire_labels"):
         labels = distinct(change["labels"])
@@ -61,33 +88,13 @@ def check(change: dict[str, Any], of: Any) -> None:
         raise Refused.must("explore", "change", "given, or uniform", None)
     elif what == "go_back" and change["to"] not in of.journal.snapshots():
         raise Refused.must("seq", "change", "the event of a kept snapshot", change["to"])
-
-
-def add_labels(session: Session, names: Sequence[str]) -> None:
-    make(session, {"what": "add_labels", "labels": distinct(names)})
-
-
-def retire_labels(session: Session, names: Sequence[str]) -> None:
-    make(session, {"what": "retire_labels", "labels": distinct(names)})
-
-
-def freeze(session: Session, frozen: bool) -> None:
-    if session.frozen != frozen:
-        make(session, {"what": "freeze" if frozen else "resume"})
-
-
-def set_explore(session: Session, explore: str | float | None, uniform: float | None) -> None:
-    params = {"explore": explore, "uniform": uniform}
-    make(session, {"what": "set_explore", "params": {k: v for k, v in params.items() if v is not None}})
-
-
-def go_back(session: Session, seq: int) -> None:
-    make(session, {"what": "go_back", "to": seq})
+    return what not in ("freeze", "resume") or of.frozen != (what == "freeze")
 
 
 def make(session: Session, change: dict[str, Any]) -> None:
     """Make a change that an operator asks for, in the journal that this process writes."""
-    check(change, session)
+    if not check(change, session):
+        return
     if change["what"] == "go_back":
         with session.writing():
             session.journal.pin_snapshot(change["to"])

@@ -37,7 +37,7 @@ __all__ = ["Ask", "Entry", "Reply", "Session"]
 log = logging.getLogger("superarm.service")
 
 
-class Session(Desk):
+class Session(Desk, operating.Operated):
     """One model and its journal.
 
     Use `Session.open`. A session belongs to one thread at a time; the process that has it is the
@@ -237,10 +237,6 @@ class Session(Desk):
     def snapshot_due(self) -> bool:
         return bool(self.journal.seq - self.snapshot_seq >= self.snapshot_every)
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        """The kept snapshots, oldest first, each with what made it."""
-        return [{"seq": seq, "time": at, **made} for seq, at, made in self.journal.snapshot_notes()]
-
     @property
     def shadows(self) -> tuple[ShadowReport, ...]:
         """Estimated hit rates: of the model itself, then of each shadow."""
@@ -249,29 +245,8 @@ class Session(Desk):
 
     # ------------------------------------------------------------ what an operator does (operating.py)
 
-    def add_labels(self, names: Sequence[str]) -> None:
-        """New labels, that may be shown from now on; retired ones come back."""
-        operating.add_labels(self, names)
-
-    def retire_labels(self, names: Sequence[str]) -> None:
-        """Never show these labels again; answers about them are still taken."""
-        operating.retire_labels(self, names)
-
-    def freeze(self) -> None:
-        """Go on deciding and keeping answers, and learn nothing."""
-        operating.freeze(self, True)
-
-    def resume(self) -> None:
-        """Learn again, from the answers that come from now on."""
-        operating.freeze(self, False)
-
-    def set_explore(self, explore: str | float | None = None, uniform: float | None = None) -> None:
-        """Explore more or less, as the learner's parameters of these names say."""
-        operating.set_explore(self, explore, uniform)
-
-    def go_back(self, seq: int) -> None:
-        """The weights as they were in the snapshot after an event; nothing else is undone."""
-        operating.go_back(self, seq)
+    def make(self, change: dict[str, Any]) -> None:
+        operating.make(self, change)
 
     def changes(self) -> list[dict[str, Any]]:
         """What operators have changed, oldest first."""

@@ -62,7 +62,7 @@ class Judge:
         self._sums = Sums("set")
         self._waiting: list[tuple[float, float]] = []
 
-    def add(self, top: list[str], shown: list[str], log_propensity: float | None, hit: bool) -> None:
+    def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
         if log_propensity is None:
             weight = nan
         else:

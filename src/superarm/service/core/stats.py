@@ -60,7 +60,7 @@ class Stats:
         self.decisions += 1
         slot = self._slot(at)
         slot[DECISIONS] += 1
-        if set(labels) != set(top):
+        if labels != top and set(labels) != set(top):
             self.explored += 1
             slot[EXPLORED] += 1
         for label in labels:

@@ -5,7 +5,9 @@ clock.py        the database's time, by the steady clock of the process
 schema.py       the tables, their number, the way from an older one, the two roles
 tables.py       rows in and out: writers, events, batches, snapshots
 moments.py      a decision from its record: the model's version, the round, the rule's numbers
+answers.py      decisions that may be answered, and answers that are learnt in one call
 ordered.py      what each event does to the model, in the one order: the learner's loop and replay share it
+warming.py      compiling, before a process stands for the office
 electing.py     who learns: an advisory lock, a term, a heart that beats
 learning.py     the loop of the process that learns: take, learn, publish; expire, retain, erase
 desk.py         the loop of every process: decide and take answers, a turn in one statement

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from superarm.learners import Learner
@@ -22,6 +22,7 @@ from superarm.service.core.postgres.tables import (
     WAITING,
     Batch,
     Row,
+    batch_after,
     batch_digest,
     batch_rows,
     batches,
@@ -46,10 +47,12 @@ class Again(Ordered):
         self.noted: dict[int, dict[str, Any]] = {}  # of the events at hand, what was noted at the time
         super().__init__(*arguments)
 
-    def erased_answer(self, row: Row) -> str:
-        if self.noted.get(row.number, {}).get("refused"):
-            return super().erased_answer(row)
-        raise ErasedPast
+    def _closed(self, row: Row) -> dict[str, Any] | None:
+        note = super()._closed(row)
+        refused = bool(note and note.get("refused")) and not self.noted.get(row.number, {}).get("refused")
+        if refused and self._known[row.id].x is None:
+            raise ErasedPast
+        return note
 
     def _changed(self, row: Row) -> dict[str, Any]:
         note = self.noted.get(row.number, {})
@@ -59,12 +62,13 @@ class Again(Ordered):
 
 
 class Walk:
-    """From the first event to the last."""
+    """From the first event, or from the oldest kept snapshot, to the last."""
 
-    def __init__(self, connection: Connection[Any], where: object) -> None:
+    def __init__(self, connection: Connection, where: object, *, from_start: bool) -> None:
         self.connection, self.past = connection, Past(connection, where)
         self.snapshots = self.past.snapshots()
-        self.model = Again(self.past, self.past.snapshot(0), self.past.lookup)
+        self.start = 0 if from_start else next((seq for seq in self.snapshots if seq), 0)
+        self.model = self._begun()
         self.problems: list[str] = []
         self.damaged: list[int] = []
         self.different = {SAME: 0, BITS: 0, ODDS: 0, SETS: 0}
@@ -73,12 +77,20 @@ class Walk:
         self.broken: list[int] = []
         self.jumps: list[int] = []
         self.erased = self.events = self.unchecked = self.waiting = 0
-        self._digest, self._last, self._version = b"superarm", 0, 0
-        self._positions: dict[int, int] = {}
+        batch = batch_after(connection, self.start)
+        self.first, self._digest = (0, b"superarm") if batch is None else (batch.version, batch.digest)
+        self._last, self._version = self.start, self.first
+        self._positions = dict(self.model.positions)
         self._unlike: list[int] = []  # publications whose bits were not met, until a whole model decides
-        self._files: OrderedDict[int, bytes] = OrderedDict({0: model_bytes(self.model.learner)})
+        self._files: OrderedDict[int, bytes] = OrderedDict({self.first: model_bytes(self.model.learner)})
         self._learners: dict[int, Learner] = {}
         self._over = 0  # up to here events were erased: the model is not known
+
+    def _begun(self) -> Again:
+        return Again(self.past, self.past.snapshot(self.start), self.past.lookup)
+
+    def batches(self) -> Iterator[Batch]:
+        return batches(self.connection, self.first)
 
     def tell(self, sentence: str, event: int | None = None) -> None:
         if event is not None:
@@ -176,9 +188,9 @@ class Walk:
         self.model._take(self.past.snapshot(later))
         self.jumps.append(later)
         self._over = later
-        row = self.connection.execute("SELECT version FROM batches WHERE last = %s", (later,)).fetchone()
-        assert row is not None
-        self._keep(int(row[0]), model_bytes(self.model.learner))
+        last = batch_after(self.connection, later)
+        assert last is not None
+        self._keep(last.version, model_bytes(self.model.learner))
 
     # ------------------------------------------------------------ decisions
 
@@ -199,7 +211,7 @@ class Walk:
                     self.different[self._again(learner, row, body)] += 1
 
     def _at(self, version: int) -> Learner | None:
-        """The learner as of a version; None where the past was erased."""
+        """The learner as of a version; None where the past was erased, or is before the start."""
         if version not in self._files:
             data = self._rebuilt(version)
             if data is None:
@@ -212,9 +224,11 @@ class Walk:
 
     def _rebuilt(self, version: int) -> bytes | None:
         """Some process decided with a model that was long past: it was paused."""
-        old = Again(self.past, self.past.snapshot(0), self.past.lookup)
+        if version < self.first:
+            return None
+        old = self._begun()
         try:
-            for batch in batches(self.connection):
+            for batch in self.batches():
                 if batch.version > version:
                     break
                 rows = batch_rows(self.connection, batch)
@@ -233,7 +247,7 @@ class Walk:
         return BITS if how == SAME and moved != body["moved"] else how
 
 
-def _walk(address: Address, *, learner: str | None, learn: bool, tick: Tick | None) -> Walk:
+def _walk(address: Address, *, learner: str | None, from_start: bool, learn: bool, tick: Tick | None) -> Walk:
     connecting = address.connect("superarm replays", patience=0.0)
     # one transaction: one moment of the journal, also if others go on writing
     with connecting as connection, failures(address), connection.transaction():
@@ -242,8 +256,8 @@ def _walk(address: Address, *, learner: str | None, learn: bool, tick: Tick | No
         if not meta:
             raise JournalForeign.must("journal", "superarm", "a superarm journal", str(address))
         load_class(meta, learner)
-        walk = Walk(connection, address)
-        for batch in batches(connection):
+        walk = Walk(connection, address, from_start=from_start)
+        for batch in walk.batches():
             count = walk.step(batch, learn=learn)
             if tick is not None:
                 tick(count)
@@ -254,7 +268,7 @@ def _walk(address: Address, *, learner: str | None, learn: bool, tick: Tick | No
 def _replayed(walk: Walk) -> Replayed:
     return Replayed(
         learner=walk.model.learner,
-        start=0,
+        start=walk.start,
         events=walk.events,
         sets=walk.different[SETS] + walk.model.different[SETS],
         odds=walk.different[ODDS] + walk.model.different[ODDS],
@@ -267,9 +281,14 @@ def _replayed(walk: Walk) -> Replayed:
     )
 
 
-def replay(address: Address, *, learner: str | None = None, tick: Tick | None = None) -> Replayed:
-    """Learn everything again in the recorded order; meet every published model, and every decision."""
-    walk = _walk(address, learner=learner, learn=True, tick=tick)
+def replay(
+    address: Address, *, from_start: bool = False, learner: str | None = None, tick: Tick | None = None
+) -> Replayed:
+    """Learn again in the recorded order, from the oldest kept snapshot on, or from the very first event.
+
+    Every published model is met on the way, and every decision that was made with one of them.
+    """
+    walk = _walk(address, learner=learner, from_start=from_start, learn=True, tick=tick)
     if walk.problems:
         raise JournalDamaged(walk.problems[0], event=walk.damaged[0] if walk.damaged else None)
     return _replayed(walk)
@@ -279,7 +298,7 @@ def verify(
     address: Address, *, learner: str | None = None, with_replay: bool = True, tick: Tick | None = None
 ) -> Verified:
     """Look at everything; the journal may be in use."""
-    walk = _walk(address, learner=learner, learn=with_replay, tick=tick)
+    walk = _walk(address, learner=learner, from_start=True, learn=with_replay, tick=tick)
     done = None
     if with_replay:
         done = _replayed(walk)

@@ -8,7 +8,6 @@ its own steady clock. What the process's calendar says, or that it is set, plays
 from __future__ import annotations
 
 from time import monotonic
-from typing import Any
 
 from superarm.service.core.postgres.connecting import Connection
 
@@ -21,7 +20,7 @@ SLOW = 0.5  # seconds; an answer that took longer tells too little of when it wa
 class DatabaseClock:
     """Call it for the time. `learn` sets it, on a connection; from any thread."""
 
-    def __init__(self, connection: Connection[Any]) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._offset: float | None = None
         self.learn(connection)
 
@@ -29,7 +28,7 @@ class DatabaseClock:
         assert self._offset is not None
         return monotonic() + self._offset
 
-    def learn(self, connection: Connection[Any]) -> None:
+    def learn(self, connection: Connection) -> None:
         asked = monotonic()
         row = connection.execute(f"SELECT {NOW}").fetchone()
         told = monotonic()

@@ -1,4 +1,4 @@
-"""Connections: addresses are told without secrets, waits are bounded, failures are JournalDown."""
+"""Connections: addresses are told without secrets, all waits are bounded, failures are JournalDown."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import psycopg
-from psycopg import Connection, conninfo
+from psycopg import conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from superarm.errors import InvalidInput
@@ -19,6 +20,12 @@ __all__ = ["Address", "Connection", "down", "failures", "psycopg"]
 
 SECRETS = ("password", "sslpassword")
 CONNECT_SECONDS = 2  # the least that libpq knows
+GRACE_SECONDS = 1.0  # for the server's own word, before it counts as silent
+NOWHERE = "postgresql://…"
+ADDRESS = re.compile(
+    r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::(?P<secret>.*))?@)?(?P<rest>[^?#@]*)"
+)
+OPTION = re.compile(r"password=([^&#\s]*)")
 # where to, and no more: these go into messages and logs
 OPTIONS = {
     "connect_timeout": CONNECT_SECONDS,
@@ -27,6 +34,21 @@ OPTIONS = {
     "keepalives_count": 2,
     "tcp_user_timeout": 8000,
 }
+
+
+class Connection(psycopg.Connection[Any]):
+    """One whose waits end. A server ends statements that take too long, but one that hangs ends nothing."""
+
+    patience: float | None = None  # seconds for a statement; None for ever
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        if timeout is not None or self.patience is None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, self.patience + GRACE_SECONDS)
+        except psycopg.errors._WaitTimeout as error:
+            self.pgconn.finish()  # whatever it may answer, it is too late
+            raise psycopg.OperationalError(f"no answer for {self.patience:g} s") from error
 
 
 class Address:
@@ -58,39 +80,52 @@ class Address:
     def __str__(self) -> str:
         return self._text
 
-    def connect(self, application: str = "superarm", **options: Any) -> Connection[Any]:
-        """A connection of its own; statements commit by themselves, and give up after ``patience``."""
+    def connect(self, application: str = "superarm", *, patience: float | None = None) -> Connection:
+        """A connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
+        wait = self.patience if patience is None else patience
         with failures(self):
-            return psycopg.connect(
-                **self._options(application, options), autocommit=True, prepare_threshold=1
+            made = Connection.connect(
+                **self._options(application, wait), autocommit=True, prepare_threshold=1
             )
+        made.patience = wait or None
+        return made
 
-    def pool(self, most: int = 4) -> ConnectionPool:
+    def pool(self, most: int = 4) -> ConnectionPool[Connection]:
         """Connections for reading, opened when they are needed."""
-        settings = {**self._options("superarm reads", {}), "autocommit": True, "prepare_threshold": 2}
+        options = self._options("superarm reads", self.patience)
+        settings = {**options, "autocommit": True, "prepare_threshold": 2}
+
+        def bounded(connection: Connection) -> None:
+            connection.patience = self.patience
+
         pool = ConnectionPool(
-            "", kwargs=settings, min_size=0, max_size=most, open=False, timeout=CONNECT_SECONDS,
-            reconnect_timeout=CONNECT_SECONDS, check=ConnectionPool.check_connection, max_idle=60.0,
+            "", connection_class=Connection, kwargs=settings, configure=bounded, min_size=0, max_size=most,
+            open=False, timeout=CONNECT_SECONDS, reconnect_timeout=CONNECT_SECONDS,
+            check=ConnectionPool.check_connection, max_idle=60.0,
         )  # fmt: skip
         pool.open()
         return pool
 
-    def _options(self, application: str, options: dict[str, Any]) -> dict[str, Any]:
-        wait = int(1e3 * options.pop("patience", self.patience))
+    def _options(self, application: str, patience: float) -> dict[str, Any]:
+        wait = int(1e3 * patience)
         # what the role or the database has for these would end statements that have time left
         set_ = f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
         theirs = self._info.get("options", "")
         made = {**OPTIONS, **self._info, "application_name": application}
-        return made | {"options": f"{theirs} {set_} -c search_path=superarm".strip()} | options
+        # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
+        return made | {"options": f"{theirs} {set_} -c jit=off -c search_path=superarm".strip()}
 
 
 def redacted(text: str) -> str:
     """An address without user's secrets and without options; whatever it is, nothing secret is left."""
-    found = re.match(r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::.*)?@)?(?P<rest>[^?#@]*)", text)
+    found = ADDRESS.match(text)
     if found is None:
-        return "postgresql://…"
+        return NOWHERE
     user = f"{found['user']}@" if found["user"] else ""
-    return f"{found['scheme']}://{user}{found['rest']}"
+    told = f"{found['scheme']}://{user}{found['rest']}"
+    # one that is also the name of the user, the host or the database
+    secrets = [*OPTION.findall(text), found["secret"], os.environ.get("PGPASSWORD")]
+    return NOWHERE if any(one and unquote(one) in unquote(told) for one in secrets) else told
 
 
 def down(where: object, error: BaseException) -> JournalDown:

@@ -21,7 +21,7 @@ from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.postgres.connecting import Address, failures, psycopg
 from superarm.service.core.postgres.moments import decide_at
 from superarm.service.core.postgres.schema import BLOCK
-from superarm.service.core.postgres.tables import Kept, Writer, check_writable, kept
+from superarm.service.core.postgres.tables import Kept, Row, Writer, check_writable, kept
 
 __all__ = ["Serving", "SharedDesk", "entry_of"]
 
@@ -55,6 +55,7 @@ class SharedDesk(Desk):
     writer: Writer | None
     _rounds: Iterator[int]
     _staged: dict[tuple[int, str], Staged]
+    _no_room_for: list[Row]  # what a full disk has refused: it is full until these can be written
     _follow: Callable[[], None]
 
     # ------------------------------------------------------------ turns
@@ -81,8 +82,9 @@ class SharedDesk(Desk):
         with failures(self.address):
             connection = self.address.connect("superarm writes")
             try:
-                check_writable(connection, self.address)
+                check_writable(connection, self.address, self._no_room_for)
                 self.writer = Writer(connection, self.process)
+                self._no_room_for = []
             except BaseException:
                 connection.close()
                 raise
@@ -123,7 +125,11 @@ class SharedDesk(Desk):
             except Exception as error:  # that caller is told, the others go on
                 made.append((call, None, error))
         rows = self.writer.rows(self._staged.values())
-        new = self.writer.insert(rows) if rows else set()
+        try:
+            new = self.writer.insert(rows) if rows else set()
+        except psycopg.errors.DiskFull:
+            self._no_room_for = rows
+            raise
         lost = {(row.kind, row.id) for row in rows if row.number not in new}
         for _, id_ in lost:
             self._entries.drop(id_)

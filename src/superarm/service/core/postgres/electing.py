@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from time import monotonic
-from typing import Any
 
 from superarm.service.core.postgres import schema
 from superarm.service.core.postgres.clock import NOW
@@ -29,7 +28,7 @@ class Deposed(Exception):
     """Another process learns by now."""
 
 
-def stand(connection: Connection[Any], process: str, lease: float) -> Office | None:
+def stand(connection: Connection, process: str, lease: float) -> Office | None:
     """Stand for the office, on a connection that would hold it; None while another process has it."""
     sql = f"SELECT {NOW} - beat > %s, process FROM leader"
     row = connection.execute(sql, (lease,)).fetchone()
@@ -58,7 +57,7 @@ WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND granted
 class Office:
     """The right to learn, while it lasts."""
 
-    def __init__(self, connection: Connection[Any], term: int, lease: float) -> None:
+    def __init__(self, connection: Connection, term: int, lease: float) -> None:
         self.connection, self.term, self.lease = connection, term, lease
         self._beaten = monotonic()
 

@@ -10,6 +10,7 @@ of more than a moment's decisions by the others too late.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -64,7 +65,7 @@ def put_moment(learner: Learner, numbers: Numbers) -> None:
         part[:] = values
 
 
-def move(learner: Learner, moved: Numbers) -> None:
+def move(learner: Learner, moved: Sequence[Sequence[float]]) -> None:
     """Add what a decision of some process has moved. (What is counted or summed is never below 0.)"""
     for part, values in zip(_arrays(learner.state.rule), moved, strict=True):
         np.maximum(part + values, 0.0, out=part)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from superarm.errors import InvalidInput
 from superarm.service.core.events import Event, digest
@@ -53,7 +52,7 @@ def move(
 
 class _Move:
     def __init__(
-        self, source: SqliteJournal, connection: Connection[Any], tick: Callable[[int], object] | None
+        self, source: SqliteJournal, connection: Connection, tick: Callable[[int], object] | None
     ) -> None:
         self.source, self.connection, self.tick = source, connection, tick
 

@@ -11,52 +11,30 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from math import exp, nan
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from superarm.decision import Decision
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.learners.answered import Answered
 from superarm.service.core import operating
 from superarm.service.core.events import CHANGE, DECISION, OUTCOME, Event, to_decision, unpack_row
 from superarm.service.core.faults import JournalDamaged, Refused
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.model import Model
+from superarm.service.core.postgres.answers import Known, Usual, counted, learn_together
 from superarm.service.core.postgres.moments import begin, move
 from superarm.service.core.postgres.tables import SHIFT, Kept, Row
 
-__all__ = ["ErasedPast", "Known", "Ordered"]
+__all__ = ["ErasedPast", "Ordered"]
 
 REMEMBERED = 64 << 20  # bytes of decisions that wait for an answer; older ones are read again
-OVERHEAD = 4_000  # bytes of one, beside its row
+OVERHEAD, LARGER = 1_000, 4  # bytes of one beside its row and its text, which takes more room once it is read
 
 
 class ErasedPast(Exception):
     """What an event did cannot be done again: the features it needs were erased since."""
-
-
-class Unkept(Answered):
-    """Which rounds are answered is the database's to know: each id is answered once."""
-
-    __slots__ = ()
-
-    def __contains__(self, round_: int) -> bool:
-        return False
-
-    def add(self, round_: int) -> None:
-        pass
-
-
-class Known:
-    """A decision that may be answered."""
-
-    __slots__ = ("answered", "body", "expired", "time", "x")
-
-    def __init__(self, time: float, body: dict[str, Any], x: bytes | None) -> None:
-        self.time, self.body, self.x = time, body, x
-        self.expired: dict[str, Any] | None = None  # what the timeout came to: hit, learnt
-        self.answered = False
 
 
 class Ordered(Model):
@@ -74,7 +52,7 @@ class Ordered(Model):
         self.lookup = lookup
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._bytes = 0
-        self._moved: list[list[float]] | None = None  # what the batch's decisions so far have moved
+        self._moved: Sequence[Sequence[float]] | None = None  # by the batch's decisions so far
         super().__init__(journal, snapshot)
 
     def _take(self, snapshot: Snapshot) -> None:
@@ -97,71 +75,76 @@ class Ordered(Model):
     def retired(self) -> frozenset[str]:
         return frozenset(self.settings.retired)
 
+    @property
+    def frozen(self) -> bool:
+        return self.settings.frozen
+
     # ------------------------------------------------------------ a batch
 
     def take(self, rows: Sequence[Row], taken: Iterable[Sequence[int]]) -> dict[int, dict[str, Any]]:
         """Make all that these events, in order, do; what was out of the usual, by their numbers."""
         self._remember_all(rows)
-        notes = {}
+        notes: dict[int, dict[str, Any]] = {}
+        run: list[Usual] = []  # answers that can be learnt together
         for row in rows:
-            if self._moved is not None and row.kind != DECISION:
-                self._move()
-            note = self.redo_row(row)
-            if note is not None:
-                notes[row.number] = note
-            self.seq += 1
+            if row.kind == DECISION and row.number >> SHIFT:
+                self._decided(row)
+                continue
+            self._move()  # all of a batch's decisions come before its answers
+            usual = self._usual(row) if row.kind == OUTCOME and row.number >> SHIFT else None
+            if run and (usual is None or not usual.like(run[0])):
+                self._learn(run, notes)
+                run = []
+            if usual is not None:
+                run.append(usual)
+            else:
+                self._note(row, notes)
+        self._learn(run, notes)
         self._move()
         for _, until in taken:
             self.positions[until >> SHIFT] = until
         self._trim()
         return notes
 
-    def redo_row(self, row: Row) -> dict[str, Any] | None:
-        """What an event does; a note, if that is out of the usual."""
-        if row.number >> SHIFT == 0:  # moved here from the journal of a single process
-            seq = self.seq
-            event = Event(
-                row.number, row.time, row.kind, row.id, row.x, row.context, row.text, row.content, b""
-            )
-            if not self.redo(event):
-                raise ErasedPast
-            self.seq = seq
-            return None
-        if not isinstance(self.learner.answered, Unkept):
-            self.learner.answered = Unkept()
-        if row.kind == DECISION:
-            self._decided(row)
-            return None
-        if row.kind == CHANGE:
-            return self._changed(row)
-        return self._closed(row)
+    def _note(self, row: Row, notes: dict[int, dict[str, Any]]) -> None:
+        """What an event does; it is noted, if that is out of the usual."""
+        note = None
+        if row.number >> SHIFT == 0:
+            self._redo(row)
+        else:
+            counted(self.learner)
+            note = self._changed(row) if row.kind == CHANGE else self._closed(row)
+        if note is not None:
+            notes[row.number] = note
+        self.seq += 1
+
+    def _redo(self, row: Row) -> None:
+        """An event that was moved here from the journal of a single process."""
+        seq = self.seq
+        if not self.redo(Event(*row, b"")):
+            raise ErasedPast
+        self.seq = seq
 
     def _decided(self, row: Row) -> None:
-        body, learner = row.body, self.learner
-        if row.x is not None:
-            begin(learner, unpack_row(row.x, body["width"]))
-        elif learner.state is None:
-            raise ErasedPast
-        moved = body["moved"]
-        if self._moved is None:
-            self._moved = moved
-        else:  # all of a batch's decisions come before its answers: their moves are added up first
-            self._moved = [
-                [a + b for a, b in zip(*pair, strict=True)] for pair in zip(self._moved, moved, strict=True)
-            ]
-        learner.round = max(learner.round, body["round"] + 1)
-        propensity = None if body["log_propensity"] is None else exp(body["log_propensity"])
-        self.stats.decision(row.time, body["labels"], body["top"], propensity)
-        self._remember(row.id, Known(row.time, body, row.x))
+        known, learner = Known(row), self.learner
+        made, before = known.made, self._moved
+        if learner.state is None:
+            if row.x is None:
+                raise ErasedPast
+            begin(learner, unpack_row(row.x, made.width))
+        # all of a batch's decisions come before its answers: their moves are added up first
+        pairs = None if before is None else zip(before, made.moved, strict=True)
+        self._moved = made.moved if pairs is None else [tuple(map(add, *pair)) for pair in pairs]
+        learner.round = max(learner.round, made.round + 1)
+        odds = made.log_propensity
+        self.stats.decision(row.time, made.labels, made.top, None if odds is None else exp(odds))
+        self._remember(row.id, known)
+        self.seq += 1
 
     def _changed(self, row: Row) -> dict[str, Any]:
         change, note = row.body, {"seq": self.seq + 1}
         try:
-            operating.check(change, self)
-            same = change["what"] in ("freeze", "resume") and self.settings.frozen == (
-                change["what"] == "freeze"
-            )
-            if not same:
+            if operating.check(change, self):
                 self.change(change)
         except (InvalidInput, Refused) as error:
             return {**note, "refused": str(error), "field": error.field}
@@ -190,7 +173,7 @@ class Ordered(Model):
         if hit is None or (expired is not None and expired["learnt"]):
             body |= {"learnt": False, "taught": None}
         else:
-            body |= self._teach(decision, shown, hit, label, row)
+            body |= self.teach(decision, shown, hit, label)
         if timeout:
             known.expired = {"hit": hit, "learnt": body["learnt"]}
             self.stats.timeout(body)
@@ -203,6 +186,33 @@ class Ordered(Model):
         return (
             None if usual and not late else {name: body.get(name) for name in ("learnt", "late", "refused")}
         )
+
+    # ------------------------------------------------------------ many answers at once
+
+    def _usual(self, row: Row) -> Usual | None:
+        """An answer that has nothing about it but itself; None for any other."""
+        known, learner = self._known[row.id], self.learner
+        if self.frozen or known.expired is not None or learner.growth or not known.is_plain(learner):
+            return None
+        told = row.body
+        named = told["label"] is not None and "label" in learner.feedback
+        return Usual(row, known, told, named, len(known.made.top))
+
+    def _learn(self, run: Sequence[Usual], notes: dict[int, dict[str, Any]]) -> None:
+        """Learn such answers in one call, which gives the bits of one by one; and those, if it stops, so."""
+        done = learn_together(self.learner, self.stats.places, run)
+        for row, known, told, *_ in run[:done]:
+            made, body = known.made, {**told, "late": False, "default": None, "learnt": True}
+            known.answered = True
+            self.stats.outcome(row.time, max(0.0, row.time - known.time), made.labels, body)
+            if self.shadows and known.x is not None:
+                shown = known.body
+                self.judged(self._decision(known.x, shown), shown, body, timeout=False)
+            else:
+                self.judge.add(made.top, made.labels, made.log_propensity, body["hit"])
+        self.seq += done
+        for one in run[done:]:
+            self._note(one.row, notes)
 
     def _decision(self, x: bytes, body: dict[str, Any]) -> Decision:
         """The decision of a record: `to_decision`, and for a dense row the same at a third of the cost."""
@@ -227,29 +237,13 @@ class Ordered(Model):
             return {**body, "eligible": list(self.stats.labels[: body["k"]])}
         return body
 
-    def _teach(
-        self, decision: Any, shown: dict[str, Any], hit: bool, label: str | None, row: Row
+    def teach(
+        self, decision: Decision | None, shown: dict[str, Any], hit: bool, label: str | None
     ) -> dict[str, Any]:
-        eligible, feedback = shown["eligible"], self.learner.feedback
-        # of a label that was retired when the set was made, the learner hears that it was not shown
-        named = label is not None and "label" in feedback and (eligible is None or label in eligible)
-        nothing: dict[str, Any] = {"learnt": False, "taught": None}
-        if self.settings.frozen:
-            return nothing
-        if decision is None:
-            return {**nothing, "refused": self.erased_answer(row)}
-        if not named and label is not None and "hit" not in feedback:
-            return {**nothing, "refused": "the label is retired"}
-        answer: dict[str, Any] = {"label": label} if named else {"hit": hit}
         try:
-            self.learner.update(decision, **answer)
-        except SuperarmError as error:  # the learner is as before; the answer is kept all the same
-            return {**nothing, "refused": str(error)}
-        return {"learnt": True, "taught": answer}
-
-    def erased_answer(self, row: Row) -> str:
-        """Why an answer to a decision without features is not learnt. (In a replay it may have been.)"""
-        return "its features were erased"
+            return super().teach(decision, shown, hit, label)
+        except SuperarmError as error:  # it is acknowledged, and kept all the same
+            return {"learnt": False, "taught": None, "refused": str(error)}
 
     def _move(self) -> None:
         if self._moved is not None:
@@ -269,12 +263,12 @@ class Ordered(Model):
 
     def _remember(self, id_: str, known: Known) -> None:
         self._known[id_] = known
-        self._bytes += OVERHEAD + len(known.x or b"")
+        self._bytes += _size(known)
 
     def _trim(self) -> None:
         while self._bytes > REMEMBERED and self._known:
             _, old = self._known.popitem(last=False)
-            self._bytes -= OVERHEAD + len(old.x or b"")
+            self._bytes -= _size(old)
 
     def _remember_all(self, rows: Sequence[Row]) -> None:
         """Have all decisions at hand that are answered here and were made earlier."""
@@ -289,7 +283,7 @@ class Ordered(Model):
             self._remember(id_, self._as_of_now(found[id_]))
 
     def _as_of_now(self, kept: Kept) -> Known:
-        known = Known(kept.decision.time, kept.decision.body, kept.decision.x)
+        known = Known(kept.decision)
         for closing in (kept.timeout, kept.outcome):
             if closing is None:
                 continue
@@ -303,3 +297,7 @@ class Ordered(Model):
                 learnt = told.get("learnt", told["hit"] is not None and (note is None or note["learnt"]))
                 known.expired = {"hit": told["hit"], "learnt": learnt}
         return known
+
+
+def _size(known: Known) -> int:
+    return OVERHEAD + LARGER * len(known.text) + len(known.x or b"")

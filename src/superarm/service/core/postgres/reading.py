@@ -48,7 +48,7 @@ class PostgresJournal:
                 raise JournalForeign.must("journal", "superarm", "a superarm journal", self.name)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection[Any]]:
+    def reading(self) -> Iterator[Connection]:
         """A connection, for a moment."""
         with failures(self.address), self._pool.connection() as connection:
             yield connection

@@ -13,6 +13,7 @@ from superarm.service.core.postgres.ordered import Ordered
 from superarm.service.core.postgres.tables import (
     COLUMNS,
     Row,
+    batch_after,
     batch_rows,
     batches,
     kept,
@@ -31,7 +32,7 @@ __all__ = ["Past", "newest"]
 class Past:
     """What a model asks of its journal, on a connection."""
 
-    def __init__(self, connection: Connection[Any], where: object) -> None:
+    def __init__(self, connection: Connection, where: object) -> None:
         self.connection, self.where = connection, where
 
     def snapshots(self) -> list[int]:
@@ -52,7 +53,7 @@ class Past:
 
 
 def newest(
-    connection: Connection[Any],
+    connection: Connection,
     where: object,
     *,
     shadows: Sequence[str] = (),
@@ -67,7 +68,8 @@ def newest(
         model, after = Ordered(past, start, past.lookup), batch.version
     else:
         start = _snapshot(past)
-        model, after = Ordered(past, start, past.lookup), _version_at(connection, start.seq)
+        at = batch_after(connection, start.seq)
+        model, after = Ordered(past, start, past.lookup), 0 if at is None else at.version
     model.shadows = _shadows(connection, shadows, model, start, tick)
     for later in batches(connection, after):
         tick()
@@ -86,13 +88,8 @@ def _snapshot(past: Past) -> Snapshot:
     raise JournalDamaged(f"{past.where} has no snapshot that can be read")
 
 
-def _version_at(connection: Connection[Any], seq: int) -> int:
-    row = connection.execute("SELECT version FROM batches WHERE last = %s", (seq,)).fetchone()
-    return 0 if row is None else int(row[0])
-
-
 def _shadows(
-    connection: Connection[Any],
+    connection: Connection,
     specs: Sequence[str],
     model: Ordered,
     start: Snapshot,
@@ -115,7 +112,7 @@ def _shadows(
 
 
 def _teach(
-    connection: Connection[Any], shadows: dict[str, Shadow], until: int, tick: Callable[[], object]
+    connection: Connection, shadows: dict[str, Shadow], until: int, tick: Callable[[], object]
 ) -> None:
     frozen = False
     for batch in batches(connection):

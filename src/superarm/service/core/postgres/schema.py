@@ -17,7 +17,6 @@ rounds      a sequence that hands out blocks of rounds
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from superarm.service.core.faults import JournalForeign
 from superarm.service.core.postgres.connecting import Address, Connection, failures
@@ -87,10 +86,10 @@ GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA superarm TO {role};
 """
 
 # from a number to the next: what to run, and the oldest number whose processes may go on beside it
-STEPS: dict[int, tuple[Callable[[Connection[Any]], None], int]] = {}
+STEPS: dict[int, tuple[Callable[[Connection], None], int]] = {}
 
 
-def check(connection: Connection[Any], where: object) -> bool:
+def check(connection: Connection, where: object) -> bool:
     """Whether there are tables; refuses those that this superarm cannot work with."""
     found = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
     if found is None or found[0] is None:

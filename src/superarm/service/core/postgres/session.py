@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.service.core import operating
 from superarm.service.core.entries import Cache
 from superarm.service.core.events import CHANGE
 from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import JournalDown, JournalForeign, Refused, UnknownDecision
+from superarm.service.core.operating import Operated
 from superarm.service.core.postgres import founding
 from superarm.service.core.postgres.clock import NOW, DatabaseClock
 from superarm.service.core.postgres.connecting import Address, failures, psycopg
@@ -33,10 +33,9 @@ from superarm.service.core.postgres.reading import PostgresJournal
 from superarm.service.core.postgres.rebuilding import newest
 from superarm.service.core.postgres.schema import check
 from superarm.service.core.postgres.tables import Writer, load_published
+from superarm.service.core.postgres.warming import warm_up
 from superarm.service.core.postgres.watching import Watching
-from superarm.service.core.session import Session
-from superarm.service.core.shadows import make_shadows
-from superarm.service.core.snapshots import learner_from, model_bytes, some_row
+from superarm.service.core.snapshots import learner_from, model_bytes
 
 __all__ = ["SharedSession"]
 
@@ -48,7 +47,7 @@ RETRY_SECONDS = 0.5
 CHANGE_SECONDS = 20.0  # that an operator waits for the process that learns
 
 
-class SharedSession(Watching):
+class SharedSession(Watching, Operated):
     """A process that serves decisions, takes answers, and may be the one that learns. Use `open`."""
 
     def __init__(
@@ -78,7 +77,7 @@ class SharedSession(Watching):
         self.learning: Learning | None = None
         self.learner_error: str | None = None
         self._retry_at = self._looked = 0.0
-        self._rounds, self._staged, self._entries = iter(()), {}, Cache()
+        self._rounds, self._staged, self._entries, self._no_room_for = iter(()), {}, Cache(), []
         self._stop = threading.Event()
         self._away = False  # the database, for the thread that would learn
         self._commit_began = None
@@ -203,14 +202,8 @@ class SharedSession(Watching):
             self.known = frozenset(self.labels)
 
     def warm_up(self) -> None:
-        """Compile what a decision, an answer and the shadows need: whoever compiles in office is silent for
-        longer than the lease, and is deposed. It also finds what is wrong with the shadows' names."""
-        Session.warm_up(self)  # type: ignore[arg-type]
-        model = learner_from(model_bytes(self.learner))
-        decision = model.decide(some_row(model))
-        told = {"hit": False, "label": None, "late": False, "default": None}
-        for shadow in make_shadows(self.settings.shadows, self.learner).values():
-            shadow.outcome(decision, told, timeout=False)
+        """Compile what anybody would have to wait for."""
+        warm_up(self.learner, self.settings.shadows)
 
     def model_file(self) -> bytes:
         """The model that was published last, as `Learner.save` writes it."""
@@ -291,7 +284,7 @@ class SharedSession(Watching):
 
     # ------------------------------------------------------------ what people change
 
-    def _change(self, change: dict[str, Any]) -> dict[str, Any]:
+    def make(self, change: dict[str, Any]) -> dict[str, Any]:
         """Ask the process that learns for a change, and wait until it is made or refused."""
         if self.down is not None:
             raise self.down
@@ -329,25 +322,6 @@ class SharedSession(Watching):
         self.labels = coming.learner.labels  # type: ignore[assignment]
         self.known = frozenset(self.labels)
 
-    def add_labels(self, names: Sequence[str]) -> None:
-        self._change({"what": "add_labels", "labels": operating.distinct(names)})
-
-    def retire_labels(self, names: Sequence[str]) -> None:
-        self._change({"what": "retire_labels", "labels": operating.distinct(names)})
-
-    def freeze(self) -> None:
-        self._change({"what": "freeze"})
-
-    def resume(self) -> None:
-        self._change({"what": "resume"})
-
-    def set_explore(self, explore: str | float | None = None, uniform: float | None = None) -> None:
-        params = {"explore": explore, "uniform": uniform}
-        self._change({"what": "set_explore", "params": {k: v for k, v in params.items() if v is not None}})
-
-    def go_back(self, seq: int) -> None:
-        self._change({"what": "go_back", "to": seq})
-
     def erase(self, ids: Iterable[str] | None = None, before: float | None = None) -> int:
         asked = None if ids is None else list(dict.fromkeys(ids))
         if asked is not None:
@@ -355,7 +329,7 @@ class SharedSession(Watching):
             for id_ in asked:
                 if id_ not in found:
                     raise UnknownDecision.must("id", "erase", "that of a decision", id_)
-        return int(self._change({"what": "erase", "ids": asked, "before": before})["erased"])
+        return int(self.make({"what": "erase", "ids": asked, "before": before})["erased"])
 
     # ------------------------------------------------------------ failing, and the end
 

@@ -114,7 +114,7 @@ class Writer:
     An advisory lock tells the learner that it is alive.
     """
 
-    def __init__(self, connection: Connection[Any], process: str) -> None:
+    def __init__(self, connection: Connection, process: str) -> None:
         self.connection = connection
         row = connection.execute("SELECT nextval('writer_numbers')").fetchone()
         assert row is not None
@@ -138,9 +138,7 @@ class Writer:
 
     def insert(self, rows: Sequence[Row]) -> set[int]:
         """Write rows, in one statement that commits by itself; the numbers of those that were new."""
-        columns: Any = [list(column) for column in zip(*rows, strict=True)]
-        found = self.connection.execute(INSERT, columns, binary=True).fetchall()
-        return {number for (number,) in found}
+        return insert(self.connection, rows)
 
     @property
     def gone(self) -> bool:
@@ -162,13 +160,25 @@ SELECT * FROM unnest(%b::bigint[], %b::float8[], %b::smallint[], %b::text[], %b:
 ON CONFLICT DO NOTHING RETURNING number"""
 
 
-def check_writable(connection: Connection[Any], where: object) -> None:
-    """Write nothing, and find whether this role could write: rights are looked at also for no rows."""
+def insert(connection: Connection, rows: Sequence[Row]) -> set[int]:
+    """Write rows, in one statement; the numbers of those that were new."""
+    columns: Any = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in Row._fields]
+    return {number for (number,) in connection.execute(INSERT, columns, binary=True).fetchall()}
+
+
+def check_writable(connection: Connection, where: object, refused: Sequence[Row] = ()) -> None:
+    """Write nothing, and find whether this role could write: rights are looked at also for no rows.
+
+    Whether there is room is found with rows that once found none: they are written, and taken back.
+    """
     check(connection, where)
-    connection.execute(INSERT, [[] for _ in Row._fields], binary=True)
+    insert(connection, ())
+    if refused:
+        with connection.transaction(force_rollback=True):
+            insert(connection, refused)
 
 
-def kept(connection: Connection[Any], ids: Sequence[str]) -> dict[str, Kept]:
+def kept(connection: Connection, ids: Sequence[str]) -> dict[str, Kept]:
     """These decisions, with answers and timeouts."""
     sql = """
     SELECT e.number, e.time, e.kind, e.id, e.x, e.context, e.body, e.content, e.number <= w.taken, r.body
@@ -198,12 +208,12 @@ def batch_digest(
 ) -> bytes:
     """Of a batch: the chain of these is the order."""
     chain = blake2b(before + dumps([first, taken]) + model, digest_size=DIGEST_BYTES)
-    for row in rows:
-        chain.update(_HEAD.pack(row.number, row.time, row.kind) + row.id.encode() + row.content + row.text)
+    for number, at, kind, id_, _, _, text, content in rows:
+        chain.update(b"".join((_HEAD.pack(number, at, kind), id_.encode(), content, text)))
     return chain.digest()
 
 
-def batch_rows(connection: Connection[Any], batch: Batch) -> list[Row]:
+def batch_rows(connection: Connection, batch: Batch) -> list[Row]:
     """The events of a batch, in order."""
     sql = f"""
     SELECT {COLUMNS} FROM unnest(%s::bigint[], %s::bigint[]) AS range (before, until)
@@ -212,7 +222,7 @@ def batch_rows(connection: Connection[Any], batch: Batch) -> list[Row]:
     return in_order(starmap(Row, connection.execute(sql, (befores, untils), binary=True).fetchall()))
 
 
-def notes_of(connection: Connection[Any], rows: Sequence[Row]) -> dict[int, dict[str, Any]]:
+def notes_of(connection: Connection, rows: Sequence[Row]) -> dict[int, dict[str, Any]]:
     """What the learner noted of these events, by their numbers."""
     sql = "SELECT number, body FROM results WHERE number = ANY(%s)"
     found = connection.execute(sql, ([row.number for row in rows],), binary=True)
@@ -224,7 +234,7 @@ def _batch(row: Sequence[Any]) -> Batch:
     return Batch(version, first, last, term, at, loads(taken), model, digest)
 
 
-def batches(connection: Connection[Any], after: int = 0, at_once: int = 200) -> Iterator[Batch]:
+def batches(connection: Connection, after: int = 0, at_once: int = 200) -> Iterator[Batch]:
     """All batches after a version."""
     while True:
         sql = "SELECT * FROM batches WHERE version > %s ORDER BY version LIMIT %s"
@@ -235,13 +245,13 @@ def batches(connection: Connection[Any], after: int = 0, at_once: int = 200) -> 
         after = found[-1][0]
 
 
-def last_batch(connection: Connection[Any]) -> Batch | None:
+def last_batch(connection: Connection) -> Batch | None:
     sql = "SELECT * FROM batches ORDER BY version DESC LIMIT 1"
     row = connection.execute(sql, binary=True).fetchone()
     return None if row is None else _batch(row)
 
 
-def batch_after(connection: Connection[Any], seq: int) -> Batch | None:
+def batch_after(connection: Connection, seq: int) -> Batch | None:
     """The batch that ends with an event."""
     row = connection.execute("SELECT * FROM batches WHERE last = %s", (seq,), binary=True).fetchone()
     return None if row is None else _batch(row)
@@ -250,24 +260,24 @@ def batch_after(connection: Connection[Any], seq: int) -> Batch | None:
 # ---------------------------------------------------------------- models
 
 
-def meta_of(connection: Connection[Any], where: object) -> dict[str, Any]:
+def meta_of(connection: Connection, where: object) -> dict[str, Any]:
     """What the journal was made for; empty before that."""
     if not check(connection, where):
         return {}
     return {key: loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
 
 
-def snapshot_seqs(connection: Connection[Any]) -> list[int]:
+def snapshot_seqs(connection: Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT seq FROM snapshots ORDER BY seq")]
 
 
-def _chain(connection: Connection[Any], seq: int) -> bytes:
+def _chain(connection: Connection, seq: int) -> bytes:
     """What a snapshot's digest begins with: that of the batch it stands after."""
     row = connection.execute("SELECT digest FROM batches WHERE last = %s", (seq,)).fetchone()
     return b"superarm" if row is None else bytes(row[0])
 
 
-def write_snapshot(connection: Connection[Any], snapshot: Snapshot) -> None:
+def write_snapshot(connection: Connection, snapshot: Snapshot) -> None:
     """Keep a model, in the transaction under way."""
     seq, at, parts, totals, made_by = snapshot
     texts = [dumps(value).decode() for value in (totals, made_by, describe(parts))]
@@ -283,7 +293,7 @@ def write_snapshot(connection: Connection[Any], snapshot: Snapshot) -> None:
             )
 
 
-def read_snapshot(connection: Connection[Any], seq: int, where: object) -> Snapshot:
+def read_snapshot(connection: Connection, seq: int, where: object) -> Snapshot:
     sql = "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = %s"
     row = connection.execute(sql, (seq,), binary=True).fetchone()
     damage = f"the snapshot after event {seq} of {where}"
@@ -302,13 +312,13 @@ def read_snapshot(connection: Connection[Any], seq: int, where: object) -> Snaps
     return Snapshot(seq, at, parts, loads(totals), loads(made_by))
 
 
-def drop_snapshots(connection: Connection[Any], seqs: Iterable[int]) -> None:
+def drop_snapshots(connection: Connection, seqs: Iterable[int]) -> None:
     gone = [seq for seq in seqs if seq]
     connection.execute("DELETE FROM snapshots WHERE seq = ANY(%s) AND NOT pinned", (gone,))
     connection.execute("DELETE FROM parts p WHERE NOT EXISTS (SELECT FROM snapshots s WHERE s.seq = p.seq)")
 
 
-def load_published(connection: Connection[Any]) -> Published | None:
+def load_published(connection: Connection) -> Published | None:
     """The newest model and its shadows; None if the database has lost it in a crash."""
     rows = connection.execute("SELECT * FROM published", binary=True).fetchall()
     parts = {row[0]: row[5] for row in rows}
@@ -319,7 +329,7 @@ def load_published(connection: Connection[Any]) -> Published | None:
     return Published(version, seq, learnt, at, parts, loads(totals))
 
 
-def publish(connection: Connection[Any], new: Published, settings: dict[str, Any]) -> None:
+def publish(connection: Connection, new: Published, settings: dict[str, Any]) -> None:
     """Let everybody have it, when the transaction under way commits."""
     for part, data in new.parts.items():
         texts = (dumps(settings), dumps(new.totals)) if part == "model" else (b"", b"")

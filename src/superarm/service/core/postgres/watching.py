@@ -110,9 +110,6 @@ class Watching(SharedDesk):
         found: list[dict[str, Any]] = self.journal.changes()
         return found
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        return [{"seq": seq, "time": at, **made} for seq, at, made in self.journal.snapshot_notes()]
-
     @property
     def shadows(self) -> tuple[ShadowReport, ...]:
         own, *others = self.totals.get("shadows") or [{**NO_REPORT}]
