@@ -25,6 +25,7 @@ ROOMS = [
     ("named",),
     ("columns",),
     ("decision",),
+    ("decisions",),
     ("kernels",),
     ("explore",),
     ("estimates",),

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision, Decisions
+from superarm.decision import Decision
+from superarm.decisions import Decisions
 from superarm.errors import FeedbackError, ModelFileError
 from superarm.explore.base import NO_NUMBERS, Rule
 from superarm.explore.greedy import Greedy

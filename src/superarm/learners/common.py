@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision, Decisions
+from superarm.decision import Decision
+from superarm.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.explore.base import Rule
 from superarm.kernels.held import Held

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision, Decisions
+from superarm.decision import Decision
+from superarm.decisions import Decisions
 from superarm.errors import WeightsOverflow
 from superarm.explore.base import Rule, choosers, rule_from
 from superarm.explore.runner_up import RunnerUp

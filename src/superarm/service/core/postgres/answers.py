@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from superarm.decision import Decisions
+from superarm.decisions import Decisions
 from superarm.errors import SuperarmError
 from superarm.learners import Learner
 from superarm.learners.answered import Answered
