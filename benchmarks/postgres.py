@@ -82,7 +82,8 @@ def measure(
 
 def model_age(url: str) -> dict[str, float]:
     """Between the publication of a model and the decisions that it made, newest decisions first."""
-    from superarm.service.core.fastjson import loads
+    from orjson import loads
+
     from superarm.service.core.postgres.connecting import Address
 
     with Address(url, patience=60.0).connect() as connection:

@@ -2,7 +2,7 @@
 
     python docs/play_picture.py
 
-Chromium opens the real page of a real game and presses its buttons, as tests/test_play.py does.
+Chromium opens the real page of a real game and presses its buttons, as tests/play does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of data, experiments and reports share."""
+"""What the tests of data, logs, experiments and reports share."""
 
 from __future__ import annotations
 
@@ -19,6 +19,18 @@ def shared_data(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"no {name} in ../shared/data beside the checkout (or in $SUPERARM_SHARED_DATA)")
     return path
+
+
+def run(*arguments: object) -> str:
+    """What a command prints, in a wide terminal; what it raises, raised."""
+    from typer.testing import CliRunner
+
+    from superarm.cli.app import app
+
+    result = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "160"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
 
 
 def write_spec(folder: Path, text: str, name: str = "grid") -> Path:

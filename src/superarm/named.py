@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.rows import LARGEST
 
 __all__ = [
     "Names",
@@ -45,7 +46,6 @@ Array = np.ndarray[Any, Any]
 PLACES, WORDS = 40, 256  # unless the first row has more numbers, or n_features was given
 SHARED = 5  # one place in five takes the numbers for which no place of their own is left
 LEAST = 8  # features
-LARGEST = float(np.finfo(np.float32).max)
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,8 +23,9 @@ from superarm.extras import need
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
 from superarm.logs.cells import hit_in
-from superarm.named import is_frame, plain_row, spelt
-from superarm.storage import UNREADABLE, write_atomically
+from superarm.named import is_frame, plain_row
+from superarm.storage import write_atomically
+from superarm.tables import read_matrix, read_table
 
 if TYPE_CHECKING:
     import polars
@@ -150,7 +151,7 @@ def learn_file(
         progress: called with the number of decisions looked at since the last call.
     """
     stamp, learner = _stamp(model), load(model)
-    made = _table(decisions)
+    made = read_table(decisions)
     if "id" not in made.columns or "round" not in made.columns:
         raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", made.columns)
     given, kind = _answers(answers, id_column, hit_column, label_column)
@@ -215,70 +216,14 @@ def _replace(model: Path, stamp: bytes, learner: Learner) -> None:
     learner.save(model)
 
 
-def _table(path: Path, texts: Iterable[str] = ()) -> polars.DataFrame:
-    """A file as a data frame; these columns of a CSV are texts, whatever they look like."""
-    need("logs")
-    import polars as pl
-
-    readers: dict[str, Any] = {
-        ".parquet": pl.read_parquet,
-        ".csv": lambda p: _csv(p, texts),
-        ".tsv": lambda p: _csv(p, texts),
-        ".jsonl": lambda p: pl.read_ndjson(p, infer_schema_length=None),
-        ".ndjson": lambda p: pl.read_ndjson(p, infer_schema_length=None),
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise InvalidInput.must("ending", str(path), f"one of {', '.join(readers)}", path.suffix)
-    if not path.is_file():
-        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
-    try:
-        frame: polars.DataFrame = reader(path)
-    except pl.exceptions.NoDataError:
-        raise InvalidInput.must("content", str(path), "at least one row", "none") from None
-    except pl.exceptions.PolarsError as error:
-        said = str(error).partition("\n")[0]
-        raise InvalidInput.must("content", str(path), f"a {path.suffix} file", said) from error
-    return frame
-
-
-def _csv(path: Path, texts: Iterable[str]) -> polars.DataFrame:
-    import polars as pl
-
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        header = file.readline()
-    mark = max(",;\t", key=header.count)  # what splits the header into most columns
-    columns = [name.strip().strip('"') for name in header.strip().split(mark)]
-    frame = pl.read_csv(
-        path,
-        separator=mark,
-        try_parse_dates=True,
-        infer_schema_length=None,
-        schema_overrides={name: pl.String for name in texts if name in columns},
-    )
-    spelt_out = [name for name, kind in frame.schema.items() if kind == pl.String and name not in texts]
-    return frame.with_columns(_meant(frame[name]) for name in spelt_out)
-
-
-def _meant(column: polars.Series) -> polars.Series:
-    """A column of texts as the numbers that they spell, where NA and its like are gaps; else as it is."""
-    import polars as pl
-
-    meant = {text: spelt(text) for text in column.unique().to_list() if text is not None}
-    if any(isinstance(value, str) for value in meant.values()):
-        return column
-    numbers = [None if text is None else meant[text] for text in column.to_list()]
-    return pl.Series(column.name, numbers, dtype=pl.Float64, strict=False)
-
-
 def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any, Any, Any, Any]:
     """The rows, as the model takes them, their ids (or ``None``), and columns that lack or are not used."""
     if path.suffix.lower() in (".npy", ".npz"):
-        return _matrix(path), None, (), ()
+        return read_matrix(path), None, (), ()
     column = id_column or "id"
     kinds = learner.notes.get("training", {}).get("kinds", {})
     words = [name for name, kind in kinds.items() if kind == TEXTS]
-    frame = _table(path, [column, *words])
+    frame = read_table(path, [column, *words])
     if id_column is not None and id_column not in frame.columns:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
     ids = frame[column] if column in frame.columns else None
@@ -310,32 +255,11 @@ def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any,
     return np.stack([frame[name].cast(float).to_numpy() for name in kept], axis=1), ids, (), unused
 
 
-def _matrix(path: Path) -> Any:
-    if not path.is_file():
-        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
-    try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if path.suffix.lower() == ".npz" and "X_data" in found:
-                need("logs")
-                from scipy.sparse import csr_matrix
-
-                parts = (found["X_data"], found["X_indices"], found["X_indptr"])
-                return csr_matrix(parts, shape=tuple(found["X_shape"]))
-            matrix = found["X"] if path.suffix.lower() == ".npz" else found
-    except UNREADABLE as error:
-        wanted = "a matrix, in an .npz under the name X"
-        raise InvalidInput.must("content", str(path), wanted, str(error)) from error
-    if matrix.ndim != 2:
-        raise InvalidInput.must("content", str(path), "a matrix", f"shape {matrix.shape}")
-    return matrix
-
-
 def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> tuple[polars.DataFrame, str]:
     """Ids and answers, one for each id; and whether they are hits or labels."""
     import polars as pl
 
-    frame = _table(path, [id_column])
+    frame = read_table(path, [id_column])
     if id_column not in frame.columns:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
     if (hit_column in frame.columns) == (label_column in frame.columns):

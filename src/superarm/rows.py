@@ -13,6 +13,7 @@ import numpy as np
 from superarm.errors import InvalidInput
 
 __all__ = [
+    "LARGEST",
     "Dense",
     "Row",
     "Rows",
@@ -29,6 +30,8 @@ __all__ = [
     "sparsify",
     "stack",
 ]
+
+LARGEST = float(np.finfo(np.float32).max)  # the largest number of a row
 
 Array = np.ndarray[Any, Any]
 

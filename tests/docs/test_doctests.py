@@ -9,6 +9,7 @@ import pkgutil
 import pytest
 
 import superarm
+from superarm.errors import MissingExtra
 
 MODULES = sorted(
     m.name for m in pkgutil.walk_packages(superarm.__path__, "superarm.") if "__main__" not in m.name
@@ -19,8 +20,8 @@ MODULES = sorted(
 def test_docstrings(name: str) -> None:
     try:
         module = importlib.import_module(name)
-    except ImportError as error:
-        pytest.skip(f"{name} needs a part that is not installed: {error}")
+    except MissingExtra as error:
+        pytest.skip(str(error))
     failed, _ = doctest.testmod(module)
     assert failed == 0
 

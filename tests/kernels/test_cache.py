@@ -15,8 +15,6 @@ import numpy as np
 import superarm
 from superarm.kernels import compiling, kernel
 
-ROOT = Path(__file__).parents[2]
-
 OWN = """
 from typing import Any, NamedTuple
 import numpy as np

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from lab_kit import run
 
 import superarm as sa
-from superarm.cli.app import app
 from superarm.decision import COLUMNS, FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Columns, Log, Policy, Writer, evaluate, survey, train
@@ -19,13 +18,6 @@ from superarm.logs.batches import batches
 from superarm.logs.weights import logged_odds
 
 TEAMS = ["books", "garden", "music", "toys"]
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "160"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.output
 
 
 def table(n=400, seed=0):

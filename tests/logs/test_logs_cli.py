@@ -7,20 +7,12 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from lab_kit import run
 
 import superarm as sa
-from superarm.cli.app import app
 from superarm.errors import InvalidInput
 
 COLOURS = ["blue", "green", "pink", "red"]
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "160"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.output
 
 
 @pytest.fixture(scope="module")

@@ -8,23 +8,15 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from lab_kit import run
 
 import superarm as sa
-from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.logs import Columns, Log, Policy, Writer, evaluate, survey, train
 
 LABELS = ["books", "garden", "music", "tools", "toys"]
 CITIES = ["Rome", "Oslo", "Lima", "Cairo"]
 FEATURES = ("age", "income", "city", "vip", "joined")
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "160"})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.output
 
 
 def people(n, seed=0):

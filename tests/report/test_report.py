@@ -199,7 +199,6 @@ def test_the_demo_spec_is_whole():
 
 @pytest.mark.slow
 def test_theory_figures(tmp_path):
-    pytest.importorskip("superarm.theory", reason="superarm.theory is not there yet")
     text = """
 rounds = 2000
 seeds = 2

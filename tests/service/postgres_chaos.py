@@ -32,7 +32,7 @@ class Cluster:
         self.ports: list[int] = []
         self.take_overs: list[float] = []  # seconds until somebody else learnt
         new = {"labels": LABELS, "n_features": D, "set_size": 2}
-        self.start(**new).wait()
+        self.start(**new).wait(120.0)  # it may have to compile
         for _ in range(2):
             self.start()
         for web in self.webs:

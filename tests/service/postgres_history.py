@@ -114,8 +114,9 @@ class Load:
 
 def check(history: list[Attempt], address: Any) -> dict[str, Any]:
     """Hold a history against the journal; counts of what was looked at. Fails at what is not true."""
+    from orjson import loads
+
     from superarm.service.core.events import DECISION, OUTCOME
-    from superarm.service.core.fastjson import loads
     from superarm.service.core.postgres.checking import verify
     from superarm.service.core.postgres.tables import SHIFT, batch_rows, batches, kept
 

@@ -131,6 +131,14 @@ def replayed(session: Any) -> Any:
     return replay(session.journal)
 
 
+def call(session: Any, method: Any, argument: Any) -> Any:
+    """One call in a turn of its own."""
+    [(_, result, error)] = session.turn([(method, argument, None)])
+    if error is not None:
+        raise error
+    return result
+
+
 def soon(what: Any, seconds: float = 30.0) -> Any:
     """What ``what()`` gives as soon as that is true: another process may have to get to it."""
     until = time.monotonic() + seconds
@@ -147,8 +155,9 @@ def sha256_of(session: Any) -> str:
 
 def forge(journal: Any, seq: int, **fields: Any) -> None:
     """Change the body of an event, and all digests after it, as no accident ever would."""
+    from orjson import dumps
+
     from superarm.service.core.events import link
-    from superarm.service.core.fastjson import dumps
 
     before = journal.digest_at(seq - 1)
     for event in list(journal.unchecked(seq - 1)):
@@ -164,7 +173,8 @@ def forge(journal: Any, seq: int, **fields: Any) -> None:
 
 def forge_snapshot(journal: Any, seq: int, model: bytes | None = None) -> None:
     """Give a snapshot another model, or only a new digest."""
-    from superarm.service.core.fastjson import loads
+    from orjson import loads
+
     from superarm.service.core.parts import describe, read_parts, snapshot_digest
 
     sql = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"

@@ -44,6 +44,19 @@ def test_usual_label_columns_are_found(tmp_path, name):
     np.testing.assert_array_equal(open_data(str(tmp_path / "a.csv")).y, y)
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_tables_of_all_kinds_are_the_same_stream(tmp_path, ending):
+    frame, X, _ = frame_of("label")
+    path = tmp_path / f"a.{ending}"
+    if ending in ("csv", "tsv"):
+        frame.write_csv(path, separator=";" if ending == "csv" else "\t")
+    else:
+        (frame.write_ndjson if ending == "jsonl" else frame.write_parquet)(path)
+    stream = open_data(str(path), scale="none")
+    np.testing.assert_allclose(stream.rows.values, X, rtol=1e-6)
+    assert stream.labels == ("ant", "bee", "cat")
+
+
 def test_frames_of_polars_and_pandas_are_the_same_stream():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame, _, _ = frame_of()
@@ -97,10 +110,10 @@ def test_tables_that_are_refused(tmp_path, content, label, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.parquet", b"no parquet", "content of .* must be a table in .parquet form"),
+        ("a.parquet", b"no parquet", "content of .* must be a .parquet file"),
         ("a.svm", b"1 x:y\n", "content of .* must be svmlight lines"),
         ("a.npz", b"no zip", "content of .* must be an .npz with X and y"),
-        ("a.txt", b"", "data of superarm must be a name or a file ending in .npz, .csv"),
+        ("a.txt", b"", "data of superarm must be a name or a file ending in .npz, .parquet, .csv"),
     ],
 )
 def test_files_that_are_refused(tmp_path, name, content, message):

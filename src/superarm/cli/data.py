@@ -47,7 +47,7 @@ def list_() -> None:
     table("", ["name", "labels", "features", "rows", "where"], rows)
     print(
         f"\nsuperarm data get NAME downloads into {data_home()}; superarm data features NAME makes "
-        "NAME-vgg16.\nYour own data: the path of an .npz, .csv, .parquet or .svm file."
+        "NAME-vgg16.\nYour own data: the path of a .csv, .tsv, .jsonl, .parquet, .npz or .svm file."
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def simulate(
     data: Annotated[
         str,
-        typer.Option(help="A name (see superarm data list) or an .npz, .csv, .parquet or svmlight file."),
+        typer.Option(help="A name (superarm data list) or a file: .csv, .tsv, .jsonl, .parquet, .npz, .svm."),
     ],
     learner: Annotated[
         list[str] | None,

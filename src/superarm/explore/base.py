@@ -1,6 +1,6 @@
 """Rule: how a set is chosen from scores. With a learner, or alone on anybody's scores.
 
-A rule is one kernel (kernels/loop.py says what ``choose`` gets), a state of its own, and three answers
+A rule is one kernel (kernels/loop.py says what ``choose`` gets), a state of its own, and two answers
 in plain Python: what a Decision must record of it, and from that record, how probable any set was.
 """
 

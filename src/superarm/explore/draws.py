@@ -15,12 +15,17 @@ import numpy as np
 
 from superarm.labels import Label
 
-__all__ = ["Draw", "FewSets", "TiedSets", "log_comb"]
+__all__ = ["Draw", "FewSets", "TiedSets", "log_comb", "uniform_pair"]
 
 
 def log_comb(n: int, r: int) -> float:
     """log of n over r."""
     return lgamma(n + 1) - lgamma(r + 1) - lgamma(n - r + 1)
+
+
+def uniform_pair(n: int, m: int) -> float:
+    """The probability that a uniform set of m out of n shows both of two labels."""
+    return m * (m - 1) / (n * (n - 1)) if n > 1 else 0.0
 
 
 class Draw(ABC):
@@ -84,8 +89,7 @@ class FewSets(Draw):
         n, m, few = len(self.eligible), self.m, self._few_pairs()
         if not self.uniform:
             return few
-        both = m * (m - 1) / (n * (n - 1)) if n > 1 else 0.0
-        flat = np.full((n, n), both)
+        flat = np.full((n, n), uniform_pair(n, m))
         np.fill_diagonal(flat, m / n)
         return np.asarray((1.0 - self.uniform) * few + self.uniform * flat)
 

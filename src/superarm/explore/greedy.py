@@ -16,7 +16,7 @@ __all__ = ["Greedy"]
 
 
 class Nothing(NamedTuple):
-    """It remembers nothing."""
+    """State, or scratch space, that nobody needs."""
 
     none: int = 0
 
@@ -51,9 +51,6 @@ class Greedy(Rule):
 
     name = "greedy"
     choose = choose
-
-    def __init__(self, *, set_size: int = 1, seed: int = 0, labels: Sequence[Label] | None = None) -> None:
-        super().__init__(set_size=set_size, seed=seed, labels=labels)
 
     def start(self) -> Nothing:
         return Nothing()

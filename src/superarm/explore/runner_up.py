@@ -92,9 +92,7 @@ def leave_out(rule: Any, scratch: Any, order: Any, n: int, m: int) -> int:
         rest, fill = max(1e-9, 1.0 - best), p[order[m]]
         for i in range(m - 1):
             own = p[order[i + 1]]
-            b = min(1.0, 2.0 * own / rest)
-            if sharp > 0.0:
-                b *= np.exp(sharp * np.log(max(own, 1e-30) / best))
+            b = min(1.0, 2.0 * own / rest) * np.exp(sharp * np.log(max(own, 1e-30) / best))
             cost += b * (own - fill)
             sums[i + 1] = sums[i] + q * b
     clock[0] += 1.0

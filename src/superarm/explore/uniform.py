@@ -67,9 +67,6 @@ class Uniform(Rule):
     name = "uniform"
     choose = choose
 
-    def __init__(self, *, set_size: int = 1, seed: int = 0, labels: Sequence[Label] | None = None) -> None:
-        super().__init__(set_size=set_size, seed=seed, labels=labels)
-
     def start(self) -> Nothing:
         return Nothing()
 

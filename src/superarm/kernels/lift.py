@@ -102,7 +102,7 @@ class Lift(NamedTuple):
 class LiftScratch(NamedTuple):
     """Of one row: its projections, its waves, phi, and room to work."""
 
-    angle: Array  # as multiples of a turn, once scaled by `_turns`
+    angle: Array  # in turns of a wave, once `_waves` has scaled them
     raw: Array
     phi: Array
     length: Array  # of phi: as it is squared, and the factor that makes it half-way

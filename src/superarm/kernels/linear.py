@@ -1,6 +1,6 @@
 """Rows and weights: scores W x, and steps W += c x.
 
-The type of the row decides the layout of W, and nothing outside of this file knows it:
+The type of the row decides the layout of W; only this file and the stages with two forms know it:
 
     dense   label-major    W[label, feature]     one label's weights are contiguous
     sparse  feature-major  W[feature, label]     one feature's weights are contiguous

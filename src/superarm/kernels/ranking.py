@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from superarm import rows
 from superarm.kernels.compiling import kernel
 
-__all__ = ["all_finite", "best_first", "contains", "position", "softmax", "top_positions"]
+__all__ = ["LARGEST", "all_finite", "best_first", "contains", "position", "softmax", "top_positions"]
 
-LARGEST = np.finfo(np.float32).max
+LARGEST = np.float32(rows.LARGEST)  # of 32 bits, as what is compared with it
 
 
 @kernel

@@ -25,12 +25,13 @@ import numpy as np
 
 from superarm.kernels.compiling import by_row, kernel
 from superarm.kernels.linear import Features
+from superarm.kernels.ranking import LARGEST
 from superarm.rows import SparseRow
 
 __all__ = ["Standard", "StandardScratch", "Unit", "absorb", "standardise", "unit"]
 
 CLIP = 5.0
-HUGE, LARGEST = 1e15, np.finfo(np.float32).max
+HUGE = 1e15
 
 Array = np.ndarray[Any, Any]
 

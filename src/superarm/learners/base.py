@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from superarm.decision import Decision
 from superarm.decisions import Decisions
 from superarm.errors import FeedbackError, ModelFileError
 from superarm.explore.base import NO_NUMBERS, Rule
-from superarm.explore.greedy import Greedy
+from superarm.explore.greedy import Greedy, Nothing
 from superarm.kernels.compiling import resolve
 from superarm.kernels.held import Held
 from superarm.kernels.linear import LINE, set_apart
@@ -33,12 +33,6 @@ __all__ = ["LabelLearner", "Learner", "Nothing", "load"]
 Array = np.ndarray[Any, Any]
 INT64 = np.dtype(np.int64)
 FEW_NUMBERS = 64  # of a rule: more are worth a copy of those that it used
-
-
-class Nothing(NamedTuple):
-    """Scratch space that nobody needs."""
-
-    none: int = 0
 
 
 class Learner(Common):

@@ -21,8 +21,9 @@ import numpy as np
 
 from superarm.explore import Draw, FewSets
 from superarm.explore.dilute import inclusion, overlap_probabilities, table
+from superarm.explore.draws import uniform_pair
 
-__all__ = ["Blocks", "Design", "blocks", "uniform_pair"]
+__all__ = ["Blocks", "Design", "blocks"]
 
 NEGLIGIBLE = 1e-12  # chances below this are no chances
 OUTSIDE = 1e-6  # how far from the range of M rounding may lead
@@ -81,11 +82,6 @@ def blocks(n: int, m: int, gamma: float) -> Blocks:
         pair_out=pi.both_outside,
         cross=pi.one_each,
     )
-
-
-def uniform_pair(n: int, m: int) -> float:
-    """The probability that a uniform set shows both of two labels."""
-    return m * (m - 1) / (n * (n - 1)) if n > 1 else 0.0
 
 
 class Design:

@@ -18,7 +18,6 @@ import numpy as np
 
 from superarm.decision import COLUMNS, FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.extras import need
 from superarm.logs.cells import (
     BadRow,
     hit_in,
@@ -32,9 +31,9 @@ from superarm.logs.cells import (
 from superarm.logs.features import Features, choose_features
 from superarm.logs.sources import Row as RawRow
 from superarm.logs.sources import open_source
-from superarm.named import LARGEST
-from superarm.rows import Row, SparseRow
+from superarm.rows import LARGEST, Row, SparseRow
 from superarm.storage import UNREADABLE
+from superarm.tables import sparse_matrix
 
 __all__ = ["Columns", "Log"]
 
@@ -93,7 +92,7 @@ class Log:
 
     Attributes:
         features: the columns taken as features, as what, and why the others are left out (none of
-            them if features come from ``x`` or a file).
+            them if features come without names, in ``x`` or a file).
         missing: columns of ``usual`` that the log does not have: gaps.
     """
 
@@ -353,12 +352,7 @@ def _feature_file(path: Path) -> Any:
                 if "X" in file:
                     matrix = file["X"]
                 else:
-                    need("logs")
-                    from scipy.sparse import csr_matrix
-
-                    parts = file["X_data"], file["X_indices"], file["X_indptr"]
-                    matrix = csr_matrix(parts, file["X_shape"])
-                    matrix.sum_duplicates()
+                    matrix = sparse_matrix(file)
     except UNREADABLE as error:
         raise InvalidInput.must("features", os.fspath(path), wanted, str(error)) from error
     if len(matrix.shape) != 2:

@@ -20,6 +20,7 @@ import numpy as np
 from superarm.errors import InvalidInput
 from superarm.extras import need
 from superarm.logs.foreign import from_dsjson, from_obp, is_dsjson
+from superarm.tables import mark_of
 
 __all__ = ["ENDINGS", "Source", "kind_of", "open_source"]
 
@@ -100,8 +101,7 @@ class CsvFile(File):
         with self.path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             file.seek(0)
-            # between columns stands what splits the header into most of them
-            sheet = csv.reader(file, delimiter=max(",;\t", key=first.count))
+            sheet = csv.reader(file, delimiter=mark_of(first))
             try:
                 header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
                 twice = [name for name in header if header.count(name) > 1]

@@ -60,7 +60,7 @@ class Training:
         rows, held_out: rows that were learnt from, and those kept out.
         unanswered, bad: rows without an outcome, and rows that cannot be used.
         seconds: how long it took.
-        progress: what came of each pass.
+        progress: how it did after each pass, and in a long log a few times within the first.
         passes: how many were kept: as many as asked for, or one, if that was better.
         tried: (passes, log loss) of both, on rows set aside to choose; empty if only one was asked for.
         base_loss: the log loss of knowing only how often a set hits, on the rows kept out.

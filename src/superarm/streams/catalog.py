@@ -32,7 +32,7 @@ def open_data(source: str, *, scale: str = "none", label: str | None = None) -> 
     """The stream called ``source``, or the one in the file of that name.
 
     Args:
-        source: one of `NAMES`, or an .npz, .csv, .parquet or svmlight file.
+        source: one of `NAMES`, or a file: .csv, .tsv, .jsonl, .parquet, .npz or svmlight.
         scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
         label: the name of the label column, for tables.
     """

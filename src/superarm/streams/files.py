@@ -1,4 +1,4 @@
-"""The user's own data: .npz, .csv, .parquet, svmlight/LIBSVM files, and Polars or pandas frames."""
+"""The user's own data: tables (tables.py), .npz, svmlight/LIBSVM files, and Polars or pandas frames."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from superarm.errors import InvalidInput
 from superarm.extras import need
 from superarm.storage import UNREADABLE
 from superarm.streams.arrays import Arrays
+from superarm.tables import TABLES, read_table, sparse_matrix
 
 __all__ = ["SUFFIXES", "from_frame", "read_data"]
 
-SUFFIXES = (".npz", ".csv", ".parquet", ".svm", ".svmlight", ".libsvm")
+SUFFIXES = (".npz", *TABLES, ".svm", ".svmlight", ".libsvm")
 LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no column is named
 
 
@@ -25,8 +26,8 @@ def read_data(path: Path, label: str | None = None) -> dict[str, Any]:
         raise InvalidInput.must(
             "data", "superarm", f"a name or a file ending in {', '.join(SUFFIXES)}", str(path)
         )
-    if suffix in (".csv", ".parquet"):
-        return _table(_read_table(path, suffix), label, str(path))
+    if suffix in TABLES:
+        return _table(read_table(path), label, str(path))
     if label is not None:
         raise InvalidInput.must("label", str(path), "left out: only tables have columns", label)
     return _read_npz(path) if suffix == ".npz" else _read_svmlight(path)
@@ -47,19 +48,6 @@ def from_frame(frame: Any, *, label: str | None = None, name: str = "frame", **o
     ('ham', 'spam')
     """
     return Arrays(**_table(frame, label, name), name=name, **options)
-
-
-def _read_table(path: Path, suffix: str) -> Any:
-    need("logs")
-    import polars
-
-    try:
-        # a label column may begin with numbers and go on with words: look at all of it
-        return (
-            polars.read_csv(path, infer_schema_length=None) if suffix == ".csv" else polars.read_parquet(path)
-        )
-    except (polars.exceptions.PolarsError, OSError) as error:
-        raise InvalidInput.must("content", str(path), f"a table in {suffix} form", str(error)) from error
 
 
 def _table(frame: Any, label: str | None, of: str) -> dict[str, Any]:
@@ -116,11 +104,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if {"X", "y"} <= keys:
                 return {"X": file["X"], "y": file["y"], "labels": names}
             if {"X_data", "X_indices", "X_indptr", "X_shape", "y"} <= keys:
-                need("logs")
-                from scipy.sparse import csr_matrix
-
-                parts = file["X_data"], file["X_indices"], file["X_indptr"]
-                return {"X": csr_matrix(parts, file["X_shape"]), "y": file["y"], "labels": names}
+                return {"X": sparse_matrix(file), "y": file["y"], "labels": names}
             if {"x_train", "y_train"} <= keys:
                 images = file["x_train"]
                 return {"X": images.reshape(len(images), -1), "y": file["y_train"], "labels": names}

@@ -70,7 +70,7 @@ def test_nobody_there():
     ):
         client.info()
     assert caught.value.status is None
-    with pytest.raises(ServiceError, match="http://host:port"):
+    with pytest.raises(ServiceError, match="https://… or unix:/path"):
         Client("localhost:8800")
 
 

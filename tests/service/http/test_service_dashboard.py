@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from service_kit import D
 
-browser_module = pytest.importorskip("service_browser", reason="websockets (extra serve) is not installed")
+browser_module = pytest.importorskip("service_browser", reason="websockets (extra dev) is not installed")
 
 from superarm.service.client.traffic import Habits, traffic  # noqa: E402
 from superarm.streams import Arrays  # noqa: E402

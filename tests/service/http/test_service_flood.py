@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 
-from service_kit import D
+from service_kit import D, Web
 
 from superarm.service.core.replay import replay
 
@@ -84,11 +84,11 @@ def caller(port: int, seed: int, until: float, seen: list[int], faults: list[byt
             data = b"".join(request(dice) for _ in range(dice.randrange(1, 12)))  # pipelined, repeated
             if dice.random() < 0.2:
                 data = data[: dice.randrange(len(data))]  # and hung up in the middle
+            got = b""
             try:
                 wire.sendall(data)
                 if dice.random() < 0.2:
                     continue
-                got = b""
                 while part := wire.recv(1 << 16):
                     got += part
             except (TimeoutError, ConnectionError):
@@ -127,17 +127,18 @@ def test_a_flood_of_nonsense(live, open_session):
     assert replay(again.journal).same
 
 
-def test_a_set_of_ten_thousand_labels_is_refused_at_once(live, open_session):
+def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_session, monkeypatch):
     many = [f"label-{i}" for i in range(12_000)]
-    web = live(open_session(labels=many))
-    began = time.monotonic()
+    session = open_session(labels=many)
+    web, asked, decide = live(session), [], session.decide
+    monkeypatch.setattr(session, "decide", lambda ask: asked.append(ask.set_size) or decide(ask))
     status, answer = web.post("/v1/decisions", {"features": [1.0] * D, "set_size": 10_000})
     assert (status, answer["error"]["field"]) == (422, "set_size")
-    assert time.monotonic() - began < 1.0
     assert len(web.post("/v1/decisions", {"features": [1.0] * D, "set_size": 256})[1]["labels"]) == 256
     names = {f"n{i}": 1 for i in range(6000)}
     status, answer = web.post("/v1/decisions", {"features": names})
     assert (status, answer["error"]["field"]) == (422, "features")
+    assert asked == [256]
 
 
 def test_the_model_is_written_beside_the_loop(live, open_session):
@@ -148,15 +149,11 @@ def test_the_model_is_written_beside_the_loop(live, open_session):
     web.post("/v1/decisions", {"features": [1.0] * 2_000})  # gives it its weights
     sizes: list[int] = []
     slow = threading.Thread(target=lambda: sizes.append(len(web.get("/v1/model")[1])))
-    waits: list[float] = []
-    from service_kit import Web
-
-    other = Web(web.port)
+    other, answered = Web(web.port), 0
     slow.start()
     while slow.is_alive():
-        began = time.monotonic()
         assert other.get("/health")[0] == 200
-        waits.append(time.monotonic() - began)
+        answered += 1
     slow.join()
     assert sizes[0] > 1 << 20
-    assert len(waits) > 3, "the loop was away all the time"
+    assert answered > 3, "the loop was away all the time"

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from service_kit import LABELS, D, both, rows
+from service_kit import LABELS, D, both, rows, soon
 
 import superarm as sa
 from superarm.learners.files import arrays_of
@@ -234,10 +234,7 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_session, monkeypat
     assert b"superarm_journal_up 0" in web.get("/metrics")[1]
     assert web.post("/v1/batch/outcomes", {"outcomes": [{"id": ids[0], "hit": True}]})[0] == 507
     session.journal.max_mb = 50
-    until = time.monotonic() + 10
-    while web.get("/ready")[0] != 200:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    soon(lambda: web.get("/ready")[0] == 200)
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
     session = open_session()
@@ -273,10 +270,7 @@ def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_session)
     for _ in range(3):
         web.post("/v1/batch/decisions", {"decisions": [{"features": x.tolist()} for x in rows(50)]})
         time.sleep(0.7)
-    until = time.monotonic() + 10
-    while web.get("/v1/stats")[1]["pending"] or not session.journal.archived():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    soon(lambda: not web.get("/v1/stats")[1]["pending"] and session.journal.archived())
     record = web.get("/v1/decisions/first")[1]
     assert (record["state"], record["outcome"]["timeout"], record["outcome"]["hit"]) == (
         "expired",

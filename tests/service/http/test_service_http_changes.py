@@ -58,10 +58,7 @@ def test_freeze_explore_and_go_back(live, open_session):
         client.resume()
         for x in rows(30):
             client.outcome(client.decide(x.tolist()).id, hit=True)
-        until = time.monotonic() + 10
-        while len(client.snapshots()) < 2:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        soon(lambda: len(client.snapshots()) > 1)
         newest = client.snapshots()[-1]
         assert newest.keys() == {"seq", "time", "superarm", "numba", "cpu"}
         assert client.go_back(newest["seq"])["what"] == "go_back"

@@ -11,6 +11,8 @@ from service_kit import LABELS, D, rows
 
 pytest.importorskip("psycopg", reason="these tests need psycopg: pip install 'superarm[postgres]'")
 
+from orjson import dumps
+
 from superarm.service.core import founding
 from superarm.service.core.events import (
     CHANGE,
@@ -21,7 +23,6 @@ from superarm.service.core.events import (
     decision_body,
     pack_row,
 )
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.postgres import ordered
 from superarm.service.core.postgres.moments import decide_at

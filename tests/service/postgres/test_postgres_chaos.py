@@ -39,7 +39,7 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
         assert told["acknowledged"] > 10
         with cluster.address.connect() as connection:
             row = connection.execute("SELECT id, body FROM events WHERE kind = 1 LIMIT 1").fetchone()
-        from superarm.service.core.fastjson import loads
+        from orjson import loads
 
         id_, body = row[0], loads(row[1])
         shown = {"labels": body["labels"], "propensity": 0.5, "model_version": body["version"]}

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from service_kit import LABELS, rows, soon
+from orjson import dumps
+from service_kit import LABELS, call, rows, soon
 
 from superarm.errors import FeedbackError
 from superarm.rows import SparseRow
 from superarm.service.core.entries import Ask, Reply
 from superarm.service.core.events import CHANGE, DECISION, OUTCOME, to_decision
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.faults import (
     Conflict,
     Erased,
@@ -35,14 +35,6 @@ from superarm.service.core.postgres.tables import SHIFT, Row
 from superarm.service.core.snapshots import learner_from, model_bytes
 
 X = rows(40)
-
-
-def call(session, method, argument):
-    """One call in a turn of its own."""
-    [(_, result, error)] = session.turn([(method, argument, None)])
-    if error is not None:
-        raise error
-    return result
 
 
 def decide(session, i=0, **more):
@@ -219,15 +211,13 @@ def test_a_learner_that_was_paused_finds_itself_deposed(shared, monkeypatch):
         notes = take(self, rows_, taken)
         if self is model and not paused.is_set():
             paused.set()
-            wake.wait(10)  # as if the machine had been stopped, with the batch in hand
+            wake.wait(60)  # as if the machine had been stopped, with the batch in hand
         return notes
 
     monkeypatch.setattr(Ordered, "take", sleepy)
     answer(two, "a")
     assert paused.wait(5)
-    began = time.monotonic()
-    soon(lambda: two.learning is not None)
-    assert time.monotonic() - began < 5.0
+    soon(lambda: two.learning is not None)  # while the first is still away
     decide(two, 1, id="b")
     answer(two, "b", hit=False)
     learnt(two, 2)

@@ -119,7 +119,7 @@ class Client:
         elif parts.scheme == "http" and parts.hostname:
             self._connection = HTTPConnection(parts.hostname, parts.port, timeout=timeout)
         else:
-            raise ServiceError(f"url of Client must be http://host:port or unix:/path, got {url!r}")
+            raise ServiceError(f"url of Client must be http://…, https://… or unix:/path, got {url!r}")
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -138,7 +138,7 @@ class Client:
 
         Args:
             features: the row: numbers, {"indices": …, "values": …}, or names and values.
-            id: how the decision is to be called; the service finds a name else.
+            id: how the decision is to be called; without one, the client makes one up.
             eligible: the only labels that may be shown.
             set_size: how many to show.
             context: JSON that is kept beside it.

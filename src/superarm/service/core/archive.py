@@ -136,7 +136,7 @@ class Compaction:
         if not self._listed:
             self._listed = True
             self.journal.write("INSERT INTO archives VALUES (?, ?, ?, ?, ?, ?, ?)", self._row)
-            # the first snapshot holds the learner's id and no weights: it stays, to replay from the start
+            # the first snapshot is the learner as it began: it stays, to replay from the start
             sql = "SELECT seq FROM snapshots WHERE seq > 0 AND seq < ? AND NOT pinned"
             self.journal.drop_snapshots([row[0] for row in self.journal.write(sql, (self.last,)).fetchall()])
             return True

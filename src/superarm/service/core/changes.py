@@ -5,7 +5,7 @@ retire_labels {"labels": [...]}                 never shown again; answers about
 freeze, resume                                  answers are kept, and not learnt
 set_explore   {"params": {"explore", "uniform"}}
 go_back       {"to": 1234}                      the weights as after that event
-erase         {"ids": n, "before": time, "erased": n}   a note (erasing.py)
+erase         {"ids": n, "before": time, "erased": n}   a note (erasing.py); PostgreSQL has the ids themselves
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from orjson import dumps, loads
+
 from superarm.errors import SuperarmError, WeightsOverflow
 from superarm.learners import Learner
 from superarm.named import plain_row
@@ -22,7 +24,6 @@ from superarm.rows import SparseRow, as_row, densify, sparsify
 from superarm.service.core.clocks import Ages
 from superarm.service.core.entries import Ask, Cache, Entry, Reply, context_bytes, outcome_of
 from superarm.service.core.events import DECISION, OUTCOME, TIMEOUT, decision_body, pack_row, to_decision
-from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import (
     Conflict,
     Erased,

@@ -6,9 +6,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from orjson import dumps, loads
+
 from superarm.decision import Decision
 from superarm.rows import Row, SparseRow
-from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import Refused
 from superarm.service.core.journal import STATES, Place
 

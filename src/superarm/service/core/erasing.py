@@ -1,7 +1,7 @@
 """Forgetting people: features and context of decisions, wherever they are kept.
 
 What is left of an event is its number, time, id, what was shown and with what odds, what was answered, and
-the digest of what was erased: the chain still verifies. In this order:
+the digest of what was erased: the chain still verifies. 1 and 2 in either order, then the others:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
     2. new archive files without the content, on the disk
@@ -30,8 +30,9 @@ from superarm.service.core.schema import connect, down
 if TYPE_CHECKING:
     from superarm.service.core.session import Session
 
-__all__ = ["Erasure", "erase"]
+__all__ = ["NEAR", "RETAIN_EVERY", "Erasure", "erase"]
 
+RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
 NEAR = 100  # events: two snapshots with fewer between them may tell what a single row was
 
 

@@ -21,10 +21,10 @@ from struct import Struct
 from typing import Any
 
 import numpy as np
+from orjson import dumps, loads
 
 from superarm.decision import Decision
 from superarm.rows import Row, SparseRow
-from superarm.service.core.fastjson import dumps, loads
 
 __all__ = [
     "CHANGE",

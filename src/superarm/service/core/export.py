@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from orjson import loads
+
 from superarm.decision import Decision
 from superarm.errors import InvalidInput
 from superarm.logs.writing import ENDINGS, Writer
 from superarm.service.core.events import DECISION, OUTCOME, to_decision
-from superarm.service.core.fastjson import loads
 from superarm.service.core.journal import Journal
 
 __all__ = ["export", "rows"]

@@ -70,7 +70,7 @@ class Group:
         return future
 
     def on_disk(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
-        """The same for work that would keep the loop: it is done in the thread, before the commit."""
+        """The same for work that would keep the loop: it is done in the thread, after the commit."""
         future = self._loop.create_future()
         self._heavy.append((method, argument, future))
         if not self._busy:

@@ -18,6 +18,11 @@ class Health:
         full: whether that is because the disk or the size limit is full.
         events: events written since the journal was made.
         snapshot_lag: events since the newest snapshot, which a restart would have to replay.
+        restart_seconds: what opening and replaying took.
+        replayed: how many events that was.
+        more: whatever else is wrong, one sentence each.
+
+    Of a journal in a file alone (a database sees to these itself):
         upkeep_failures: how often expiry, snapshots, compaction or retention have failed.
         upkeep_error: how they last failed; None if they have worked since.
         different_sets, different_odds, different_bits: decisions that came out otherwise when this
@@ -26,27 +31,24 @@ class Health:
         wal_bytes: the size of SQLite's write-ahead log.
         missing_archives: archive files that the journal lists and the disk does not have.
         broken_snapshots: snapshots that could not be read when this process started.
-        restart_seconds: what opening and replaying took.
-        replayed: how many events that was.
-        more: whatever else is wrong, one sentence each.
     """
 
     down: str | None
     full: bool
     events: int
     snapshot_lag: int
-    upkeep_failures: int
-    upkeep_error: str | None
-    different_sets: int
-    different_odds: int
-    different_bits: int
-    commit_seconds: float
-    wal_bytes: int
-    missing_archives: tuple[str, ...]
-    broken_snapshots: tuple[int, ...]
     restart_seconds: float
     replayed: int
     more: tuple[str, ...] = ()
+    upkeep_failures: int = 0
+    upkeep_error: str | None = None
+    different_sets: int = 0
+    different_odds: int = 0
+    different_bits: int = 0
+    commit_seconds: float = 0.0
+    wal_bytes: int = 0
+    missing_archives: tuple[str, ...] = ()
+    broken_snapshots: tuple[int, ...] = ()
 
     @property
     def trouble(self) -> tuple[str, ...]:

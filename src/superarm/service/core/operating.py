@@ -104,7 +104,7 @@ def make(session: Session, change: dict[str, Any]) -> None:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, as a list."""
+    """The names as a list, or a refusal: each must be a text, not too long, and there once."""
     labels = list(names) if not isinstance(names, str) else [names]
     good = all(isinstance(label, str) and 0 < len(label) <= LONGEST_LABEL for label in labels)
     if not labels or not good or len(set(labels)) != len(labels):

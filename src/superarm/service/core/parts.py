@@ -8,8 +8,9 @@ from hashlib import blake2b
 from struct import pack
 from typing import Any
 
+from orjson import dumps
+
 from superarm.service.core.events import DIGEST_BYTES, digest
-from superarm.service.core.fastjson import dumps
 
 __all__ = ["describe", "pieces", "read_parts", "snapshot_digest", "write_snapshot"]
 

@@ -19,8 +19,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from orjson import dumps
+
 from superarm.service.core.events import chain_start
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.faults import JournalDown, JournalForeign, JournalFull
 from superarm.service.core.files import PRIVATE_FILE, clear_parts, sync_folder
 

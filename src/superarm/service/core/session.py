@@ -195,7 +195,6 @@ class Session(Desk, operating.Operated):
         self.labels: tuple[str, ...] = self.stats.labels
         self.known = frozenset(self.labels)
         self.retired, self.frozen = frozenset(self.model.settings.retired), self.model.settings.frozen
-        self._among = tuple(label for label in self.labels if label not in self.retired)
 
     def warm_up(self) -> None:
         """Compile what the first request would have to wait for, on a copy that nobody sees."""

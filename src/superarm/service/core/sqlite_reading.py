@@ -8,9 +8,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from orjson import loads
+
 from superarm.service.core import archive
 from superarm.service.core.events import Event, chain_start
-from superarm.service.core.fastjson import loads
 from superarm.service.core.faults import JournalDamaged
 from superarm.service.core.journal import Place, Snapshot
 from superarm.service.core.parts import read_parts, snapshot_digest

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 
 from superarm.service.core.archive import Compaction
-from superarm.service.core.erasing import Erasure
+from superarm.service.core.erasing import RETAIN_EVERY, Erasure
 from superarm.service.core.group import Group
 
 __all__ = ["Upkeep"]
@@ -15,7 +15,6 @@ __all__ = ["Upkeep"]
 log = logging.getLogger("superarm.service")
 
 EVERY = 0.5  # seconds
-RETAIN_EVERY = 3600.0
 
 
 class Upkeep:

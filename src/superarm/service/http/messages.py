@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct
 
+from superarm.rows import LARGEST
+
 MOST_ITEMS = 1_000  # of a batch
-LARGEST = 3.4e38  # finite as a 32-bit float
 
 # ECMA's $ ends the text; Python's would also stand before a last newline
 ID_PATTERN = r"^[A-Za-z0-9_.:\-]{1,128}$(?!\n)"

@@ -100,24 +100,7 @@ class Metrics:
         one("ready", "gauge", "Whether requests that write should be sent here.", int(health.ready))
         one("troubles", "gauge", "How many things are wrong; /ready says which.", len(health.trouble))
         one("snapshot_lag_events", "gauge", "Events since the newest snapshot.", health.snapshot_lag)
-        one(
-            "upkeep_failures_total",
-            "counter",
-            "Failed expiry, snapshots, compaction.",
-            health.upkeep_failures,
-        )
-        lines.append("# HELP superarm_replay_mismatches Decisions that came out otherwise at the start.")
-        lines.append("# TYPE superarm_replay_mismatches gauge")
-        for kind in ("sets", "odds", "bits"):
-            count = getattr(health, f"different_{kind}")
-            lines.append(f'superarm_replay_mismatches{{kind="{kind}"}} {count}')
         one("queue_depth", "gauge", "Requests that wait for their commit.", group.waiting)
-        one("commit_age_seconds", "gauge", "The age of the commit in flight.", health.commit_seconds)
-        one("wal_bytes", "gauge", "The write-ahead log.", health.wal_bytes)
-        one(
-            "missing_archives", "gauge", "Archives that the disk does not have.", len(health.missing_archives)
-        )
-        one("broken_snapshots", "gauge", "Snapshots that could not be read.", len(health.broken_snapshots))
         one("restart_seconds", "gauge", "What the last start took.", health.restart_seconds)
         one("restart_replayed_events", "gauge", "Events replayed by it.", health.replayed)
         if hasattr(session, "processes"):  # of a journal that many share
@@ -127,6 +110,29 @@ class Metrics:
             one("learns", "gauge", "Whether this process learns.", int(session.learning is not None))
             one("model_behind_seconds", "gauge", "Since when there is a newer model.", max(own, default=0.0))
             one("learner_silent_seconds", "gauge", "Since the learner was heard of.", session.learner_age)
+        else:  # what a database sees to itself
+            one(
+                "upkeep_failures_total",
+                "counter",
+                "Failed expiry, snapshots, compaction.",
+                health.upkeep_failures,
+            )
+            lines.append("# HELP superarm_replay_mismatches Decisions that came out otherwise at the start.")
+            lines.append("# TYPE superarm_replay_mismatches gauge")
+            for kind in ("sets", "odds", "bits"):
+                count = getattr(health, f"different_{kind}")
+                lines.append(f'superarm_replay_mismatches{{kind="{kind}"}} {count}')
+            one("commit_age_seconds", "gauge", "The age of the commit in flight.", health.commit_seconds)
+            one("wal_bytes", "gauge", "The write-ahead log.", health.wal_bytes)
+            one(
+                "missing_archives",
+                "gauge",
+                "Archives that the disk does not have.",
+                len(health.missing_archives),
+            )
+            one(
+                "broken_snapshots", "gauge", "Snapshots that could not be read.", len(health.broken_snapshots)
+            )
         one("frozen", "gauge", "Whether learning is frozen.", int(session.frozen))
         built = ",".join(f'{name}="{escaped(value)}"' for name, value in made_by().items())
         lines.append("# HELP superarm_build_info What this process is made of.")

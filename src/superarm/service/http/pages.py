@@ -23,8 +23,11 @@ FRAMES = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 @cache
 def page_of(package: str, name: str) -> Answer:
-    """A page with a script of its own, out of a package."""
+    """A page with a script of its own, out of a package; with what all pages share."""
     page = files(package).joinpath(name).read_bytes()
+    for shared in ("shared.css", "shared.js"):
+        text = files("superarm.service.http").joinpath(shared).read_bytes()
+        page = page.replace(f"/* {shared} */\n".encode(), text)
     script = page.partition(b"<script>")[2].partition(b"</script>")[0]
     digest = b64encode(sha256(script).digest()).decode()
     # no script but the page's own, whatever a label may be called

@@ -19,6 +19,7 @@ from superarm.service.http.admission import OPEN, Admission
 from superarm.service.http.messages import Error, Fault
 from superarm.service.http.reading import check_id, read, read_query
 from superarm.service.http.statuses import (
+    FIELDS,
     MEANINGS,
     MethodNotAllowed,
     UnknownPath,
@@ -132,7 +133,7 @@ class Router:
         return None
 
     def refuse(self, status: int, request: Request) -> Answer:
-        field = {413: "body", 431: "headers", 503: "connections"}.get(status, "request")
+        field = FIELDS[status]
         return self._said(request, Error(Fault(status, field, f"{field} refused: {MEANINGS[status]}")))
 
     def answer(self, request: Request, send: Callable[[Answer], None]) -> None:

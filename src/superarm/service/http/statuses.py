@@ -1,4 +1,4 @@
-"""The status of every fault, in one table; and the faults that only HTTP knows."""
+"""The status of every fault, in one table; the faults that only HTTP knows; what the wire turns down."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from superarm.service.core.faults import (
 from superarm.service.http.messages import Error, Fault
 
 __all__ = [
+    "FIELDS",
     "MEANINGS",
     "MethodNotAllowed",
     "NotJson",
     "RoleMissing",
     "TokenWrong",
-    "TooLarge",
-    "TooLong",
     "TooMany",
     "UnknownPath",
     "WrongHost",
@@ -57,14 +56,6 @@ class MethodNotAllowed(Refused):
     allowed = ""
 
 
-class TooLong(Refused):
-    """It did not arrive in time."""
-
-
-class TooLarge(Refused):
-    """The body is too large."""
-
-
 class WrongType(Refused):
     """The body is not application/json."""
 
@@ -81,10 +72,8 @@ STATUS: dict[type[Exception], int] = {
     UnknownPath: 404,
     UnknownDecision: 404,
     MethodNotAllowed: 405,
-    TooLong: 408,
     Conflict: 409,
     Erased: 410,
-    TooLarge: 413,
     WrongType: 415,
     TooMany: 429,
     Overloaded: 503,
@@ -94,7 +83,17 @@ STATUS: dict[type[Exception], int] = {
     Exception: 500,
 }
 
-# for the document; 404 and 409 are told by the route
+# what the wire turns down before there is a request to raise a fault about: the part of it that is told
+FIELDS = {
+    400: "request",
+    408: "request",
+    413: "body",
+    431: "headers",
+    500: "request",
+    503: "connections",
+}
+
+# for the document, and for what the wire turns down; 404 and 409 are told by the route
 MEANINGS = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",

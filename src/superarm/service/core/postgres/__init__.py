@@ -23,4 +23,5 @@ moving.py       a SQLite journal's past comes along
 
 from superarm.extras import need
 
+need("serve")
 need("postgres")

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 from msgspec.json import Decoder
+from orjson import loads
 
 from superarm.decisions import Decisions
 from superarm.errors import SuperarmError
 from superarm.learners import Learner
 from superarm.learners.answered import Answered
 from superarm.rows import Dense
-from superarm.service.core.fastjson import loads
 from superarm.service.core.postgres.tables import Row
 
 __all__ = ["FEW", "Known", "Usual", "counted", "learn_together"]

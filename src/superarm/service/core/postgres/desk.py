@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from orjson import dumps
+
 from superarm.errors import FeedbackError
 from superarm.learners import Learner
 from superarm.service.core.desk import Desk, checked_row
 from superarm.service.core.entries import Ask, Entry, Reply, context_bytes
 from superarm.service.core.events import DECISION, OUTCOME, decision_body, pack_row, to_decision
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.faults import JournalDown, JournalForeign
 from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.postgres.connecting import Address, failures, psycopg

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from orjson import dumps
+
 from superarm.service.core import founding
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.faults import JournalForeign
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.model import load_class

@@ -15,8 +15,10 @@ from itertools import pairwise, starmap
 from time import monotonic, thread_time
 from typing import Any
 
+from orjson import dumps
+
+from superarm.service.core.erasing import NEAR, RETAIN_EVERY
 from superarm.service.core.events import CHANGE, DECISION, TIMEOUT, digest
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.postgres.clock import NOW
 from superarm.service.core.postgres.connecting import Connection
@@ -50,8 +52,6 @@ BYTES_PER_SECOND = 50e6  # of models, on their way to all processes
 EXPIRE_EVERY, SETTLE_EVERY = 0.5, 5.0  # seconds; the second without a timeout
 SETTLED_AT_ONCE = 500  # decisions of a writer
 IN_FLIGHT = 60.0  # seconds that may lie between a decision's time and its being taken, at most
-RETAIN_EVERY = 3600.0
-NEAR = 100  # events: two snapshots with fewer between them may tell what a single row was
 
 # contexts teach nothing, and may be large
 NEEDED = COLUMNS.replace("context", "NULL::bytea AS context")

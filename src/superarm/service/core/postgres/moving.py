@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from orjson import dumps
+
 from superarm.errors import InvalidInput
 from superarm.service.core.events import Event, digest
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.model import Model, load_class
 from superarm.service.core.postgres.connecting import Address, Connection, failures

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from orjson import loads
+
 from superarm.service.core.events import DECISION, OUTCOME, Event
-from superarm.service.core.fastjson import loads
 from superarm.service.core.faults import JournalForeign
 from superarm.service.core.journal import OPEN, Place, Snapshot
 from superarm.service.core.postgres.connecting import Address, Connection, failures

@@ -17,10 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from orjson import dumps, loads
+
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.service.core.entries import Cache
 from superarm.service.core.events import CHANGE
-from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import JournalDown, JournalForeign, Refused, UnknownDecision
 from superarm.service.core.operating import Operated
 from superarm.service.core.postgres import founding

@@ -9,8 +9,9 @@ from select import POLLIN, poll
 from struct import Struct
 from typing import Any, NamedTuple
 
+from orjson import dumps, loads
+
 from superarm.service.core.events import DECISION, DIGEST_BYTES, content_digest
-from superarm.service.core.fastjson import dumps, loads
 from superarm.service.core.faults import JournalDamaged
 from superarm.service.core.journal import Snapshot
 from superarm.service.core.parts import describe, pieces, snapshot_digest

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from orjson import dumps
 
 from superarm.decision import Decision
 from superarm.errors import InvalidInput
 from superarm.learners import Learner
 from superarm.rows import SparseRow
 from superarm.service.core.events import DECISION, decision_body, pack_row
-from superarm.service.core.fastjson import dumps
 from superarm.service.core.postgres.answers import FEW, Known, Usual, learn_together
 from superarm.service.core.postgres.tables import Row
 from superarm.service.core.shadows import Shadow, make_shadows

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from math import nan
 from typing import Any
 
+from orjson import loads
+
 from superarm.service.core.entries import Entry
-from superarm.service.core.fastjson import loads
 from superarm.service.core.faults import JournalDamaged, JournalFull
 from superarm.service.core.health import Health
 from superarm.service.core.journal import Place
@@ -131,15 +132,6 @@ class Watching(SharedDesk):
             full=isinstance(self.down, JournalFull),
             events=self.seq,
             snapshot_lag=self.seq - self.snapshot_seq,
-            upkeep_failures=0,
-            upkeep_error=None,
-            different_sets=0,
-            different_odds=0,
-            different_bits=0,
-            commit_seconds=0.0,
-            wal_bytes=0,
-            missing_archives=(),
-            broken_snapshots=(),
             restart_seconds=self.restart_seconds,
             replayed=self.replayed,
             more=tuple(more),
