@@ -120,10 +120,10 @@ def _sparse_fetch(rows, i):  # type: ignore[no-untyped-def]
         prefetch(rows.indices, j)
 
 
-def _sparse_reach(W, x):  # type: ignore[no-untyped-def]
+def _sparse_reach(W, rows, i):  # type: ignore[no-untyped-def]
     k = W.size // W.shape[0]  # numbers of a feature
-    for i in range(x.indices.shape[0]):
-        at = np.int64(x.indices[i]) * k
+    for j in range(rows.starts[i], rows.starts[i + 1]):
+        at = np.int64(rows.indices[j]) * k
         prefetch(W, at)  # more than two lines that follow each other, the processor finds itself
         prefetch(W, at + min(k, LINE) - 1)
 
@@ -131,8 +131,8 @@ def _sparse_reach(W, x):  # type: ignore[no-untyped-def]
 # Row i of a matrix, without a copy; and a hint that row i will soon be wanted.
 row = by_row(0, lambda rows, i: rows.values[i], _sparse_row)
 fetch = by_row(0, _dense_fetch, _sparse_fetch)
-# A hint that the weights of a row will soon be wanted. (Dense rows want all weights, which are at hand.)
-reach = by_row(1, lambda W, x: None, _sparse_reach)
+# A hint that the weights of row i will soon be wanted. (Dense rows want all weights, which are at hand.)
+reach = by_row(1, lambda W, rows, i: None, _sparse_reach)
 
 # Of Features: how many entries are stored, and the i-th of them, scaled.
 length = by_row(0, lambda f: f.x.shape[0], lambda f: f.x.indices.shape[0])

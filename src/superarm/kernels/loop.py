@@ -13,8 +13,8 @@ choosing sets, which is one more:
         update the state; False, and nothing done, if a weight might overflow
     reads_scores(state, round) -> bool
         whether ``learn`` will look at the scores; where it will not, a late update computes none
-    ask(state, x)
-        ask early for the memory of the weights that a row will want
+    ask(state, rows, i)
+        ask early for the memory of the weights that row i will want
     absorb(scaling, x)
         count the row in, after it was learnt from (unless ``learn`` does so itself)
     choose(rule, scratch, table, s, eligible, moment, drawn, top, numbers) -> Odds     (explore/)
@@ -139,12 +139,12 @@ def linear_score(state: Any, scratch: Any, features: Features, s: Any) -> None:
 
 
 @kernel
-def ask_linear(state: Any, x: Any) -> None:
-    reach(state.W, x)
+def ask_linear(state: Any, rows: Any, i: int) -> None:
+    reach(state.W, rows, i)
 
 
 @kernel
-def ask_nothing(state: Any, x: Any) -> None:
+def ask_nothing(state: Any, rows: Any, i: int) -> None:
     pass
 
 
@@ -267,16 +267,16 @@ def _run(  # compiled
     tables = unpacked(tables)
     rows, y, visit, eligible = borrowed((rows, y, visit, eligible))
     drawn, top, numbers, counts = borrowed((drawn, top, numbers, counts))
+    last = visit.shape[0] - 1
     for i in range(visit.shape[0]):
-        if i + 1 < visit.shape[0]:  # rows visited at random come slowly from memory: ask early
-            fetch(rows, visit[i + 1])
+        following = visit[min(i + 1, last)]
+        fetch(rows, following)  # rows visited at random come slowly from memory: ask early
         x = row(rows, visit[i])
         features = scale(state.scaling, scratch.scaling, x)
         score(state, scratch, features, s)
         if not all_finite(s):
             return i, SCORE_FAILED
-        if i + 1 < visit.shape[0]:
-            ask(state, row(rows, visit[i + 1]))
+        ask(state, rows, following)
         belief = believe(state, tables)
         moment = Moment(seed, round_ + i)
         odds = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, drawn, top, numbers)
@@ -317,20 +317,19 @@ def _decide_many(  # compiled
     state, scratch, s = unpacked(model)
     tables = unpacked(tables)
     rows, eligible, sets, numbers, odds = borrowed((rows, eligible, sets, numbers, odds))
+    last = sets.shape[0] - 1
     for i in range(sets.shape[0]):
-        if i + 1 < sets.shape[0]:
-            fetch(rows, i + 1)
         score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
         if not all_finite(s):
             return i
-        if i + 1 < sets.shape[0]:
-            ask(state, row(rows, i + 1))
+        ask(state, rows, min(i + 1, last))
         moment = Moment(seed, round_ + i)
         odds[i, 2] = believe(state, tables)
         drawn, top = sets[i, 1], sets[i, 2]
         o = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, drawn, top, numbers[i])
         odds[i, 0], odds[i, 1] = o.ordered, o.set
         best_first(s, drawn, sets[i, 0])
+        fetch(rows, min(i + 2, last))  # the next one is on its way: rows come in order
     return int(sets.shape[0])
 
 
@@ -350,14 +349,13 @@ def _update_many(  # compiled
     tables = unpacked(tables)
     rows, which, eligible = borrowed((rows, which, eligible))
     sets, odds, hits, labels = borrowed((sets, odds, hits, labels))
+    last = which.shape[0] - 1
     for at in range(which.shape[0]):
-        i = which[at]
-        if at + 1 < which.shape[0]:
-            fetch(rows, which[at + 1])
+        i, following = which[at], which[min(at + 1, last)]
+        fetch(rows, following)
         x = row(rows, i)
         features = scale(state.scaling, scratch.scaling, x)
-        if at + 1 < which.shape[0]:
-            ask(state, row(rows, which[at + 1]))
+        ask(state, rows, following)
         both = Odds(odds[i, 0], odds[i, 1])
         this = Round(x, features, s, eligible, sets[i, 2], sets[i, 1], both, odds[i, 2], False, tables)
         if reads_scores(state, this):

@@ -106,11 +106,11 @@ def score(state: Any, scratch: Any, features: Features, s: Any) -> None:
 
 
 @kernel
-def ask(state: Any, x: Any) -> None:
-    reach(state.scaling.df, x)
-    reach(state.weights.W, x)
-    reach(state.weights.A, x)
-    reach(state.pace.G, x)
+def ask(state: Any, rows: Any, i: int) -> None:
+    reach(state.scaling.df, rows, i)
+    reach(state.weights.W, rows, i)
+    reach(state.weights.A, rows, i)
+    reach(state.pace.G, rows, i)
 
 
 @kernel
