@@ -26,6 +26,7 @@ ROOMS = [
     ("columns",),
     ("tables",),
     ("decision",),
+    ("decisions",),
     ("kernels",),
     ("explore",),
     ("estimates",),

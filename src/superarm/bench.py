@@ -149,10 +149,10 @@ def growth(sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[t
         learner.run(matrix, y, np.arange(10))
         out = np.zeros((n, k), np.float32)
         score = learner._loop.score_rows
-        score(learner.state, learner._scratch, matrix, n, learner._s, out)
+        score(learner._model, matrix, out)
         whole = _per_round(lambda l=learner, m=matrix, t=y: l.run(m, t), n, 3)  # type: ignore[misc]
         part = _per_round(
-            lambda l=learner, f=score, m=matrix, o=out: f(l.state, l._scratch, m, len(o), l._s, o),  # type: ignore[misc]
+            lambda l=learner, f=score, m=matrix, o=out: f(l._model, m, o),  # type: ignore[misc]
             n,
             3,
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.columns import TEXTS
-from superarm.decision import Decisions
+from superarm.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.extras import need
 from superarm.learners import Learner, load

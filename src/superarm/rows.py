@@ -59,6 +59,9 @@ class Dense(NamedTuple):
     def row(self, i: int) -> Array:
         return self.values[i]  # type: ignore[no-any-return]
 
+    def copy(self) -> Dense:
+        return Dense(self.values.copy())
+
     def take(self, which: Any) -> Dense:
         return Dense(np.ascontiguousarray(self.values[which]))
 
@@ -81,6 +84,9 @@ class Sparse(NamedTuple):
     def row(self, i: int) -> SparseRow:
         part = slice(self.starts[i], self.starts[i + 1])
         return SparseRow(self.indices[part], self.values[part], self.columns)
+
+    def copy(self) -> Sparse:
+        return Sparse(self.values.copy(), self.indices.copy(), self.starts.copy(), self.columns)
 
     def take(self, which: Any) -> Sparse:
         rows = np.arange(len(self))[which]

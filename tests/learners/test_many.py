@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.decision import Decisions
+from superarm.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.learners.answered import Answered
 from superarm.learners.files import arrays_of

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superarm.decision import Decision, Decisions
+from superarm.decision import Decision
+from superarm.decisions import Decisions
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.kernels.compiling import kernel

@@ -11,13 +11,14 @@ from superarm.kernels.linear import (
     constant,
     coordinate,
     length,
+    reach,
     safe_to_add,
     scores,
     squared_norm,
     value,
     weights,
 )
-from superarm.kernels.loop import Answer, Kernels, Moment, Odds, Round, Tables, linear_score
+from superarm.kernels.loop import Answer, Kernels, Moment, Odds, Round, Tables, linear_score, reads_none
 from superarm.kernels.randomness import uniform
 from superarm.kernels.ranking import best_first, contains, position, softmax, top_positions
 from superarm.kernels.scaling import Standard, StandardScratch, Unit, absorb, standardise, unit
@@ -45,6 +46,8 @@ __all__ = [
     "length",
     "linear_score",
     "position",
+    "reach",
+    "reads_none",
     "safe_to_add",
     "scores",
     "softmax",

@@ -151,10 +151,12 @@ def _place(z: Any, relevance: Any, copies: int, half: Any, wide: Any) -> None:
     rest = half[copies * d :]
     for j in range(rest.shape[0]):
         rest[j] = np.float32(0.0)
-    for i in range(SIZE // LANES):
-        h, w = half[LANES * i :], wide[2 * LANES * i :]
+    for i in range(4):  # four rows at a time: one alone would be unrolled, and not vectorised
+        h, w = half[4 * LANES * i :], wide[8 * LANES * i :]
         for j in range(LANES):
-            w[j], w[j + LANES] = h[j], h[j]
+            a, b, c, e = h[j], h[j + 32], h[j + 64], h[j + 96]
+            w[j], w[j + 64], w[j + 128], w[j + 192] = a, b, c, e
+            w[j + 32], w[j + 96], w[j + 160], w[j + 224] = a, b, c, e
 
 
 @kernel
@@ -230,9 +232,13 @@ def _stage_back(half: Any, sign: Any, turned: Any) -> None:
         n *= 2
     for j in range(SIZE):
         turned[j] = sign[j] * half[j]
-    for i in range(SIZE // LANES):
-        for j in range(LANES):
-            half[LANES * i + (j + i) % LANES] = turned[LANES * i + j]
+    for i in range(SIZE // LANES):  # row i, turned back by i lanes
+        first, last = half[LANES * i + i : LANES * i + LANES], half[LANES * i : LANES * i + i]
+        own = turned[LANES * i : LANES * i + LANES]
+        for j in range(LANES - i):
+            first[j] = own[j]
+        for j in range(i):
+            last[j] = own[LANES - i + j]
 
 
 @kernel

@@ -11,6 +11,7 @@ whole cache lines.
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "coordinate",
     "fetch",
     "length",
+    "reach",
     "row",
     "safe_to_add",
     "scores",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 LINE = 16  # float32 numbers in a cache line
+MANY = 2**22  # bytes
 ROOM = 512  # bytes: as many as an unrolled loop of the widest vectors takes at once
 
 Array = np.ndarray[Any, Any]
@@ -60,10 +63,23 @@ def weights(shape: tuple[int, int], value: float = 0.0) -> Array:
 def _roomy(shape: tuple[int, ...], dtype: Any) -> Array:
     """An array with ROOM bytes before and after it that nobody else has."""
     size = int(np.prod(shape)) * dtype.itemsize
-    buffer = np.empty(size + 2 * ROOM + 64, np.uint8)
+    buffer = _memory(size + 2 * ROOM + 64)
     start = ROOM - (buffer.ctypes.data + ROOM) % 64 + 64
     array: Array = buffer[start : start + size].view(dtype).reshape(shape)
     return array
+
+
+def _memory(size: int) -> Array:
+    """Some bytes; many of them on large pages, where the system has them: sparse rows read all over the
+    place, and to find a place among small pages takes as long as the rest of a round."""
+    if size < MANY or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.empty(size, np.uint8)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:  # a system without them; or no memory, as NumPy will say
+        return np.empty(size, np.uint8)
+    return np.frombuffer(pages, np.uint8)
 
 
 def set_apart(value: Any) -> Any:
@@ -104,9 +120,19 @@ def _sparse_fetch(rows, i):  # type: ignore[no-untyped-def]
         prefetch(rows.indices, j)
 
 
+def _sparse_reach(W, rows, i):  # type: ignore[no-untyped-def]
+    k = W.size // W.shape[0]  # numbers of a feature
+    for j in range(rows.starts[i], rows.starts[i + 1]):
+        at = np.int64(rows.indices[j]) * k
+        prefetch(W, at)  # more than two lines that follow each other, the processor finds itself
+        prefetch(W, at + min(k, LINE) - 1)
+
+
 # Row i of a matrix, without a copy; and a hint that row i will soon be wanted.
 row = by_row(0, lambda rows, i: rows.values[i], _sparse_row)
 fetch = by_row(0, _dense_fetch, _sparse_fetch)
+# A hint that the weights of row i will soon be wanted. (Dense rows want all weights, which are at hand.)
+reach = by_row(1, lambda W, rows, i: None, _sparse_reach)
 
 # Of Features: how many entries are stored, and the i-th of them, scaled.
 length = by_row(0, lambda f: f.x.shape[0], lambda f: f.x.indices.shape[0])

@@ -11,6 +11,10 @@ choosing sets, which is one more:
         a number of the learner's at the time of the draw, which a late update gets back
     learn(state, scratch, round, answer) -> bool
         update the state; False, and nothing done, if a weight might overflow
+    reads_scores(state, round) -> bool
+        whether ``learn`` will look at the scores; where it will not, a late update computes none
+    ask(state, rows, i)
+        ask early for the memory of the weights that row i will want
     absorb(scaling, x)
         count the row in, after it was learnt from (unless ``learn`` does so itself)
     choose(rule, scratch, table, s, eligible, moment, drawn, top, numbers) -> Odds     (explore/)
@@ -20,7 +24,8 @@ choosing sets, which is one more:
         an answer has come, and has been learnt from
 
 `compile_loop` makes the entry points from them. They are one body, so a million fused rounds and a
-million single calls compute the same bits.
+million single calls compute the same bits. The arrays of a learner reach them as one argument, a `Model`
+that is held (kernels/held.py), and so do its `Tables`.
 """
 
 from __future__ import annotations
@@ -28,14 +33,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from superarm.kernels.compiling import borrowed, kernel, specialise
-from superarm.kernels.linear import Features, fetch, row, scores
+from superarm.kernels.held import unpacked
+from superarm.kernels.linear import Features, fetch, reach, row, scores
 from superarm.kernels.ranking import all_finite, best_first, contains
 from superarm.kernels.scaling import unit
 
-__all__ = ["Answer", "Kernels", "Loop", "Moment", "Odds", "Round", "Tables", "compile_loop", "linear_score"]
+__all__ = [
+    "Answer",
+    "Kernels",
+    "Loop",
+    "Model",
+    "Moment",
+    "Odds",
+    "Round",
+    "Tables",
+    "compile_loop",
+    "linear_score",
+    "reads_none",
+]
 
 DONE, SCORE_FAILED, UPDATE_REFUSED = 0, 1, 2
+
+
+class Model(NamedTuple):
+    """A learner as compiled code sees it."""
+
+    state: Any
+    scratch: Any
+    s: Any  # room for the scores of all labels
 
 
 class Moment(NamedTuple):
@@ -71,7 +99,7 @@ class Round(NamedTuple):
 
     row: Any  # as it came
     x: Features  # as it reaches the weights
-    s: Any  # the scores of all labels, now
+    s: Any  # the scores of all labels, now, if `reads_scores`
     eligible: Any  # the labels that could be shown, increasing
     top: Any  # the top set, best first
     drawn: Any  # the shown set, in the order of the draw
@@ -89,6 +117,8 @@ class Kernels(NamedTuple):
     scale: Callable[..., Features] | None = None
     believe: Callable[..., float] | None = None
     absorb: Callable[..., None] | None = None
+    ask: Callable[..., None] | None = None
+    reads_scores: Callable[..., bool] | None = None
     sees_label: bool = False
 
 
@@ -109,8 +139,28 @@ def linear_score(state: Any, scratch: Any, features: Features, s: Any) -> None:
 
 
 @kernel
+def ask_linear(state: Any, rows: Any, i: int) -> None:
+    reach(state.W, rows, i)
+
+
+@kernel
+def ask_nothing(state: Any, rows: Any, i: int) -> None:
+    pass
+
+
+@kernel
 def no_belief(state: Any, tables: Any) -> float:
     return 0.0
+
+
+@kernel
+def reads_all(state: Any, round: Round) -> bool:
+    return True
+
+
+@kernel
+def reads_none(state: Any, round: Round) -> bool:
+    return False
 
 
 @kernel
@@ -126,6 +176,8 @@ def compile_loop(name: str, kernels: Kernels, choose: Callable[..., Odds], hear:
         "believe": kernels.believe or no_belief,
         "learn": kernels.learn,
         "absorb": kernels.absorb or absorb_nothing,
+        "ask": kernels.ask or (ask_nothing if kernels.score else ask_linear),
+        "reads_scores": kernels.reads_scores or reads_all,
         "choose": choose,
         "hear": hear,
         "sees_label": kernels.sees_label,
@@ -144,23 +196,17 @@ choose: Any = None
 hear: Any = None
 learn: Any = None
 absorb: Any = absorb_nothing
+ask: Any = ask_linear
+reads_scores: Any = reads_all
 sees_label: bool = False
 
 
 def _decide(  # compiled
-    state: Any,
-    scratch: Any,
-    tables: Any,
-    x: Any,
-    s: Any,
-    eligible: Any,
-    seed: int,
-    round_: int,
-    sets: Any,
-    numbers: Any,
+    model: Any, tables: Any, x: Any, eligible: Any, seed: int, round_: int, sets: Any, numbers: Any
 ) -> tuple[bool, float, float, float]:
     """sets[0] gets the shown labels best first, sets[1] as drawn, sets[2] the top set."""
-    state, scratch, tables = borrowed((state, scratch, tables))
+    state, scratch, s = unpacked(model)
+    tables = unpacked(tables)
     score(state, scratch, scale(state.scaling, scratch.scaling, x), s)
     if not all_finite(s):
         return False, 0.0, 0.0, 0.0
@@ -172,11 +218,9 @@ def _decide(  # compiled
 
 
 def _update(  # compiled
-    state: Any,
-    scratch: Any,
+    model: Any,
     tables: Any,
     x: Any,
-    s: Any,
     eligible: Any,
     sets: Any,
     log_ordered: float,
@@ -186,13 +230,17 @@ def _update(  # compiled
     hit: bool,
     label: int,
 ) -> int:
-    state, scratch, tables = borrowed((state, scratch, tables))
+    state, scratch, s = unpacked(model)
+    tables = unpacked(tables)
     features = scale(state.scaling, scratch.scaling, x)
-    score(state, scratch, features, s)
-    if not all_finite(s):
-        return SCORE_FAILED
     odds = Odds(log_ordered, log_set)
     this = Round(x, features, s, eligible, sets[2], sets[1], odds, belief, given, tables)
+    if reads_scores(state, this):
+        score(state, scratch, features, s)
+        if not all_finite(s):
+            return SCORE_FAILED
+    elif features.squares == np.inf:  # what the scores would have shown
+        return UPDATE_REFUSED
     if not learn(state, scratch, this, Answer(hit, label)):
         return UPDATE_REFUSED
     absorb(state.scaling, x)
@@ -201,13 +249,11 @@ def _update(  # compiled
 
 
 def _run(  # compiled
-    state: Any,
-    scratch: Any,
+    model: Any,
     tables: Any,
     rows: Any,
     y: Any,
     visit: Any,
-    s: Any,
     eligible: Any,
     seed: int,
     round_: int,
@@ -217,16 +263,20 @@ def _run(  # compiled
     counts: Any,
 ) -> tuple[int, int]:
     """Rounds over rows[visit]; counts: errors, misses, shown misses. (rounds done, why it stopped)"""
-    state, scratch, tables, rows, y, visit = borrowed((state, scratch, tables, rows, y, visit))
-    s, eligible, drawn, top, numbers, counts = borrowed((s, eligible, drawn, top, numbers, counts))
+    state, scratch, s = unpacked(model)
+    tables = unpacked(tables)
+    rows, y, visit, eligible = borrowed((rows, y, visit, eligible))
+    drawn, top, numbers, counts = borrowed((drawn, top, numbers, counts))
+    last = visit.shape[0] - 1
     for i in range(visit.shape[0]):
-        if i + 1 < visit.shape[0]:  # rows visited at random come slowly from memory: ask early
-            fetch(rows, visit[i + 1])
+        following = visit[min(i + 1, last)]
+        fetch(rows, following)  # rows visited at random come slowly from memory: ask early
         x = row(rows, visit[i])
         features = scale(state.scaling, scratch.scaling, x)
         score(state, scratch, features, s)
         if not all_finite(s):
             return i, SCORE_FAILED
+        ask(state, rows, following)
         belief = believe(state, tables)
         moment = Moment(seed, round_ + i)
         odds = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, drawn, top, numbers)
@@ -243,20 +293,19 @@ def _run(  # compiled
     return visit.shape[0], DONE
 
 
-def _score_rows(state: Any, scratch: Any, rows: Any, n: int, s: Any, out: Any) -> None:  # compiled
-    state, scratch, rows, s, out = borrowed((state, scratch, rows, s, out))
-    for i in range(n):
+def _score_rows(model: Any, rows: Any, out: Any) -> None:  # compiled
+    state, scratch, s = unpacked(model)
+    rows, out = borrowed((rows, out))
+    for i in range(out.shape[0]):
         score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
         for r in range(s.shape[0]):
             out[i, r] = s[r]
 
 
 def _decide_many(  # compiled
-    state: Any,
-    scratch: Any,
+    model: Any,
     tables: Any,
     rows: Any,
-    s: Any,
     eligible: Any,
     seed: int,
     round_: int,
@@ -265,28 +314,30 @@ def _decide_many(  # compiled
     odds: Any,
 ) -> int:
     """`_decide` for every row; odds: ordered, of the set, belief. How many rows were fine."""
-    state, scratch, tables, rows, s = borrowed((state, scratch, tables, rows, s))
-    eligible, sets, numbers, odds = borrowed((eligible, sets, numbers, odds))
+    state, scratch, s = unpacked(model)
+    tables = unpacked(tables)
+    rows, eligible, sets, numbers, odds = borrowed((rows, eligible, sets, numbers, odds))
+    last = sets.shape[0] - 1
     for i in range(sets.shape[0]):
         score(state, scratch, scale(state.scaling, scratch.scaling, row(rows, i)), s)
         if not all_finite(s):
             return i
+        ask(state, rows, min(i + 1, last))
         moment = Moment(seed, round_ + i)
         odds[i, 2] = believe(state, tables)
         drawn, top = sets[i, 1], sets[i, 2]
         o = choose(state.rule, scratch.rule, tables.draw, s, eligible, moment, drawn, top, numbers[i])
         odds[i, 0], odds[i, 1] = o.ordered, o.set
         best_first(s, drawn, sets[i, 0])
+        fetch(rows, min(i + 2, last))  # the next one is on its way: rows come in order
     return int(sets.shape[0])
 
 
 def _update_many(  # compiled
-    state: Any,
-    scratch: Any,
+    model: Any,
     tables: Any,
     rows: Any,
     which: Any,
-    s: Any,
     eligible: Any,
     sets: Any,
     odds: Any,
@@ -294,19 +345,25 @@ def _update_many(  # compiled
     labels: Any,
 ) -> tuple[int, int]:
     """`_update` for the rows in ``which``; (how many were done, why it stopped)"""
-    state, scratch, tables, rows, which, s = borrowed((state, scratch, tables, rows, which, s))
-    eligible, sets, odds, hits, labels = borrowed((eligible, sets, odds, hits, labels))
+    state, scratch, s = unpacked(model)
+    tables = unpacked(tables)
+    rows, which, eligible = borrowed((rows, which, eligible))
+    sets, odds, hits, labels = borrowed((sets, odds, hits, labels))
+    last = which.shape[0] - 1
     for at in range(which.shape[0]):
-        i = which[at]
-        if at + 1 < which.shape[0]:
-            fetch(rows, which[at + 1])
+        i, following = which[at], which[min(at + 1, last)]
+        fetch(rows, following)
         x = row(rows, i)
         features = scale(state.scaling, scratch.scaling, x)
-        score(state, scratch, features, s)
-        if not all_finite(s):
-            return at, SCORE_FAILED
+        ask(state, rows, following)
         both = Odds(odds[i, 0], odds[i, 1])
         this = Round(x, features, s, eligible, sets[i, 2], sets[i, 1], both, odds[i, 2], False, tables)
+        if reads_scores(state, this):
+            score(state, scratch, features, s)
+            if not all_finite(s):
+                return at, SCORE_FAILED
+        elif features.squares == np.inf:
+            return at, UPDATE_REFUSED
         if not learn(state, scratch, this, Answer(hits[at], labels[at])):
             return at, UPDATE_REFUSED
         absorb(state.scaling, x)

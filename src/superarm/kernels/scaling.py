@@ -79,7 +79,7 @@ class StandardScratch(NamedTuple):
 
 @kernel
 def _factor(values: Any) -> Any:
-    """1 / |values|, and the squared length that this gives: 1, or 0 for a row of zeros."""
+    """1 / |values|, and the squared length that this gives: 1, or 0 for a row of zeros; NaN and inf: inf."""
     total = np.float32(0.0)
     for i in range(values.shape[0]):
         total += values[i] * values[i]
@@ -91,7 +91,8 @@ def _factor(values: Any) -> Any:
         wide += np.float64(values[i]) * np.float64(values[i])
     if wide == 0.0:
         return np.float32(1.0), 0.0
-    return np.float32(1.0 / np.sqrt(wide)), 1.0
+    factor = np.float32(1.0 / np.sqrt(wide))
+    return factor, 1.0 if 0.0 < factor <= LARGEST else np.inf
 
 
 def _dense_unit(scaling, scratch, x):  # type: ignore[no-untyped-def]
@@ -169,6 +170,20 @@ def _sparse_standardise(scaling, scratch, x):  # type: ignore[no-untyped-def]
     return Features(SparseRow(indices, z[:n], x.width), np.float32(1.0), scaling.bias, squares)
 
 
+@kernel
+def _count_in(x: Any, mean: Any, var: Any, inverse: Any, a: Any, b: Any) -> Any:
+    """Move mean and var; the squared length of z, as it was before. (From 0 on, a loop is vectorised.)"""
+    high, low = np.float32(CLIP), np.float32(-CLIP)
+    total = np.float32(0.0)
+    for j in range(x.shape[0]):
+        gap = x[j] - mean[j]
+        v = min(high, max(low, gap * inverse[j]))
+        total += v * v
+        mean[j] += a * gap
+        var[j] = b * (var[j] + a * gap * gap)
+    return total
+
+
 def _dense_absorb(scaling, x):  # type: ignore[no-untyped-def]
     mean, var, inverse, seen = scaling.mean, scaling.var, scaling.inverse, scaling.seen
     d = x.shape[0]
@@ -186,12 +201,7 @@ def _dense_absorb(scaling, x):  # type: ignore[no-untyped-def]
             known[j] += 1.0
             mean[j] += own * gap
             var[j] = (np.float32(1.0) - own) * (var[j] + own * gap * gap)
-    for j in range(n, d):
-        gap = x[j] - mean[j]
-        v = min(high, max(low, gap * inverse[j]))
-        total += v * v
-        mean[j] += a * gap
-        var[j] = b * (var[j] + a * gap * gap)
+    total += _count_in(x[n:], mean[n:], var[n:], inverse[n:], a, b)
     seen[0] += 1.0
     seen[1] += (np.float64(total) - seen[1]) * max(1.0 / seen[0], 0.001, scaling.forget)
     if seen[0] >= seen[2]:  # 1/sd moves slowly: every row at first, then after each further 1 %

@@ -8,6 +8,8 @@ import numpy as np
 
 __all__ = ["Answered"]
 
+Array = np.ndarray[Any, Any]
+
 
 class Answered:
     """Which rounds have been answered: all below ``low``, and those in ``later``.
@@ -28,6 +30,7 @@ class Answered:
     def __init__(self, low: int = 0, later: bytes = b"") -> None:
         self.low = low
         self.later = bytearray(later)  # bit i stands for round low' + i, low' = low rounded to bytes
+        self._advance()
 
     def __contains__(self, round_: int) -> bool:
         if round_ < self.low:
@@ -38,10 +41,7 @@ class Answered:
     @property
     def count(self) -> int:
         """How many rounds have been answered."""
-        if not self.later:
-            return self.low
-        below = (1 << (self.low & 7)) - 1  # bits of the first byte that stand for rounds below `low`
-        return self.low + sum(byte.bit_count() for byte in self.later) - (self.later[0] & below).bit_count()
+        return self.low + int.from_bytes(self.later, "little").bit_count()
 
     def add(self, round_: int) -> None:
         """Mark a round as answered."""
@@ -59,27 +59,47 @@ class Answered:
         if start == self.low and not self.later:
             self.low = stop
         else:
-            for round_ in range(start, stop):
-                self.add(round_)
+            self.add_many(np.arange(start, stop))
 
-    def add_many(self, rounds: Any) -> None:
+    def add_many(self, rounds: Array) -> None:
         """Mark rounds, all different, as answered."""
-        if len(rounds) and (np.diff(rounds) == 1).all():
-            self.add_range(int(rounds[0]), int(rounds[-1]) + 1)
-        else:
-            for round_ in rounds:
-                self.add(int(round_))
+        rounds = rounds[rounds >= self.low]
+        if not len(rounds):
+            return
+        first, last = int(rounds.min()), int(rounds.max())
+        if first == self.low and not self.later and last - first == len(rounds) - 1:
+            self.low = last + 1
+            return
+        bits = rounds - (self.low & ~7)
+        self.later.extend(bytes(max(0, int(bits.max()) // 8 + 1 - len(self.later))))
+        np.bitwise_or.at(np.frombuffer(self.later, np.uint8), bits >> 3, (1 << (bits & 7)).astype(np.uint8))
+        self._advance()
 
-    def first_of(self, rounds: Any) -> int | None:
+    def first_of(self, rounds: Array) -> int | None:
         """The first of these rounds that has been answered; ``None`` if none has."""
-        if not self.later and (not len(rounds) or rounds.min() >= self.low):
-            return None
-        return next((int(round_) for round_ in rounds if int(round_) in self), None)
+        found = rounds < self.low
+        if self.later:
+            bits = np.maximum(rounds - (self.low & ~7), 0)
+            later = np.frombuffer(self.later, np.uint8)
+            found |= (later[np.minimum(bits >> 3, len(later) - 1)] >> (bits & 7) & 1 > 0) & (
+                bits < 8 * len(later)
+            )
+        return int(rounds[found.argmax()]) if found.any() else None
 
     def _advance(self) -> None:
+        """Let ``low`` pass what has been answered, and forget it."""
+        if self.later and self.later[0] | self._below == 0xFF:
+            rest = self.later[1:].lstrip(b"\xff")
+            self.low = (self.low & ~7) + 8 * (len(self.later) - len(rest))
+            self.later = rest
         while self.later and self.later[0] >> (self.low & 7) & 1:
             self.low += 1
-            if self.low & 7 == 0:
-                del self.later[0]
-        if len(self.later) == 1 and not self.later[0] >> (self.low & 7):
-            self.later.clear()
+        if self.later:
+            self.later[0] &= ~self._below
+            if self.later == b"\0":
+                self.later.clear()
+
+    @property
+    def _below(self) -> int:
+        """The bits of the first byte that stand for rounds below ``low``; they are kept at 0."""
+        return (1 << (self.low & 7)) - 1

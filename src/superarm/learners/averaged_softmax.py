@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from superarm.kernels import Kernels, standardise
 from superarm.learners.base import LabelLearner
-from superarm.learners.setlogit import LikelihoodLearner, learn, score
+from superarm.learners.setlogit import LikelihoodLearner, ask, learn, score
 
 __all__ = ["AveragedSoftmax"]
 
@@ -30,4 +30,4 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
     """
 
     name = "softmax-averaged"
-    kernels = Kernels(learn, score=score, scale=standardise, sees_label=True)
+    kernels = Kernels(learn, score=score, scale=standardise, ask=ask, sees_label=True)

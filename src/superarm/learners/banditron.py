@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.kernels import Answer, Kernels, Round, add_outer, kernel
+from superarm.kernels import Answer, Kernels, Round, add_outer, kernel, reads_none
 from superarm.labels import Label
 from superarm.learners.linear import DrawingLearner
 from superarm.parameters import number
@@ -44,7 +44,7 @@ class Banditron(DrawingLearner):
     """
 
     name = "banditron"
-    kernels = Kernels(learn)
+    kernels = Kernels(learn, reads_scores=reads_none)
 
     def __init__(
         self,

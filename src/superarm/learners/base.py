@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superarm.decision import Decision, Decisions
+from superarm.decision import Decision
+from superarm.decisions import Decisions
 from superarm.errors import FeedbackError, ModelFileError
 from superarm.explore.base import NO_NUMBERS, Rule
 from superarm.explore.greedy import Greedy, Nothing
 from superarm.kernels.compiling import resolve
+from superarm.kernels.held import Held
 from superarm.kernels.linear import LINE, set_apart
 from superarm.kernels.loop import Kernels, Loop, Tables, compile_loop
 from superarm.kernels.scaling import Standard, StandardScratch, Unit, absorb, standardise
@@ -29,6 +31,7 @@ from superarm.rows import Row
 __all__ = ["LabelLearner", "Learner", "Nothing", "load"]
 
 Array = np.ndarray[Any, Any]
+INT64 = np.dtype(np.int64)
 FEW_NUMBERS = 64  # of a rule: more are worth a copy of those that it used
 
 
@@ -117,8 +120,8 @@ class Learner(Common):
         """Whether a ``decision`` that somebody else made teaches this learner anything."""
         return self.learns_from_given
 
-    def given_odds(self, decision: Decision, sets: Array, among: Array) -> tuple[Tables, float, float]:
-        """Tables, log ordered propensity and belief by which to learn from somebody else's decision.
+    def given_odds(self, decision: Decision, sets: Array, among: Array) -> tuple[Held, float, float]:
+        """Tables (held), log ordered propensity and belief by which to learn from somebody else's decision.
 
         Args:
             decision: it.
@@ -188,14 +191,12 @@ class Learner(Common):
 
     def _decide_row(self, row: Row, among: Array, m: int) -> Decision:
         tables, m, n_numbers = self._plan(len(among), m)
-        sets = np.empty((3, m), np.int64)
+        sets = np.empty((3, m), INT64)
         numbers = np.empty(n_numbers) if n_numbers else NO_NUMBERS
         arguments = (
-            self.state,
-            self._scratch,
+            self._model,
             tables,
             row,
-            self._s,
             among,
             self.seed,
             self.round,
@@ -229,11 +230,9 @@ class Learner(Common):
             tables = self._plan(len(among), sets.shape[1]).tables
             ordered, belief = decision.log_ordered_propensity, decision.belief
         arguments = (
-            self.state,
-            self._scratch,
+            self._model,
             tables,
             row,
-            self._s,
             among,
             sets,
             ordered,
@@ -277,11 +276,9 @@ class Learner(Common):
         sets, odds = np.empty((len(rows), 3, m), np.int64), np.empty((len(rows), 3))
         numbers = np.zeros((len(rows), n_numbers))
         done = self._loop.decide_many(
-            self.state,
-            self._scratch,
+            self._model,
             tables,
             rows,
-            self._s,
             shown,
             self.seed,
             self.round,
@@ -316,12 +313,10 @@ class Learner(Common):
         assert decisions.rows is not None
         among = self._all if among is None else among
         done, status = self._loop.update_many(
-            self.state,
-            self._scratch,
+            self._model,
             self._plan(len(among), decisions.set_size).tables,
             decisions.rows,
             which,
-            self._s,
             among,
             decisions._sets,
             decisions._odds,
@@ -353,13 +348,11 @@ class Learner(Common):
         drawn, top = np.empty((2, m), np.int64)
         counts, numbers = np.zeros(3, np.int64), np.zeros(n_numbers)
         done, status = self._loop.run(
-            self.state,
-            self._scratch,
+            self._model,
             tables,
             rows,
             y,
             visit,
-            self._s,
             self._can_show,
             self.seed,
             self.round,
@@ -460,7 +453,7 @@ class Learner(Common):
             return self._plans[n, m]
         except KeyError:
             shown = min(n, m)
-            plan = Plan(self.tables(n, shown), shown, self._rule.n_numbers(n, shown))
+            plan = Plan(Held(self.tables(n, shown)), shown, self._rule.n_numbers(n, shown))
             self._plans[n, m] = plan
             return plan
 

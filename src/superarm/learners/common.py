@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision, Decisions
+from superarm.decision import Decision
+from superarm.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.explore.base import Rule
+from superarm.kernels.held import Held
 from superarm.kernels.linear import set_apart
-from superarm.kernels.loop import Loop, Tables
+from superarm.kernels.loop import Loop, Model
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.files import copied
@@ -42,7 +45,7 @@ FLOAT32 = np.dtype(np.float32)  # one object: `is` takes a tenth of the time of 
 class Plan(NamedTuple):
     """How to show m of n labels: made once for each pair."""
 
-    tables: Tables
+    tables: Held
     m: int
     n_numbers: int  # that the rule writes down
 
@@ -62,10 +65,10 @@ class Common(ABC):
     notes: dict[str, Any]
     id: str
     sparse: bool | None
-    state: Any
     answered: Answered
     none: int | None = None  # the number of a label that may be the truth, but is never shown
     _loop: Loop
+    _state: Any
     _scratch: Any
 
     @abstractmethod
@@ -73,6 +76,23 @@ class Common(ABC):
 
     @abstractmethod
     def learns_from(self, decision: Decision) -> bool: ...
+
+    # ------------------------------------------------------------ the state
+
+    @property
+    def state(self) -> Any:
+        """What was learnt: a NamedTuple of arrays and numbers; ``None`` before the first row."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state = state
+        vars(self).pop("_model", None)
+
+    @cached_property
+    def _model(self) -> Held:
+        """State and scratch as compiled code takes them."""
+        return Held(Model(self._state, self._scratch, self._s))
 
     # ------------------------------------------------------------ labels and parameters
 
@@ -163,7 +183,7 @@ class Common(ABC):
         """The scores of all labels for every row of X, by which labels are ranked."""
         rows = self._rows(X, grow=False)
         out = np.zeros((len(rows), self.n_labels), np.float32)
-        self._loop.score_rows(self.state, self._scratch, rows, len(out), self._s, out)
+        self._loop.score_rows(self._model, rows, out)
         if not np.isfinite(out).all():
             at = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
             raise self._not_finite(rows.row(at))
@@ -190,15 +210,14 @@ class Common(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and worker processes (model files are `save`'s): all but compiled code and tables."""
-        hidden = ("_loop", "_decide", "_update", "_plans", "_scratch")
+        hidden = ("_loop", "_decide", "_update", "_plans", "_scratch", "_model")
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         vars(self).update(values)
-        old = self.state
+        old, self.state = self._state, None
         self._forget_compiled()
         if old is not None:  # joblib hands out arrays that cannot be written
-            self.state = None
             self._begin(bool(self.sparse))
             copied(old, self.state)
 
@@ -303,9 +322,8 @@ class Common(ABC):
     def _own_rows(self, X: Any) -> Rows:
         """A matrix that nobody else can change."""
         rows = self._rows(X)
-        if not isinstance(X, np.ndarray | Dense | Sparse) and not hasattr(X, "tocsr"):
-            return rows  # made from a list or a data frame
-        return rows.take(slice(None)) if isinstance(rows, Sparse) else Dense(rows.values.copy())
+        made = not isinstance(X, np.ndarray | Dense | Sparse) and not hasattr(X, "tocsr")
+        return rows if made else rows.copy()  # a list or a data frame shares nothing with its matrix
 
     def _eligible_each(self, eligible: Any, n: int, m: int) -> Array | list[Array]:
         """One array of label numbers for all rows of a batch, or one for each."""
@@ -347,8 +365,10 @@ class Common(ABC):
             got = f"{n} answers to {len(decisions)} decisions"
             raise FeedbackError.must("answers", of, "one for each decision, None where none came", got)
         told = np.full(len(which), -1) if labels is None else np.array(numbers, np.int64)
-        shown = decisions._sets[which, 1]
-        bits = np.array(numbers, bool) if labels is None else (shown == told[:, None]).any(axis=1)
+        if labels is None:
+            bits = np.array(numbers, bool)
+        else:
+            bits = (decisions._sets[which, 1] == told[:, None]).any(axis=1)
         rounds = decisions.round[which]
         if len(which) and (decisions.learner != self.id or rounds.max() >= self.round):
             owner = f"those of learner {decisions.learner}"
@@ -407,7 +427,7 @@ class Common(ABC):
         return WeightsOverflow(f"scores of {self.of} must be finite, got an overflow at round {self.round}")
 
     def _failed(self, status: int, row: Row, round_: int | None) -> Exception:
-        if status == 1:
+        if status == 1 or not np.isfinite(row.values if isinstance(row, SparseRow) else row).all():
             return self._not_finite(row)
         return WeightsOverflow(
             f"weights of {self.of} must stay finite; the update of round {round_} would overflow, "

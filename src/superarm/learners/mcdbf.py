@@ -45,6 +45,7 @@ from superarm.kernels import (
     top_positions,
     weights,
 )
+from superarm.kernels.held import Held
 from superarm.labels import Label
 from superarm.learners.base import Learner, Nothing
 from superarm.parameters import choice, number
@@ -166,6 +167,12 @@ def full_step(state: Any, scratch: Any, round: Round, answer: Answer, e: Estimat
 
 
 @kernel
+def reads_scores(state: Any, round: Round) -> bool:
+    """Not the plain step: with every label eligible it follows from the sets alone."""
+    return bool(state.gate or round.given or round.eligible.shape[0] < round.s.shape[0])
+
+
+@kernel
 def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     n, m = round.eligible.shape[0], round.top.shape[0]
     if answer.label < 0 and n == m:  # everything was shown: the bit says nothing
@@ -174,10 +181,10 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     for i in range(m):
         common += contains(round.drawn, round.top[i])
     e = estimate(state, round, answer, common)
-    if not state.gate and not round.given and n == round.s.shape[0]:
-        moved = plain_step(scratch, round, answer, e, common)
-    else:
+    if reads_scores(state, round):
         moved = full_step(state, scratch, round, answer, e)
+    else:
+        moved = plain_step(scratch, round, answer, e, common)
     if not add_outer(state.W, scratch.touched, scratch.c, moved, round.x):
         return False
     state.updates[0] += 1
@@ -217,7 +224,7 @@ class MCDBF(Learner):
     """
 
     name = "mc-dbf"
-    kernels = Kernels(learn, believe=believe)
+    kernels = Kernels(learn, believe=believe, reads_scores=reads_scores)
     feedback = ("hit", "label")
     own_only = "its own, or given with top= and gamma="
 
@@ -254,7 +261,7 @@ class MCDBF(Learner):
         self.gate = bool(gate)
         self.margin = None if margin is None else number("margin", self.of, margin, 0.0)
         self.rho = None if rho is None else number("rho", self.of, rho, 0.0, 1.0)
-        self._logged: dict[tuple[int, int, float], Tables] = {}  # how sets in logs were drawn
+        self._logged: dict[tuple[int, int, float], Held] = {}  # how sets in logs were drawn
 
     @property
     def rule(self) -> Dilute:
@@ -273,14 +280,14 @@ class MCDBF(Learner):
     def learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None and len(decision.top) > 0
 
-    def given_odds(self, decision: Decision, sets: Array, among: Array) -> tuple[Tables, float, float]:
+    def given_odds(self, decision: Decision, sets: Array, among: Array) -> tuple[Held, float, float]:
         n, m, gamma = len(among), sets.shape[1], decision.gamma
         assert gamma is not None  # learns_from
         key = (n, m, gamma)
         if key not in self._logged:
             if len(self._logged) >= 1024:  # a gamma that decays is another number on every row
                 self._logged.clear()
-            self._logged[key] = self._tables_of(n, min(n, m), gamma)
+            self._logged[key] = Held(self._tables_of(n, min(n, m), gamma))
         tables, ordered = self._logged[key], decision.log_ordered_propensity
         if self.estimate == "ordered" and m < n:
             ordered = log_ordered_probability(n, m, gamma, np.isin(sets[1], sets[2]).tolist())

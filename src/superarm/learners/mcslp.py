@@ -43,6 +43,11 @@ def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
     return add_outer(state.W, touched, c, m + 1, round.x)
 
 
+@kernel
+def reads_scores(state: Any, round: Round) -> bool:
+    return bool(state.gate)
+
+
 class MCSLP(LinearLabelLearner):
     """MC-SLP, the full-information twin of MC-DBF.
 
@@ -58,7 +63,7 @@ class MCSLP(LinearLabelLearner):
     """
 
     name = "mc-slp"
-    kernels = Kernels(learn, sees_label=True)
+    kernels = Kernels(learn, reads_scores=reads_scores, sees_label=True)
 
     def __init__(
         self,

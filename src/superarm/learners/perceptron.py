@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from superarm.kernels import Answer, Kernels, Round, add_outer, kernel
+from superarm.kernels import Answer, Kernels, Round, add_outer, kernel, reads_none
 from superarm.learners.linear import LinearLabelLearner
 
 
@@ -40,4 +40,4 @@ class Perceptron(LinearLabelLearner):
     """
 
     name = "perceptron"
-    kernels = Kernels(learn, sees_label=True)
+    kernels = Kernels(learn, reads_scores=reads_none, sees_label=True)

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.decision import Decision, Decisions
+from superarm.decision import Decision
+from superarm.decisions import Decisions
 from superarm.errors import WeightsOverflow
 from superarm.explore.base import Rule, choosers, rule_from
 from superarm.explore.runner_up import RunnerUp
@@ -209,7 +210,7 @@ class PlainLearner(Learner):
         sets, numbers = np.empty((3, m), np.int64), np.zeros(n_numbers)
         choose, _ = choosers(type(self._rule))
         odds = choose(
-            self.state.rule, self._scratch, tables.draw, s, among, self.seed, self.round, sets, numbers
+            self.state.rule, self._scratch, tables.value.draw, s, among, self.seed, self.round, sets, numbers
         )
         rule = (self._rule, numbers)
         decision = Decision(row, sets, kept, odds, 0.0, rule, self.round, self.id, self.known)

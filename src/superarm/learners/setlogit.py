@@ -37,6 +37,7 @@ from superarm.kernels import (
     StandardScratch,
     absorb,
     kernel,
+    reach,
     safe_to_add,
     softmax,
     standardise,
@@ -102,6 +103,14 @@ class Scratch(NamedTuple):
 def score(state: Any, scratch: Any, features: Features, s: Any) -> None:
     average_scores(state.weights, features, s, scratch.last)
     add_curves(state.curves, scratch.curves, features, s)
+
+
+@kernel
+def ask(state: Any, rows: Any, i: int) -> None:
+    reach(state.scaling.df, rows, i)
+    reach(state.weights.W, rows, i)
+    reach(state.weights.A, rows, i)
+    reach(state.pace.G, rows, i)
 
 
 @kernel
@@ -310,7 +319,7 @@ class SetLogit(LikelihoodLearner):
     """
 
     name = "set-logit"
-    kernels = Kernels(learn, score=score, scale=standardise)
+    kernels = Kernels(learn, score=score, scale=standardise, ask=ask)
     feedback = ("hit", "label")
     learns_from_given = True
 

@@ -11,7 +11,8 @@ from superarm.view.parts import Markup, bar, between, chips, facts, rate, some, 
 
 if TYPE_CHECKING:
     from superarm.comparison import Comparison
-    from superarm.decision import Decision, Decisions
+    from superarm.decision import Decision
+    from superarm.decisions import Decisions
     from superarm.learners.common import Common
     from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.logs.estimates import Estimate

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 from orjson import loads
 
-from superarm.decision import Decisions
+from superarm.decisions import Decisions
 from superarm.errors import SuperarmError
 from superarm.learners import Learner
 from superarm.learners.answered import Answered
