@@ -119,3 +119,10 @@ def test_numbers_may_be_spelt_where_they_are_known() -> None:
     assert forty[: names.places].tolist() == gap[: names.places].tolist()
     assert forty.tobytes() != gap.tobytes()
     assert spelt("forty") == "forty"
+
+
+def test_numbers_with_a_comma_are_words_and_told():
+    some = column([f"{i % 3},5" for i in range(30)])
+    assert some.why_not(30) == ""
+    assert some.in_words(30) == "words, numbers with a comma? 3.5 is one, 3,5 a word"
+    assert column([f"{i},5" for i in range(30)]).why_not(30) == "numbers with a comma: write 3.5, not 3,5"

@@ -25,6 +25,7 @@ MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
 MANY = 20_000  # different values that are kept in mind
 MOST_PLACES, MOST_WORDS = 500, 2048  # of the dense row
+COMMA = re.compile(r"\s*-?\d+,\d+\s*")
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
 
 
@@ -36,6 +37,7 @@ class Column:
         self.counts = dict.fromkeys(KINDS, 0)
         self.filled = 0
         self.spelt_gaps = 0  # NA and its like: gaps among numbers, words among words
+        self.commas = 0  # words such as 3,5
         self.lists = False
         self.first: Any = None
         self.last: Any = None
@@ -63,6 +65,7 @@ class Column:
         elif kind is str:
             when = date_in(value)
             self.counts[TEXTS if when is None else DATES] += 1
+            self.commas += COMMA.fullmatch(value) is not None
             value = value if when is None else when
         elif is_gap(value):
             return
@@ -112,7 +115,8 @@ class Column:
     def in_words(self, rows: int) -> str:
         """What it is taken as."""
         gaps, words = self.gaps(rows), 0 if self.kind == TEXTS else self.counts[TEXTS]
-        parts = [self.kind, f"{words:,} words" if words else "", f"{gaps:,} gaps" if gaps else ""]
+        commas = "numbers with a comma? 3.5 is one, 3,5 a word" if self.commas > MOST * self.filled else ""
+        parts = [self.kind, commas, f"{words:,} words" if words else "", f"{gaps:,} gaps" if gaps else ""]
         return ", ".join(part for part in parts if part)
 
     def why_not(self, rows: int) -> str:
@@ -133,7 +137,11 @@ class Column:
         if self.named_id and len(self.different) == self.compared and (self.whole or kind == TEXTS):
             return "an id"
         if kind == TEXTS and len(self.different) >= MOST * self.compared:
-            return "words, hardly any of them twice"
+            return (
+                "words, hardly any of them twice"
+                if self.commas < MOST * self.filled
+                else ("numbers with a comma: write 3.5, not 3,5")
+            )
         return ""
 
 

@@ -187,7 +187,7 @@ class Decision:
         return None if isnan(self.log_ordered_propensity) else exp(self.log_ordered_propensity)
 
     def to_dict(self, *, row: bool = True) -> dict[str, Any]:
-        """All of it as JSON-ready values; `from_dict` gives the same Decision back.
+        """All of it as JSON-ready values; `from_dict` gives a Decision of the same content back.
 
         Args:
             row: False leaves out x, for those who keep rows in a form of their own.

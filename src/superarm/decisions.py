@@ -199,6 +199,8 @@ class Decisions:
     def from_frame(cls, frame: polars.DataFrame, known: Labels) -> Decisions:
         """The Decisions that `to_frame` gave as ``frame``; ``known`` are the labels of their learner."""
         of = "Decisions.from_frame"
+        if not hasattr(frame, "get_column"):
+            raise InvalidInput.must("frame", of, "a Polars frame, as to_frame gave", type(frame).__module__)
         needed = ("round", "learner", "labels", "drawn", "top", "log_propensity", "belief")
         missing = [name for name in needed if name not in frame.columns]
         rows: Rows

@@ -49,6 +49,8 @@ def read_table(path: Path, texts: Iterable[str] = ()) -> polars.DataFrame:
     except pl.exceptions.NoDataError:
         raise InvalidInput.must("content", str(path), "at least one row", "none") from None
     except pl.exceptions.PolarsError as error:
+        if "utf-8" in str(error).lower():
+            raise InvalidInput.must("content", str(path), "text in UTF-8", "something else") from error
         said = str(error).partition("\n")[0]
         raise InvalidInput.must("content", str(path), f"a {path.suffix} file", said) from error
 

@@ -186,8 +186,8 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
             '{"x_indices": [2, 1], "x_values": [1, 2], "labels": [1, 2], "hit": true}',
             r"x_indices of .*row 2 must be increasing whole numbers",
         ),
-        ('{"x": [1, 2], "labels"', r"row of .*row 2 must be a JSON object"),
-        ("[1, 2]", r"row of .*row 2 must be a JSON object"),
+        ('{"x": [1, 2], "labels"', r"row 2 must be a JSON object"),
+        ("[1, 2]", r"row 2 must be a JSON object"),
     ],
 )
 def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
@@ -206,7 +206,7 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
     for text, message in [
         (GOOD + "1e39,,red,blue,1\n", "age of .*row 3 must be finite as a 32-bit float, or a gap"),
         (GOOD + "1,1,,,1\n", "slot1, slot2 of .*row 3 must be distinct labels"),
-        (GOOD + "1,1,red\n", "row of .*row 3 must be 5 cells, as the header has, not 3"),
+        (GOOD + "1,1,red\n", "row 3 must be 5 cells, as the header has, not 3"),
     ]:
         with pytest.raises(BadRow, match=message):
             list(Log(write(tmp_path, text), columns=columns))
@@ -328,3 +328,9 @@ def test_recording_sparse_rows(tmp_path):
 def test_labels_must_differ_as_text():
     with pytest.raises(InvalidInput, match="labels of a log must be distinct when written as text"):
         Labels(["1", 1]).by_text(1)
+
+
+def test_empty_lines_before_the_header_do_not_count(tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text("\n\na;labels;hit\n1;red;1\n\n2;blue;0\n")
+    assert [record.hit for record in Log(file)] == [True, False]

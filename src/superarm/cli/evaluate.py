@@ -305,6 +305,8 @@ class _Cure(NamedTuple):
         if share is None:
             return would
         uniform = f"{share:.0%}" if share > 0.01 else f"{max(share, 0.0001):.2%}"
+        if rows is None:
+            return f"{would}; {uniform} of uniform sets in as many rows would"
         return f"{would}, or {uniform} of uniform sets in as many rows"
 
     def _holdout(self, rows: int) -> str:

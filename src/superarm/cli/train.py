@@ -117,7 +117,8 @@ def train(
         last = result.progress[-1]
         if not isnan(last.log_loss):
             print(f"without features the log loss is {result.base_loss:.4f}")
-            if last.log_loss >= result.base_loss:
+            same = facts.hits in (0, facts.answered)  # as of candidate labels: nothing to foretell
+            if last.log_loss >= result.base_loss and not same:
                 print(
                     "WARNING: the model is no better than that: these features say nothing about the answers"
                 )

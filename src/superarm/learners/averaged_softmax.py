@@ -25,7 +25,8 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without,
             0.67 sqrt(k) for sparse rows.
         curves: how many curved features stand beside those of a dense row, an even number; 0 is the
-            linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
+            linear model, ``None`` is 1024 (8 KiB a label; several passes of `train`: up to 4096; above
+            32,768 labels: none). Sparse rows stay linear.
     """
 
     name = "softmax-averaged"

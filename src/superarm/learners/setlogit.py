@@ -307,7 +307,8 @@ class SetLogit(LikelihoodLearner):
         step: the step size, of the curved part too; ``None`` chooses it: 3 with curves, 4 without,
             0.67 sqrt(k) for sparse rows.
         curves: how many curved features stand beside those of a dense row, an even number; 0 is the
-            linear model, ``None`` is 1024 (8 KiB a label). Sparse rows stay linear.
+            linear model, ``None`` is 1024 (8 KiB a label; several passes of `train`: up to 4096; above
+            32,768 labels: none). Sparse rows stay linear.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)

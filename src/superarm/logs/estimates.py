@@ -52,7 +52,7 @@ class Estimate:
         rows: rows it could use.
         effective: how many rows of equal weight would know as much.
         largest: the largest weight.
-        overlap: the share of rows with a weight other than 0.
+        overlap: of these, the share with a weight other than 0.
         mean_weight: its expectation is 1; else sets are missing, or probabilities are wrong.
         silent: the share of rows that cannot answer; the interval allows for any outcome in them.
         problem: why not to believe it; empty if nothing speaks against it.

@@ -151,7 +151,7 @@ class Log:
             where = at_row(self.name, number)
             try:
                 if isinstance(row, str):
-                    raise BadRow.must("row", where, row, "something else")
+                    raise BadRow(f"{where} must be {row}")
                 yield self._record(row, number, where, extra)
             except BadRow as error:
                 if not self.skip_bad:
@@ -216,8 +216,9 @@ class Log:
         return (_named(row.get("x")) or {}) if self._inner else row
 
     def _refuse_nothing(self, first: list[RawRow]) -> None:
-        got = f"row 1 must be {first[0]}" if first else "nothing"
-        raise InvalidInput.must("content", self.name, "a log with at least one row", got)
+        if first:
+            raise BadRow(f"{at_row(self.name, 0)} must be {first[0]}")
+        raise InvalidInput.must("content", self.name, "a log with at least one row", "nothing")
 
     # ------------------------------------------------------------ one row
 

@@ -99,8 +99,10 @@ class File(Source):
 class CsvFile(File):
     def _rows(self) -> Iterator[Row]:
         with self.path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            file.seek(0)
+            at, first = 0, file.readline()
+            while first.isspace():  # empty lines do not count
+                at, first = file.tell(), file.readline()
+            file.seek(at)
             sheet = csv.reader(file, delimiter=mark_of(first))
             try:
                 header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]

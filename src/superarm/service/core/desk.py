@@ -17,7 +17,7 @@ from typing import Any
 
 from orjson import dumps, loads
 
-from superarm.errors import SuperarmError, WeightsOverflow
+from superarm.errors import InvalidInput, SuperarmError, WeightsOverflow
 from superarm.learners import Learner
 from superarm.named import plain_row
 from superarm.rows import SparseRow, as_row, densify, sparsify
@@ -36,7 +36,7 @@ from superarm.service.core.journal import ANSWERED, EXPIRED, LATE, OPEN, Place
 from superarm.service.core.model import Model
 from superarm.service.core.stats import Stats
 
-__all__ = ["Desk", "checked_row"]
+__all__ = ["Desk", "check_seconds", "checked_row"]
 
 log = logging.getLogger("superarm.service")
 
@@ -64,6 +64,13 @@ class Desk:
     _stale: bool
     _retry_at: float
     _commit_began: float | None
+
+    def check_default(self) -> None:
+        """Whether the learner can take what a timeout counts as."""
+        if self.default is not None and "hit" not in self.learner.feedback:
+            wanted = f"none: {type(self.learner).__name__} learns from labels, not from hits"
+            got = "hit" if self.default else "miss"
+            raise InvalidInput.must("--default-outcome", "superarm serve", wanted, got)
 
     # ------------------------------------------------------------ decisions and answers
 
@@ -323,6 +330,13 @@ class Desk:
         """Ids that grow with time, so that the index of ids grows at its end; 48 random bits."""
         stamp = int(self.clock() * 1e3)
         return f"{stamp:011x}{os.urandom(6).hex()}"
+
+
+def check_seconds(**times: float | None) -> None:
+    """Options of ``superarm serve`` that are times, or left out."""
+    for name, value in times.items():
+        if value is not None and not value > 0.0:
+            raise InvalidInput.must(f"--{name}", "superarm serve", "more than 0 seconds", value)
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput
 from superarm.service.core import erasing, operating
 from superarm.service.core.clocks import Ages
 from superarm.service.core.compare import BITS, ODDS, SETS
-from superarm.service.core.desk import Desk
+from superarm.service.core.desk import Desk, check_seconds
 from superarm.service.core.entries import Ask, Cache, Entry, Reply
 from superarm.service.core.faults import (
     JournalDamaged,
@@ -64,10 +63,7 @@ class Session(Desk, operating.Operated):
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] | None = None,
     ) -> None:
-        of = "superarm serve"
-        for name, value in (("timeout", timeout), ("retain", retain)):
-            if value is not None and not value > 0.0:
-                raise InvalidInput.must(f"--{name}", of, "more than 0 seconds", value)
+        check_seconds(timeout=timeout, retain=retain)
         began = time.perf_counter()
         load_class(journal.meta(), learner)
         self.journal, self.timeout, self.default, self.clock = journal, timeout, default, clock
@@ -82,9 +78,7 @@ class Session(Desk, operating.Operated):
         self._stale = False  # whether the learner has moved on from what the journal holds
         self._entries = Cache()
         self.load_model()
-        if default is not None and "hit" not in self.learner.feedback:
-            wanted = f"none: {type(self.learner).__name__} learns from labels, not from hits"
-            raise InvalidInput.must("--default-outcome", of, wanted, "hit" if default else "miss")
+        self.check_default()
         same = clock if clock is not time.time else time.monotonic
         self.ages = Ages(clock, steady or same, journal.seq)
         self.restart_seconds = time.perf_counter() - began

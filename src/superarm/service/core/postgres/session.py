@@ -19,7 +19,8 @@ from typing import Any
 
 from orjson import dumps, loads
 
-from superarm.errors import InvalidInput, SuperarmError
+from superarm.errors import SuperarmError
+from superarm.service.core.desk import check_seconds
 from superarm.service.core.entries import Cache
 from superarm.service.core.events import CHANGE
 from superarm.service.core.faults import JournalDown, JournalForeign, Refused, UnknownDecision
@@ -61,11 +62,11 @@ class SharedSession(Watching, Operated):
         **settings: Any,
     ) -> None:
         began = time.perf_counter()
-        for name, value in (("lease", lease), ("patience", patience)):
-            if not value > 0.0:
-                raise InvalidInput.must(name, "superarm serve", "more than 0 seconds", value)
-        self.address, self.lease, self.patience = address, lease, patience
         self.settings = Settings(**settings)
+        check_seconds(
+            lease=lease, patience=patience, timeout=self.settings.timeout, retain=self.settings.retain
+        )
+        self.address, self.lease, self.patience = address, lease, patience
         self.timeout, self.default = self.settings.timeout, self.settings.default
         self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.journal = PostgresJournal(address)
@@ -99,9 +100,7 @@ class SharedSession(Watching, Operated):
         self.processes: list[dict[str, Any]] = []
         self._learner_beat = None
         self._follow()
-        if self.default is not None and "hit" not in self.learner.feedback:
-            wanted = f"none: {type(self.learner).__name__} learns from labels, not from hits"
-            raise InvalidInput.must("--default-outcome", "superarm serve", wanted, self.default)
+        self.check_default()
         self.warm_up()
         self.refresh()
         self.open_writer()
