@@ -24,8 +24,8 @@ choosing sets, which is one more:
         an answer has come, and has been learnt from
 
 `compile_loop` makes the entry points from them, all of the same steps in the same order, so a million
-fused rounds and a million single calls compute the same bits. The arrays of a learner reach them as one argument, a `Model`
-that is held (kernels/held.py), and so do its `Tables`.
+fused rounds and a million single calls compute the same bits. The arrays of a learner reach them as one
+argument, a `Model` that is held (kernels/held.py), and so do its `Tables`.
 """
 
 from __future__ import annotations
