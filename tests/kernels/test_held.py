@@ -57,6 +57,24 @@ def test_arrays_live_as_long_as_their_holder() -> None:
     assert len(others) == 50
 
 
+def test_classes_of_the_same_name_are_two() -> None:
+    """A learner of somebody's own may call its state as ours does."""
+    first, second = (NamedTuple("Pair", [(name, Any), ("size", int)]) for name in ("left", "right"))
+
+    @entry
+    def left(held: Any) -> Any:
+        return unpacked(held).left
+
+    @entry
+    def right(held: Any) -> Any:
+        return unpacked(held).right
+
+    held = [Held(made(1.5, 2)) for made in (first, second)]
+    assert str(held[0].kind) == str(held[1].kind)
+    assert held[0].kind != held[1].kind
+    assert (left(held[0]), right(held[1])) == (1.5, 1.5)
+
+
 def test_other_things_are_refused() -> None:
     with pytest.raises(TypeError, match="arrays, numbers and tuples of them, got 'text'"):
         Held(Inner(np.zeros(2), True, "text"))  # type: ignore[arg-type]

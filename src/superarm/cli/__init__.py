@@ -30,6 +30,7 @@ def main() -> None:
         except (OSError, UnicodeDecodeError) as error:  # a file that is not there, or is not text
             sys.exit(_told(_plain(error)))
     except KeyboardInterrupt:
+        sys.unraisablehook = lambda _: None  # what is only half made may complain as it goes
         sys.exit(INTERRUPTED)
 
 

@@ -66,6 +66,10 @@ class _HeldType(types.Type):  # type: ignore[misc]
         self.inside = inside
         super().__init__(f"Held({inside})")
 
+    @property
+    def key(self) -> Any:
+        return self.inside  # not its name: two classes may be called alike
+
 
 @typeof_impl.register(Held)  # type: ignore[untyped-decorator]
 def _typeof(value: Held, context: Any) -> Any:
