@@ -108,6 +108,11 @@ class Column:
             return NUMBERS
         return DATES if self.counts[DATES] >= MOST * n else TEXTS
 
+    @property
+    def has_commas(self) -> bool:
+        """Whether its words look like numbers with a decimal comma."""
+        return self.commas > MOST * self.filled
+
     def gaps(self, rows: int) -> int:
         """How many of so many rows have nothing here."""
         return rows - self.filled - (self.spelt_gaps if self.kind == TEXTS else 0)
@@ -115,7 +120,7 @@ class Column:
     def in_words(self, rows: int) -> str:
         """What it is taken as."""
         gaps, words = self.gaps(rows), 0 if self.kind == TEXTS else self.counts[TEXTS]
-        commas = "numbers with a comma? 3.5 is one, 3,5 a word" if self.commas > MOST * self.filled else ""
+        commas = "numbers with a comma? 3.5 is one, 3,5 a word" if self.has_commas else ""
         parts = [self.kind, commas, f"{words:,} words" if words else "", f"{gaps:,} gaps" if gaps else ""]
         return ", ".join(part for part in parts if part)
 
@@ -138,9 +143,9 @@ class Column:
             return "an id"
         if kind == TEXTS and len(self.different) >= MOST * self.compared:
             return (
-                "words, hardly any of them twice"
-                if self.commas < MOST * self.filled
-                else ("numbers with a comma: write 3.5, not 3,5")
+                "numbers with a comma: write 3.5, not 3,5"
+                if self.has_commas
+                else "words, hardly any of them twice"
             )
         return ""
 

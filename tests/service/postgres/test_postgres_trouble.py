@@ -148,16 +148,20 @@ def test_a_change_that_is_under_way_when_the_database_hangs_keeps_nobody_waiting
     assert web.post("/v1/changes", {"what": "resume"})[0] == 200
 
 
+def fill_disk(connection, *, each):
+    """No room for events from now on: for each row, or for each statement, also of no rows."""
+    connection.execute("""CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$""")
+    trigger = f"BEFORE INSERT ON events FOR EACH {each} EXECUTE FUNCTION full_disk()"
+    connection.execute(f"CREATE TRIGGER full_disk {trigger}")
+
+
 def test_a_full_disk_is_full_until_a_write_succeeds(live, shared):
     """Room for nothing is room for no rows: whoever only asks whether it may write finds nothing."""
     session = shared(learn=False)
     web = live(session)
     with session.address.connect() as connection:
-        connection.execute("""CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$""")
-        connection.execute(
-            "CREATE TRIGGER no_room BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION no_room()"
-        )
+        fill_disk(connection, each="ROW")
         assert web.get("/ready")[0] == 200
         assert web.post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[0] == 507
         tried = session._retry_at
@@ -167,7 +171,7 @@ def test_a_full_disk_is_full_until_a_write_succeeds(live, shared):
         assert session._retry_at > tried  # though it has been tried
         [[writers]] = connection.execute("SELECT count(*) FROM writers").fetchall()
         assert writers == 1
-        connection.execute("DROP TRIGGER no_room ON events")
+        connection.execute("DROP TRIGGER full_disk ON events")
         assert soon(lambda: web.get("/ready")[0] == 200)  # nobody has asked for anything
         assert connection.execute("SELECT FROM events").fetchall() == []  # what was tried is not kept
     assert web.post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[0] == 200
@@ -177,11 +181,7 @@ def test_a_full_disk_is_507(live, shared):
     session = shared(learn=False)
     web = live(session)
     with session.address.connect() as connection:
-        connection.execute("""CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$""")
-        connection.execute(
-            "CREATE TRIGGER full_disk BEFORE INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION full_disk()"
-        )
+        fill_disk(connection, each="STATEMENT")
         assert web.post("/v1/decisions", {"features": X[0].tolist(), "id": "a"})[0] == 507
         status, told = web.get("/ready")
         assert status == 507

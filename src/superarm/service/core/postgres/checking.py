@@ -22,8 +22,8 @@ from superarm.service.core.postgres.tables import (
     WAITING,
     Batch,
     Row,
-    batch_after,
     batch_digest,
+    batch_ending,
     batch_rows,
     batches,
     load_published,
@@ -77,7 +77,7 @@ class Walk:
         self.broken: list[int] = []
         self.jumps: list[int] = []
         self.erased = self.events = self.unchecked = self.waiting = 0
-        batch = batch_after(connection, self.start)
+        batch = batch_ending(connection, self.start)
         self.first, self._digest = (0, b"superarm") if batch is None else (batch.version, batch.digest)
         self._last, self._version = self.start, self.first
         self._positions = dict(self.model.positions)
@@ -188,7 +188,7 @@ class Walk:
         self.model._take(self.past.snapshot(later))
         self.jumps.append(later)
         self._over = later
-        last = batch_after(self.connection, later)
+        last = batch_ending(self.connection, later)
         assert last is not None
         self._keep(last.version, model_bytes(self.model.learner))
 

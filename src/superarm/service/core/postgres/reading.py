@@ -153,9 +153,3 @@ class PostgresJournal:
         with self.reading() as connection:
             row = connection.execute(sql).fetchone()
         return 0 if row is None else int(row[0] or 0)
-
-    def log_bytes(self) -> int:
-        return 0
-
-    def missing_archives(self) -> tuple[str, ...]:
-        return ()

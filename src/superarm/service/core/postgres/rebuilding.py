@@ -13,7 +13,7 @@ from superarm.service.core.postgres.ordered import Ordered
 from superarm.service.core.postgres.tables import (
     COLUMNS,
     Row,
-    batch_after,
+    batch_ending,
     batch_rows,
     batches,
     kept,
@@ -68,7 +68,7 @@ def newest(
         model, after = Ordered(past, start, past.lookup), batch.version
     else:
         start = _snapshot(past)
-        at = batch_after(connection, start.seq)
+        at = batch_ending(connection, start.seq)
         model, after = Ordered(past, start, past.lookup), 0 if at is None else at.version
     model.shadows = _shadows(connection, shadows, model, start, tick)
     for later in batches(connection, after):

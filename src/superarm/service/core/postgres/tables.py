@@ -252,7 +252,7 @@ def last_batch(connection: Connection) -> Batch | None:
     return None if row is None else _batch(row)
 
 
-def batch_after(connection: Connection, seq: int) -> Batch | None:
+def batch_ending(connection: Connection, seq: int) -> Batch | None:
     """The batch that ends with an event."""
     row = connection.execute("SELECT * FROM batches WHERE last = %s", (seq,), binary=True).fetchone()
     return None if row is None else _batch(row)
