@@ -1,0 +1,38 @@
+/* Loops that must be vectorised: compiled once for each level of processor into a table (vectors.c), and the table
+   is chosen at import (cpu.pyx). Every pointer is restrict: whether arrays lie side by side must not change bits. */
+#pragma once
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+  /* linear.h */
+  void (*scores)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, float, float, float *);
+  void (*axpy)(float *, float, const float *, ptrdiff_t);
+  void (*sparse_scores)(const float *, ptrdiff_t, const int32_t *, const float *, ptrdiff_t, float, float *);
+  int (*all_finite)(const float *, ptrdiff_t);
+  /* scaling.h */
+  float (*sum_squares)(const float *, ptrdiff_t);
+  float (*standardise)(const float *, const float *, const float *, float *, ptrdiff_t, ptrdiff_t *);
+  void (*multiply)(float *, float, ptrdiff_t);
+  float (*count_in)(const float *, float *, float *, const float *, float, float, ptrdiff_t);
+  void (*inverse_root)(const float *, float *, ptrdiff_t);
+  /* averaging.h */
+  void (*step_average)(float *, float *, float, const float *, float, ptrdiff_t);
+  /* second_order.h */
+  double (*quadratic)(const float *, const double *, ptrdiff_t);
+  void (*soba_step)(float *, float *, float *, const double *, double, double, ptrdiff_t);
+  double (*newtron_step)(float *, float *, float *, const double *, double, double, double, ptrdiff_t);
+  void (*add_difference)(double *, double, const double *, const double *, ptrdiff_t);
+  void (*subtract)(double *, double, const double *, ptrdiff_t);
+} Vectors;
+
+extern const Vectors vectors_base;
+#if defined(SUPERARM_ALL_LEVELS)
+#define SUPERARM_LEVELS 3
+extern const Vectors vectors_v3, vectors_v4;
+#else
+#define vectors_v3 vectors_base
+#define vectors_v4 vectors_base
+#define SUPERARM_LEVELS 1
+#endif

@@ -1,0 +1,83 @@
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from superarm.native.ledger cimport Ledger
+from superarm.native.linear cimport Weights
+from superarm.native.rows cimport RowBlock
+from superarm.native.rule cimport Rule
+from superarm.native.scaling cimport Scaling
+from superarm.native.stage cimport Stage
+from superarm.native.types cimport Answer, Draw, Features, Round, Row
+
+
+cdef class Cursor:
+    """Where a learner stands: its next round, and what deciding moves in its rule."""
+
+    cdef public int64_t round
+    cdef readonly object numbers
+    cdef double* decided
+
+
+cdef class DecisionBase:
+    """What compiled code keeps of one decision; decisions/decision.py says it in words."""
+
+    cdef public object x  # the row as people see it
+    cdef public object row  # the row as compiled code reads it: an array, or a data.Row; None until it is known
+    cdef public object sets  # array: shown best first, shown as drawn, top; or a tuple of three tuples of labels
+    cdef public Py_ssize_t size  # how many are shown
+    cdef public object eligible_  # array of label numbers, a tuple of labels, or None for all
+    cdef public double log_ordered_propensity, log_propensity, belief
+    cdef public object draw_log  # bytes of float64
+    cdef public object rule_  # the explore.Rule that chose, a dict (a record), or None
+    cdef public object round  # an int, or None
+    cdef public object learner  # the learner's id, or None
+    cdef public object taught
+    cdef public object known  # the Labels behind the numbers; None if sets already hold labels
+    cdef uint64_t token  # tells it from all other decisions of this process
+
+
+cdef class Core(Stage):
+    """One decide step and one learn step, and the loops over them. An algorithm adds `score` and `learn`."""
+
+    cdef readonly Py_ssize_t k
+    cdef readonly Scaling scaling
+    cdef readonly Rule rule
+    cdef readonly Ledger ledger
+    cdef public int64_t round  # the next one
+    cdef float* s  # scores of all labels
+    cdef uint64_t scored  # the decision whose row and scores are at hand: its token; 0 for none
+    cdef Features x  # the row at hand, scaled
+    cdef double* log  # room for what a rule writes down
+    cdef Py_ssize_t log_room
+    cdef Py_ssize_t* drawn  # room for k labels each
+    cdef Py_ssize_t* top
+    cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
+    cdef public bint sees_label  # in the fused loop
+    # what Python around it wants to find in every decision
+    cdef public object decision_class, known, id, words
+    cdef public object everything, can_show  # arrays of label numbers
+    cdef public Py_ssize_t set_size
+    cdef public bint plain  # dense rows without names, and no label was added: the short way is open
+    cdef public bint takes_hit  # it learns from bits
+
+    # ---- what an algorithm defines
+    cdef void score(self, const Features* x, float* s) noexcept nogil
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil
+    cdef double belief_at_draw(self) noexcept nogil
+    cdef bint reads_scores(self, const Round* round) noexcept nogil
+    cdef void prefetch_weights(self, const Row* row) noexcept nogil
+    cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
+
+    cdef int ready(self, Py_ssize_t n, Py_ssize_t m) except -1
+
+    # ---- the two steps
+    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* decided, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief) noexcept nogil
+    cdef object _decision(self, row, x, eligible, int64_t round, double belief, const Draw* draw)
+    cdef int learn_step(self, Round* round, const Answer* answer, bint scored, const double* draw_log, Py_ssize_t n_log) noexcept nogil
+
+
+cdef class LinearCore(Core):
+    """A core with one matrix of weights, and room for a step on some labels."""
+
+    cdef readonly Weights weights
+    cdef Py_ssize_t* touched
+    cdef double* c

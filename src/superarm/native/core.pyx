@@ -1,0 +1,530 @@
+"""One decide step and one learn step, and the loops over them.
+
+    decide   x~ = scale(x);  s = score(x~);  choose(s) -> a set, its probability, what the rule wrote down
+    learn    learn(round, answer);  update_stats(x);  on_feedback(answer)
+
+An algorithm adds `score` and `learn`. Single calls, batches and the fused loop run these two steps, and nothing
+else: they give the same bits because they are the same machine code. The contract is core.pxd.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+cimport numpy as np
+
+from superarm.native.cpu cimport vectors
+from superarm.native.ranking cimport best_first, contains
+
+import numpy as np
+
+np.import_array()
+
+DONE, SCORE_FAILED, UPDATE_REFUSED = 0, 1, 2
+cdef int LONG_WAY = -1
+cdef uint64_t decisions_so_far = 0  # of this process: every decision gets a token of its own
+
+
+cdef class Cursor:
+    """Where a learner stands: its next round, and what deciding moves in its rule.
+
+    A decision that is made ``at`` a cursor moves the cursor, and not the learner.
+
+    Args:
+        round: the next round.
+        numbers: what deciding moves in the rule.
+    """
+
+    def __init__(self, int64_t round, numbers=()):
+        self.round = round
+        self.numbers = np.array(numbers, np.float64)
+        self.decided = <double*>np.PyArray_DATA(self.numbers)
+
+    def to_dict(self):
+        """JSON-ready values."""
+        return {"round": self.round, "rule": self.numbers.tolist()}
+
+    @classmethod
+    def from_dict(cls, data):
+        """The cursor that `to_dict` gave as ``data``."""
+        return cls(data["round"], data["rule"])
+
+    def copy(self):
+        return Cursor(self.round, self.numbers)
+
+    def __eq__(self, other):
+        return isinstance(other, Cursor) and self.to_dict() == other.to_dict()
+
+    def __repr__(self):
+        return f"Cursor(round={self.round}, numbers={self.numbers.tolist()})"
+
+    def __reduce__(self):
+        return Cursor, (self.round, self.numbers)
+
+
+cdef class DecisionBase:
+    pass
+
+
+cdef inline const Py_ssize_t* labels_of(array):
+    return <const Py_ssize_t*>np.PyArray_DATA(array)
+
+
+cdef int read_row(object row, Row* out) except -1:
+    """``row`` is a dense row (an array), or has ``dense``, ``indices`` and ``values``."""
+    dense = row if type(row) is np.ndarray else row.dense
+    out.x, out.d = <const float*>np.PyArray_DATA(dense), np.PyArray_DIM(dense, 0)
+    out.indices, out.values, out.n = NULL, NULL, 0
+    if dense is not row:
+        out.indices, out.values = <const int32_t*>np.PyArray_DATA(row.indices), <const float*>np.PyArray_DATA(row.values)
+        out.n = len(row.indices)
+    return 0
+
+
+cdef class Core(Stage):
+    """What a learner is in compiled code.
+
+    Args:
+        k: labels.
+        scaling: how rows reach the weights.
+        rule: how sets are chosen.
+    """
+
+    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+        self.k, self.scaling, self.rule = k, scaling, rule
+        self.stages |= {"scaling": scaling, "rule": rule}
+        self.ledger, self.round, self.set_size = Ledger(), 0, 1
+        self.s = <float*>self.scratch("s", k, np.float32)
+        self.drawn = <Py_ssize_t*>self.scratch("drawn", k, np.intp)
+        self.top = <Py_ssize_t*>self.scratch("top", k, np.intp)
+        self.everything = self.can_show = np.arange(k)
+        self.prepared_n = self.prepared_m = -1
+        self.takes_hit = True
+
+    # ------------------------------------------------------------ what an algorithm defines
+
+    cdef void score(self, const Features* x, float* s) noexcept nogil:
+        """Fill s with the scores that rank the labels."""
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        """Update the state; False, and nothing done, if a weight might overflow."""
+        return True
+
+    cdef double belief_at_draw(self) noexcept nogil:
+        """A number of the learner's at the time of the draw, which a late update gets back."""
+        return 0.0
+
+    cdef bint reads_scores(self, const Round* round) noexcept nogil:
+        """Whether `learn` will look at the scores; where it will not, a late update computes none."""
+        return True
+
+    cdef void prefetch_weights(self, const Row* row) noexcept nogil:
+        """Ask early for the memory of the weights that a row will want."""
+
+    cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
+        """Make what depends on how many labels are eligible and shown; with the interpreter, before the loop."""
+
+    # ------------------------------------------------------------ the two steps
+
+    cdef int decide_step(
+        self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round,
+        const double* decided, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief,
+    ) noexcept nogil:
+        self.scaling.scale(row, &self.x)
+        self.score(&self.x, self.s)
+        if not vectors.all_finite(self.s, self.k):
+            return SCORE_FAILED_
+        belief[0] = self.belief_at_draw()
+        self.rule.choose(decided, self.s, eligible, n, m, round, drawn, top, draw_log, draw)
+        return 0
+
+    cdef int learn_step(
+        self, Round* round, const Answer* answer, bint scored, const double* draw_log, Py_ssize_t n_log
+    ) noexcept nogil:
+        round.x, round.s = &self.x, self.s
+        if not scored:
+            self.scaling.scale(round.row, &self.x)
+            if self.reads_scores(round):
+                self.score(&self.x, self.s)
+                if not vectors.all_finite(self.s, self.k):
+                    return SCORE_FAILED_
+            elif self.x.squares == INFINITY:  # what the scores would have shown
+                return UPDATE_REFUSED_
+        if not self.learn(round, answer):
+            return UPDATE_REFUSED_
+        self.scaling.update_stats(round.row)
+        self.rule.on_feedback(draw_log, n_log, answer)
+        return 0
+
+    cdef int ready(self, Py_ssize_t n, Py_ssize_t m) except -1:
+        """Have tables and room for sets of m out of n labels."""
+        cdef Py_ssize_t room
+        if n != self.prepared_n or m != self.prepared_m:
+            self.rule.prepare(n, m)
+            self.prepare(n, m)
+            self.prepared_n, self.prepared_m = n, m
+            room = self.rule.log_size(n, m)
+            if room > self.log_room:
+                self.log, self.log_room = <double*>self.scratch("log", room, np.float64), room
+        return 0
+
+    # ------------------------------------------------------------ one decision
+
+    def cursor(self):
+        """Where it stands: a copy."""
+        cdef Cursor cursor = Cursor(self.round, np.zeros(self.rule.n_decided))
+        memcpy(cursor.decided, self.rule.decided, self.rule.n_decided * sizeof(double))
+        return cursor
+
+    def decide_plain(self, x):
+        """The decision for a plain dense row, with nothing asked for; ``None`` if it is not that simple."""
+        if not (self.plain and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
+            return None
+        if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
+            return None
+        cdef np.npy_intp d = self.scaling.d
+        row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
+        memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
+        return self.decide(row, row, self.can_show, self.set_size, None)
+
+    def decide(self, row, x, eligible, Py_ssize_t m, Cursor at):
+        """A decision of m of the ``eligible`` labels (an increasing array); an int that says why there is none.
+
+        Args:
+            row: as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
+            x: as people see it.
+            eligible: label numbers.
+            m: how many to show.
+            at: a cursor to decide at, which it moves; ``None`` moves the core itself.
+        """
+        global decisions_so_far
+        cdef Row read
+        cdef Draw draw
+        cdef double belief = 0.0
+        cdef Py_ssize_t n = np.PyArray_DIM(eligible, 0)
+        cdef int64_t round = self.round if at is None else at.round
+        cdef double* decided = self.rule.decided if at is None else at.decided
+        read_row(row, &read)
+        self.ready(n, m)
+        self.scored = 0
+        cdef int status = self.decide_step(
+            &read, labels_of(eligible), n, m, round, decided, self.drawn, self.top, self.log, &draw, &belief
+        )
+        if status:
+            return status
+        self.rule.on_decided(decided, self.log, draw.n_log)
+        if at is None:
+            self.round += 1
+        else:
+            at.round += 1
+        decisions_so_far += 1
+        self.scored = decisions_so_far
+        return self._decision(row, x, eligible, round, belief, &draw)
+
+    cdef object _decision(self, row, x, eligible, int64_t round, double belief, const Draw* draw):
+        cdef np.npy_intp length = 2 * draw.size + draw.top_size
+        sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
+        cdef Py_ssize_t* labels = <Py_ssize_t*>np.PyArray_DATA(sets)
+        best_first(self.s, self.drawn, draw.size, labels)
+        memcpy(labels + draw.size, self.drawn, draw.size * sizeof(Py_ssize_t))
+        memcpy(labels + 2 * draw.size, self.top, draw.top_size * sizeof(Py_ssize_t))
+        cls = self.decision_class
+        cdef DecisionBase made = <DecisionBase>cls.__new__(cls)
+        made.x, made.row, made.sets, made.size = x, row, sets, draw.size
+        made.eligible_ = None if eligible is self.everything else eligible
+        made.log_ordered_propensity, made.log_propensity, made.belief = draw.log_ordered, draw.log_set, belief
+        made.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
+        made.rule_, made.round, made.learner, made.known = self.words, round, self.id, self.known
+        made.taught, made.token = (), self.scored
+        return made
+
+    def advance(self, int64_t round, bytes draw_log):
+        """Move as if it had made the decision of that round, whose rule wrote down ``draw_log``."""
+        cdef const char* numbers = draw_log
+        self.round = max(self.round, round + 1)
+        self.rule.on_decided(self.rule.decided, <const double*>numbers, len(draw_log) // sizeof(double))
+
+    # ------------------------------------------------------------ one answer
+
+    def update_plain(self, decision, hit):
+        """Learn from a bit about its own decision: 0, or why not; -1 if it is not that simple."""
+        if not (self.plain and self.takes_hit) or type(decision) is not self.decision_class:
+            return LONG_WAY
+        cdef DecisionBase made = <DecisionBase>decision
+        if (hit is not True and hit is not False) or made.known is not self.known or made.learner != self.id:
+            return LONG_WAY
+        if type(made.row) is not np.ndarray or made.round >= self.round or self.ledger.has(made.round):
+            return LONG_WAY
+        eligible = self.everything if made.eligible_ is None else made.eligible_
+        cdef int status = self.update(made, made.row, eligible, made.sets, made.size, hit, -1, None)
+        if status == 0:
+            self.ledger.mark(made.round)
+        return status
+
+    def update(self, DecisionBase made, row, eligible, sets, Py_ssize_t size, bint hit, Py_ssize_t label, likelihood):
+        """Learn from an answer about a checked decision; 0, or why not.
+
+        Args:
+            made: the decision.
+            row: as compiled code reads it.
+            eligible: label numbers that could be shown, increasing.
+            sets: an array of label numbers: shown best first, as drawn, top.
+            size: how many were shown.
+            hit: the bit.
+            label: the label's number, or -1.
+            likelihood: float64 numbers, one for each label; or ``None``.
+        """
+        cdef Row read
+        cdef Round round
+        cdef Answer answer
+        cdef const char* log = made.draw_log
+        read_row(row, &read)
+        round.row = &read
+        round.eligible, round.n = labels_of(eligible), np.PyArray_DIM(eligible, 0)
+        round.drawn, round.m = labels_of(sets) + size, size
+        round.top, round.top_size = labels_of(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
+        round.log_ordered, round.log_set = made.log_ordered_propensity, made.log_propensity
+        round.belief, round.given = made.belief, made.round is None
+        answer.hit, answer.label = hit, label
+        answer.likelihood = NULL if likelihood is None else <const double*>np.PyArray_DATA(likelihood)
+        self.ready(round.n, size)
+        cdef bint scored = made.token != 0 and made.token == self.scored and made.row is row
+        self.scored = 0
+        return self.learn_step(&round, &answer, scored, <const double*>log, len(made.draw_log) // sizeof(double))
+
+    # ------------------------------------------------------------ many
+
+    def scores(self, RowBlock rows, np.ndarray out):
+        """The scores of all labels for every row, into ``out``, a float32 matrix."""
+        cdef Py_ssize_t i
+        cdef Row row
+        cdef float* s = <float*>np.PyArray_DATA(out)
+        self.scored = 0
+        with nogil:
+            for i in range(rows.n):
+                rows.at(i, &row)
+                self.scaling.scale(&row, &self.x)
+                self.score(&self.x, s + i * self.k)
+
+    def run(self, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts):
+        """Rounds over rows[visit], answered from y: how many were done, and why it stopped.
+
+        Args:
+            rows: them.
+            y: label numbers (intp).
+            visit: row numbers (intp).
+            counts: gets errors, misses, shown misses, and labels shown.
+        """
+        cdef Py_ssize_t i, at, following, n = visit.shape[0], m = self.set_size, among
+        cdef const Py_ssize_t* order = labels_of(visit)
+        cdef const Py_ssize_t* label = labels_of(y)
+        cdef const Py_ssize_t* eligible = labels_of(self.can_show)
+        cdef int64_t* count = <int64_t*>np.PyArray_DATA(counts)
+        cdef Row row, ahead
+        cdef Draw draw
+        cdef Round round
+        cdef Answer answer
+        cdef int status = 0
+        among = len(self.can_show)
+        self.ready(among, m)
+        self.scored = 0
+        round.row, round.eligible, round.n, round.given = &row, eligible, among, False
+        round.drawn, round.top = self.drawn, self.top
+        answer.likelihood, answer.label = NULL, -1
+        i = 0
+        with nogil:
+            while i < n:
+                at, following = order[i], order[min(i + 1, n - 1)]
+                rows.at(at, &row)
+                rows.prefetch_row(following)
+                status = self.decide_step(
+                    &row, eligible, among, m, self.round, self.rule.decided, self.drawn, self.top, self.log,
+                    &draw, &round.belief,
+                )
+                if status:
+                    break
+                self.rule.on_decided(self.rule.decided, self.log, draw.n_log)
+                rows.at(following, &ahead)
+                self.prefetch_weights(&ahead)
+                round.m, round.top_size = draw.size, draw.top_size
+                round.log_ordered, round.log_set = draw.log_ordered, draw.log_set
+                answer.hit = contains(self.drawn, draw.size, label[at])
+                if self.sees_label:
+                    answer.label = label[at]
+                status = self.learn_step(&round, &answer, True, self.log, draw.n_log)
+                if status:
+                    break
+                self.round += 1
+                count[0] += self.top[0] != label[at]
+                count[1] += not contains(self.top, draw.top_size, label[at])
+                count[2] += not answer.hit
+                count[3] += draw.size
+                i += 1
+        return i, status
+
+    def decide_many(self, RowBlock rows, np.ndarray eligible, starts, Py_ssize_t m):
+        """A decision for every row: (how many were fine, sets, where each begins, sizes, odds, logs, where each begins).
+
+        Args:
+            rows: them.
+            eligible: label numbers, increasing; for all rows, or one list after the other.
+            starts: where the list of each row begins, and the end of the last; ``None`` if there is one list.
+            m: how many to show.
+        """
+        cdef Py_ssize_t i = 0, n = rows.n, among = eligible.shape[0], room = 0, log_room = 0, used = 0, written = 0
+        cdef const Py_ssize_t* labels = labels_of(eligible)
+        cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
+        cdef Row row, ahead
+        cdef Draw draw
+        cdef int status = 0
+        ends, log_ends, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
+        odds = np.empty((n, 3))
+        cdef Py_ssize_t* end = <Py_ssize_t*>np.PyArray_DATA(ends)
+        cdef Py_ssize_t* log_end = <Py_ssize_t*>np.PyArray_DATA(log_ends)
+        cdef Py_ssize_t* size = <Py_ssize_t*>np.PyArray_DATA(sizes)
+        cdef double* odd = <double*>np.PyArray_DATA(odds)
+        cdef Py_ssize_t* sets = NULL
+        cdef double* logs = NULL
+        cdef void* more
+        cdef bint full = False
+        self.scored = 0
+        try:
+            while i < n and not status:
+                if start != NULL:
+                    labels, among = labels_of(eligible) + start[i], start[i + 1] - start[i]
+                self.ready(among, m)
+                with nogil:
+                    while True:
+                        if used + 3 * self.rule.largest(among, m) > room:
+                            room = max(2 * room, 3 * self.rule.largest(among, m) * (64 if n > 64 else n))
+                            more = realloc(sets, room * sizeof(Py_ssize_t))
+                            full = more == NULL
+                            if full:
+                                break
+                            sets = <Py_ssize_t*>more
+                        if written + self.rule.log_size(among, m) > log_room:
+                            log_room = max(2 * log_room, self.rule.log_size(among, m) + 16 * (64 if n > 64 else n))
+                            more = realloc(logs, log_room * sizeof(double))
+                            full = more == NULL
+                            if full:
+                                break
+                            logs = <double*>more
+                        rows.at(i, &row)
+                        status = self.decide_step(
+                            &row, labels, among, m, self.round, self.rule.decided, self.drawn, self.top,
+                            logs + written, &draw, &odd[3 * i + 2],
+                        )
+                        if status:
+                            break
+                        self.rule.on_decided(self.rule.decided, logs + written, draw.n_log)
+                        rows.at(min(i + 1, n - 1), &ahead)
+                        self.prefetch_weights(&ahead)
+                        rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
+                        odd[3 * i], odd[3 * i + 1], size[i] = draw.log_ordered, draw.log_set, draw.size
+                        best_first(self.s, self.drawn, draw.size, sets + used)
+                        memcpy(sets + used + draw.size, self.drawn, draw.size * sizeof(Py_ssize_t))
+                        memcpy(sets + used + 2 * draw.size, self.top, draw.top_size * sizeof(Py_ssize_t))
+                        used += 2 * draw.size + draw.top_size
+                        written += draw.n_log
+                        self.round += 1
+                        i += 1
+                        end[i], log_end[i] = used, written
+                        if i == n or (start != NULL and start[i + 1] - start[i] != among):
+                            break
+                        if start != NULL:
+                            labels = labels + among
+                if full:
+                    raise MemoryError(f"decisions for {n} rows do not fit in memory")
+            flat, log = np.empty(used, np.intp), np.empty(written)
+            memcpy(np.PyArray_DATA(flat), sets, used * sizeof(Py_ssize_t))
+            memcpy(np.PyArray_DATA(log), logs, written * sizeof(double))
+        finally:
+            free(sets)
+            free(logs)
+        return i, flat, ends, sizes, odds, log, log_ends
+
+    def update_many(
+        self, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
+        np.ndarray sizes, np.ndarray odds, np.ndarray log, np.ndarray log_ends, np.ndarray hits, np.ndarray labels,
+        bint given,
+    ):
+        """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
+
+        Args:
+            rows: of all decisions.
+            which: row numbers.
+            eligible, starts: as in `decide_many`.
+            flat, ends, sizes, odds, log, log_ends: what `decide_many` gave.
+            hits: a bit (uint8) for each of ``which``.
+            labels: a label's number for each of ``which``, or -1.
+            given: somebody else chose the sets.
+        """
+        cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, next_m
+        cdef const Py_ssize_t* order = labels_of(which)
+        cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
+        cdef const Py_ssize_t* end = labels_of(ends)
+        cdef const Py_ssize_t* log_end = labels_of(log_ends)
+        cdef const Py_ssize_t* size = labels_of(sizes)
+        cdef const Py_ssize_t* sets = labels_of(flat)
+        cdef const Py_ssize_t* label = labels_of(labels)
+        cdef const Py_ssize_t* every = labels_of(eligible)
+        cdef const double* odd = <const double*>np.PyArray_DATA(odds)
+        cdef const double* logs = <const double*>np.PyArray_DATA(log)
+        cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(hits)
+        cdef Row row, ahead
+        cdef Round round
+        cdef Answer answer
+        cdef int status = 0
+        self.scored = 0
+        round.row, round.given, answer.likelihood = &row, given, NULL
+        while i < n and not status:
+            at = order[i]
+            m = size[at]
+            if start != NULL:
+                among = start[at + 1] - start[at]
+            self.ready(among, m)
+            with nogil:
+                while True:
+                    rows.at(at, &row)
+                    begin = end[at]
+                    round.eligible, round.n = every + (0 if start == NULL else start[at]), among
+                    round.drawn, round.m = sets + begin + m, m
+                    round.top, round.top_size = sets + begin + 2 * m, end[at + 1] - begin - 2 * m
+                    round.log_ordered, round.log_set, round.belief = odd[3 * at], odd[3 * at + 1], odd[3 * at + 2]
+                    answer.hit, answer.label = hit[i], label[i]
+                    if i + 1 < n:
+                        rows.prefetch_row(order[min(i + 2, n - 1)])
+                        rows.at(order[i + 1], &ahead)
+                        self.prefetch_weights(&ahead)
+                    status = self.learn_step(&round, &answer, False, logs + log_end[at], log_end[at + 1] - log_end[at])
+                    if status:
+                        break
+                    i += 1
+                    if i == n:
+                        break
+                    at = order[i]
+                    if size[at] != m or (start != NULL and start[at + 1] - start[at] != among):
+                        break
+        return i, status
+
+
+cdef enum:
+    SCORE_FAILED_ = 1
+    UPDATE_REFUSED_ = 2
+
+
+cdef class LinearCore(Core):
+    """A core with one matrix of weights, scored as it is, and room for a step on some labels."""
+
+    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+        Core.__init__(self, k, scaling, rule)
+        self.weights = Weights(k, scaling.d, scaling.width)
+        self.stages["weights"] = self.weights
+        self.touched = <Py_ssize_t*>self.scratch("touched", k + 1, np.intp)
+        self.c = <double*>self.scratch("c", k + 1, np.float64)
+
+    cdef void score(self, const Features* x, float* s) noexcept nogil:
+        self.weights.scores(x, s)
+
+    cdef void prefetch_weights(self, const Row* row) noexcept nogil:
+        self.weights.prefetch(row)

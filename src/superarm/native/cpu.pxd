@@ -1,0 +1,25 @@
+from libc.stdint cimport int32_t
+
+cdef extern from "vectors.h":
+    ctypedef struct Vectors:
+        # linear.h
+        void (*scores)(const float* W, Py_ssize_t stride, Py_ssize_t k, Py_ssize_t d, const float* x, float factor, float bias, float* s) noexcept nogil
+        void (*axpy)(float* w, float c, const float* x, Py_ssize_t d) noexcept nogil
+        void (*sparse_scores)(const float* W, Py_ssize_t k, const int32_t* indices, const float* values, Py_ssize_t n, float factor, float* s) noexcept nogil
+        int (*all_finite)(const float* s, Py_ssize_t n) noexcept nogil
+        # scaling.h
+        float (*sum_squares)(const float* x, Py_ssize_t d) noexcept nogil
+        float (*standardise)(const float* x, const float* mean, const float* inverse, float* z, Py_ssize_t d, Py_ssize_t* huge) noexcept nogil
+        void (*multiply)(float* z, float c, Py_ssize_t d) noexcept nogil
+        float (*count_in)(const float* x, float* mean, float* var, const float* inverse, float a, float b, Py_ssize_t d) noexcept nogil
+        void (*inverse_root)(const float* var, float* inverse, Py_ssize_t d) noexcept nogil
+        # averaging.h: W += g x and A += rate (W - A) at once
+        void (*step_average)(float* w, float* a, float g, const float* x, float rate, Py_ssize_t d) noexcept nogil
+        # second_order.h
+        double (*quadratic)(const float* a, const double* z, Py_ssize_t n) noexcept nogil
+        void (*soba_step)(float* w, float* a, float* theta, const double* z, double scale, double P, Py_ssize_t n) noexcept nogil
+        double (*newtron_step)(float* w, float* a, float* b, const double* z, double c, double weight, double slope, Py_ssize_t n) noexcept nogil
+        void (*add_difference)(double* u, double v, const double* a, const double* b, Py_ssize_t n) noexcept nogil
+        void (*subtract)(double* a, double v, const double* u, Py_ssize_t n) noexcept nogil
+
+cdef const Vectors* vectors

@@ -1,0 +1,134 @@
+"""Rows and weights: scores W x, and steps W += c x.
+
+    dense    label-major    W[label, feature]     one label's weights are contiguous
+    sparse   feature-major  W[feature, label]     one feature's weights are contiguous
+
+Each part has room for one more feature at its end, the constant beside it; dense rows of W are padded to whole
+cache lines. A row with both parts has the sum of both scores.
+"""
+
+from libc.math cimport fabs
+from libc.string cimport memset
+
+from superarm.native.cpu cimport vectors
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define superarm_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define superarm_prefetch(address) ((void)0)
+    #endif
+    """
+    void superarm_prefetch(const void*) noexcept nogil
+
+cdef Py_ssize_t LINE = 16  # float32 numbers in a cache line
+
+
+cdef class Weights(Stage):
+    """One matrix of weights.
+
+    Args:
+        k: labels.
+        d, width: columns of the dense and of the sparse part.
+        value: what they start with.
+    """
+
+    def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, double value=0.0):
+        self.k, self.d, self.width = k, d, width
+        self.stride = (d // LINE + 1) * LINE if d > 0 else 0
+        self.dense = self.floats("dense", (k, self.stride), value) if d > 0 else NULL
+        self.sparse = self.floats("sparse", (width + 1, k), value) if width > 0 else NULL
+
+    cdef void scores(self, const Features* x, float* s) noexcept nogil:
+        cdef Py_ssize_t r
+        cdef const float* w
+        if self.d > 0:
+            vectors.scores(self.dense, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
+            if self.width > 0 and x.sparse_bias != 0.0:
+                vectors.axpy(s, x.sparse_bias, self.sparse + self.width * self.k, self.k)
+        elif self.width > 0:
+            w = self.sparse + self.width * self.k
+            for r in range(self.k):
+                s[r] = x.sparse_bias * w[r]
+        else:
+            memset(s, 0, self.k * sizeof(float))
+        if self.width > 0:
+            vectors.sparse_scores(self.sparse, self.k, x.indices, x.values, x.n, x.sparse_factor, s)
+
+    cdef bint add_outer(self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
+        """w_r += c_r x for n pairs (r, c_r); False, and nothing done, if W might overflow."""
+        cdef Py_ssize_t i, l
+        cdef float v, g
+        cdef float* w
+        if not safe_to_add(c, n, x):
+            return False
+        if self.d > 0:
+            for i in range(n):
+                g = <float>c[i]
+                if g != 0.0:
+                    w = self.dense + labels[i] * self.stride
+                    vectors.axpy(w, g * x.factor, x.x, self.d)
+                    w[self.d] += g * x.bias
+        if self.width > 0:
+            for i in range(x.n):
+                v = x.sparse_factor * x.values[i]
+                w = self.sparse + <Py_ssize_t>x.indices[i] * self.k
+                for l in range(n):
+                    w[labels[l]] += <float>c[l] * v
+            if x.sparse_bias != 0.0:
+                w = self.sparse + self.width * self.k
+                for l in range(n):
+                    w[labels[l]] += <float>c[l] * x.sparse_bias
+        return True
+
+    cdef void centre(self) noexcept nogil:
+        """Subtract the mean of all labels' weights: no ranking changes, and float32 stays sharp."""
+        cdef Py_ssize_t j, r
+        cdef double mean
+        for j in range(self.stride):
+            mean = 0.0
+            for r in range(self.k):
+                mean += self.dense[r * self.stride + j]
+            mean /= self.k
+            for r in range(self.k):
+                self.dense[r * self.stride + j] -= <float>mean
+        for j in range(self.width + 1 if self.width > 0 else 0):
+            mean = 0.0
+            for r in range(self.k):
+                mean += self.sparse[j * self.k + r]
+            mean /= self.k
+            for r in range(self.k):
+                self.sparse[j * self.k + r] -= <float>mean
+
+    cdef void prefetch(self, const Row* row) noexcept nogil:
+        """A hint that the weights of a row will soon be wanted. (Dense rows want all weights, which are at hand.)"""
+        if self.width > 0:
+            prefetch_features(self.sparse, self.k, row)
+
+
+cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
+    """Whether adding c x keeps far from the largest float: |c| and |x| at most 10^15.
+
+    Then even 10^8 such steps in one direction cannot make a weight infinite.
+    """
+    cdef double peak = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        peak += fabs(c[i])
+    return peak <= 1e15 and x.squares <= 1e30
+
+
+cdef double squared_norm(const Features* x) noexcept nogil:
+    """The squared length of what reaches the weights, constants included."""
+    return x.squares + <double>x.bias * <double>x.bias + <double>x.sparse_bias * <double>x.sparse_bias
+
+
+cdef void prefetch_features(const float* W, Py_ssize_t k, const Row* row) noexcept nogil:
+    """A hint that the k numbers of each sparse feature of the row will soon be wanted."""
+    cdef Py_ssize_t i
+    cdef const float* w
+    for i in range(row.n):
+        w = W + <Py_ssize_t>row.indices[i] * k
+        superarm_prefetch(w)  # more than two lines that follow each other, the processor finds itself
+        superarm_prefetch(w + min(k, LINE) - 1)

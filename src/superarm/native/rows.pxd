@@ -1,0 +1,16 @@
+from libc.stdint cimport int32_t, int64_t
+
+from superarm.native.types cimport Row
+
+
+cdef class RowBlock:
+    """Many rows: a dense matrix, and beside it a sparse one in compressed rows; either may have no columns."""
+
+    cdef readonly object dense, indices, values, starts
+    cdef readonly Py_ssize_t n, d, width
+    cdef const float* x
+    cdef const int32_t* index
+    cdef const float* value
+    cdef const int64_t* start
+    cdef void at(self, Py_ssize_t i, Row* row) noexcept nogil
+    cdef void prefetch_row(self, Py_ssize_t i) noexcept nogil

@@ -1,0 +1,63 @@
+"""Many rows, as compiled code reads them."""
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define superarm_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define superarm_prefetch(address) ((void)0)
+    #endif
+    """
+    void superarm_prefetch(const void*) noexcept nogil
+
+
+
+cdef class RowBlock:
+    """Rows with a dense part, a sparse part, or both.
+
+    Args:
+        dense: a float32 matrix in C order, or ``None``.
+        indices, values, starts: the sparse part in compressed rows (int32, float32, int64), or ``None``.
+        width: the columns of the sparse part.
+    """
+
+    def __init__(self, dense=None, indices=None, values=None, starts=None, Py_ssize_t width=0):
+        if dense is not None and not (dense.dtype == np.float32 and dense.ndim == 2 and dense.flags.c_contiguous):
+            raise TypeError("dense must be a float32 matrix in C order")
+        if starts is not None:
+            kinds = (indices.dtype, values.dtype, starts.dtype)
+            if kinds != (np.int32, np.float32, np.int64) or not all(a.flags.c_contiguous for a in (indices, values, starts)):
+                raise TypeError("indices, values and starts must be int32, float32 and int64 vectors")
+            if dense is not None and len(dense) != len(starts) - 1:
+                raise ValueError("both parts must have as many rows")
+        self.dense, self.indices, self.values, self.starts = dense, indices, values, starts
+        self.n = len(dense) if dense is not None else len(starts) - 1
+        self.d, self.width = 0 if dense is None else dense.shape[1], width if starts is not None else 0
+        self.x = NULL if dense is None else <const float*><size_t>dense.ctypes.data
+        if starts is not None:
+            self.index = <const int32_t*><size_t>indices.ctypes.data
+            self.value = <const float*><size_t>values.ctypes.data
+            self.start = <const int64_t*><size_t>starts.ctypes.data
+
+    def __len__(self):
+        return self.n
+
+    cdef void at(self, Py_ssize_t i, Row* row) noexcept nogil:
+        row.x, row.d = self.x + i * self.d, self.d
+        row.indices, row.values, row.n = NULL, NULL, 0
+        if self.start != NULL:
+            row.indices, row.values = self.index + self.start[i], self.value + self.start[i]
+            row.n = self.start[i + 1] - self.start[i]
+
+    cdef void prefetch_row(self, Py_ssize_t i) noexcept nogil:
+        """Rows visited at random come slowly from memory: ask early."""
+        cdef Py_ssize_t j
+        cdef const float* x = self.x + i * self.d
+        for j in range(0, self.d, 16):
+            superarm_prefetch(x + j)
+        if self.start != NULL:
+            for j in range(self.start[i], self.start[i + 1], 16):
+                superarm_prefetch(self.index + j)
+                superarm_prefetch(self.value + j)

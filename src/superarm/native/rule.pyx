@@ -1,0 +1,28 @@
+"""Rule: what every rule has in compiled code. The contract is rule.pxd.
+
+`choose` reads and moves nothing; `on_decided` moves what deciding moves (``decided``), from the numbers that
+`choose` wrote down. So a decision can be made at any cursor, stored, and counted in later, in any process.
+"""
+
+
+cdef class Rule(Stage):
+    def __init__(self, Py_ssize_t k, uint64_t seed):
+        self.k, self.seed = k, seed
+
+    cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
+        pass
+
+    cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+        return min(n, m)
+
+    cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+        return 0
+
+    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+        draw.size = draw.top_size = draw.n_log = 0
+
+    cdef void on_decided(self, double* decided, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
+        pass
+
+    cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
+        pass

@@ -1,0 +1,36 @@
+from libc.stdint cimport int32_t
+
+from superarm.native.stage cimport Stage
+from superarm.native.types cimport Features, Row
+
+
+cdef class Scaling(Stage):
+    """Rows on one scale."""
+
+    cdef readonly Py_ssize_t d, width
+    cdef void scale(self, const Row* row, Features* x) noexcept nogil
+    cdef void update_stats(self, const Row* row) noexcept nogil
+    cdef void prefetch(self, const Row* row) noexcept nogil
+
+
+cdef class Unit(Scaling):
+    cdef readonly double bias
+
+
+cdef class Standard(Scaling):
+    cdef readonly double bias, sparse_bias, forget
+    cdef readonly Py_ssize_t numbers
+    cdef float* mean
+    cdef float* var
+    cdef float* inverse
+    cdef float* df
+    cdef double* seen
+    cdef double* sparse_seen
+    cdef double* known
+    cdef float* z
+    cdef float* filled
+    cdef float* sparse_z
+    cdef double _scale_dense(self, const Row* row) noexcept nogil
+    cdef double _scale_sparse(self, const Row* row) noexcept nogil
+    cdef void _count_dense(self, const Row* row) noexcept nogil
+    cdef void _count_sparse(self, const Row* row) noexcept nogil

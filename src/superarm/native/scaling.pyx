@@ -1,0 +1,251 @@
+"""Rows on one scale, so that no step needs tuning to the data. Scaling belongs to the learner.
+
+**Unit**: x~ = x / |x| over both parts of the row, as the paper's learners assume; one constant beside it.
+
+**Standard**, learnt online, each part of a row on its own:
+
+    dense    z_j = clip((x_j - mean_j) / sd_j, ±5),  x~ = z sqrt((1 - bias^2) / (|z| rms|z|))
+    sparse   z_j = x_j (log((n + 1) / df_j) + 0.1),  x~ = z sqrt(1 - bias^2) / |z|
+
+mean, sd and the root mean square of |z| run over the rows seen so far; df_j counts those whose feature j is
+not zero. Beside each part stands a constant feature. Multiplying all features by a number changes nothing.
+`scale` reads the statistics, `update_stats` counts a row in. ``forget`` (0 for never) is the least weight of
+a new row.
+
+**Named rows** (data/named.py): the first ``numbers`` dense columns are numbers, and column numbers + j says
+whether number j is missing. Then z_j = 0, and its statistics stay. All dense columns after the numbers are marks of 0
+and ±1, which keep their scale (sd = 1): a rare word is not louder than a common one.
+"""
+
+from libc.math cimport INFINITY, NAN, fabsf, floor, log, sqrt, sqrtf
+
+from superarm.native.cpu cimport vectors
+from superarm.native.linear cimport prefetch_features
+
+import numpy as np
+
+cdef float LARGEST = 3.402823466e38
+
+
+cdef class Scaling(Stage):
+    """What every scaling has: the widths of both parts."""
+
+    def __init__(self, Py_ssize_t d, Py_ssize_t width):
+        self.d, self.width = d, width
+
+    cdef void scale(self, const Row* row, Features* x) noexcept nogil:
+        x.x, x.d, x.factor, x.bias = row.x, row.d, 1.0, 0.0
+        x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias = row.indices, row.values, row.n, 1.0, 0.0
+        x.squares = 0.0
+
+    cdef void update_stats(self, const Row* row) noexcept nogil:
+        pass
+
+    cdef void prefetch(self, const Row* row) noexcept nogil:
+        pass
+
+    def scaled(self, x=None, indices=None, values=None):
+        """One row as it would reach the weights: (dense part, its constant, sparse values, their constant)."""
+        dense = np.zeros(self.d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
+        index = np.ascontiguousarray([] if indices is None else indices, np.int32)
+        value = np.ascontiguousarray([] if values is None else values, np.float32)
+        if dense.shape != (self.d,) or index.shape != value.shape:
+            raise ValueError(f"x must have {self.d} numbers, and as many values as indices")
+        cdef Row row
+        cdef Features out
+        _row(dense, index, value, &row)
+        self.scale(&row, &out)
+        cdef Py_ssize_t j
+        parts = [out.factor * out.x[j] for j in range(out.d)]
+        stored = [out.sparse_factor * out.values[j] for j in range(out.n)]
+        return np.array(parts, np.float32), out.bias, np.array(stored, np.float32), out.sparse_bias
+
+    def count(self, x=None, indices=None, values=None):
+        """Count one row in."""
+        dense = np.zeros(self.d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
+        index = np.ascontiguousarray([] if indices is None else indices, np.int32)
+        value = np.ascontiguousarray([] if values is None else values, np.float32)
+        cdef Row row
+        _row(dense, index, value, &row)
+        self.update_stats(&row)
+
+
+cdef void _row(dense, index, value, Row* row):
+    row.x, row.d = <const float*><size_t>dense.ctypes.data, len(dense)
+    row.indices, row.values = <const int32_t*><size_t>index.ctypes.data, <const float*><size_t>value.ctypes.data
+    row.n = len(index)
+
+
+# ---------------------------------------------------------------- length 1
+
+
+cdef class Unit(Scaling):
+    """Rows of length 1, beside a constant.
+
+    Args:
+        d, width: columns of the dense and of the sparse part.
+        bias: the constant; it stands beside the dense part where there is one.
+    """
+
+    def __init__(self, Py_ssize_t d, Py_ssize_t width, double bias):
+        Scaling.__init__(self, d, width)
+        self.bias = bias
+
+    cdef void scale(self, const Row* row, Features* x) noexcept nogil:
+        cdef float total = 0.0, factor = 1.0
+        cdef double wide = 0.0, squares = 1.0
+        cdef Py_ssize_t i
+        if row.d > 0:
+            total = vectors.sum_squares(row.x, row.d)
+        if row.n > 0:
+            total += vectors.sum_squares(row.values, row.n)
+        if 1e-30 < total < 1e30:
+            factor = <float>1.0 / sqrtf(total)
+        else:  # squares outside of float32's range, a row of zeros, or NaN: slowly, in float64
+            for i in range(row.d):
+                wide += <double>row.x[i] * <double>row.x[i]
+            for i in range(row.n):
+                wide += <double>row.values[i] * <double>row.values[i]
+            if wide == 0.0:
+                squares = 0.0
+            else:
+                factor = <float>(1.0 / sqrt(wide))
+                if not (0.0 < factor <= LARGEST):
+                    squares = INFINITY
+        x.x, x.d, x.factor = row.x, row.d, factor
+        x.indices, x.values, x.n, x.sparse_factor = row.indices, row.values, row.n, factor
+        x.bias = <float>self.bias if self.d > 0 else 0.0
+        x.sparse_bias = 0.0 if self.d > 0 else <float>self.bias
+        x.squares = squares
+
+
+# ---------------------------------------------------------------- standardised
+
+
+cdef class Standard(Scaling):
+    """Rows standardised online.
+
+    Args:
+        d, width: columns of the dense and of the sparse part.
+        bias, sparse_bias: the constants beside them.
+        forget: the least weight of a new row.
+        numbers: of named rows, how many dense columns may be missing.
+    """
+
+    def __init__(
+        self, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, double forget=0.0, Py_ssize_t numbers=0
+    ):
+        Scaling.__init__(self, d, width)
+        self.bias, self.sparse_bias, self.forget, self.numbers = bias, sparse_bias, forget, numbers
+        self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
+        self.seen = self.doubles("seen", 3)  # rows counted, mean |z|^2, when 1 / sd is due again
+        self.known = self.doubles("known", numbers)  # how often each number was not missing
+        self.df = self.floats("df", width)
+        self.sparse_seen = self.doubles("sparse_seen", 1)
+        self.z = <float*>self.scratch("z", d, np.float32)
+        self.filled = <float*>self.scratch("filled", d if numbers else 0, np.float32)  # what is missing filled in
+        self.sparse_z = <float*>self.scratch("sparse_z", width, np.float32)
+
+    cdef void scale(self, const Row* row, Features* x) noexcept nogil:
+        x.x, x.d, x.factor, x.bias = self.z, self.d, 1.0, <float>self.bias if self.d > 0 else 0.0
+        x.indices, x.values, x.n, x.sparse_factor = row.indices, self.sparse_z, row.n, 1.0
+        x.sparse_bias = <float>self.sparse_bias if self.width > 0 else 0.0
+        x.squares = 0.0
+        if self.d > 0:
+            x.squares += self._scale_dense(row)
+        if self.width > 0:
+            x.squares += self._scale_sparse(row)
+
+    cdef double _scale_dense(self, const Row* row) noexcept nogil:
+        """Fill z; its squared length, infinite where a step must be refused."""
+        cdef const float* x = row.x
+        cdef float* z = self.z
+        cdef Py_ssize_t j, d = self.d, n = self.numbers, huge = 0
+        cdef float total, scale = 1.0
+        cdef double squares, typical
+        if n == 0:
+            total = vectors.standardise(x, self.mean, self.inverse, z, d, &huge)
+        else:  # what is missing is as the mean
+            for j in range(n):
+                self.filled[j] = x[j] if x[n + j] == 0.0 else self.mean[j]
+            for j in range(n, d):
+                self.filled[j] = x[j]
+            total = vectors.standardise(self.filled, self.mean, self.inverse, z, d, &huge)
+        squares = total
+        if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
+            squares = INFINITY
+            for j in range(d):
+                if not fabsf(x[j]) <= LARGEST:
+                    scale = <float>NAN
+        elif total > 0.0:
+            typical = self.seen[1] if self.seen[1] > 0.0 else <double>total
+            scale = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
+            squares *= <double>scale * <double>scale
+        vectors.multiply(z, scale, d)
+        return squares
+
+    cdef double _scale_sparse(self, const Row* row) noexcept nogil:
+        cdef float* z = self.sparse_z
+        cdef Py_ssize_t i, n = row.n
+        cdef float v, total = 0.0, scale
+        cdef double rows = self.sparse_seen[0] + 2.0, rest = 1.0 - self.sparse_bias * self.sparse_bias, ratio
+        for i in range(n):
+            ratio = rows / (self.df[row.indices[i]] + 1.0)
+            v = row.values[i] * <float>(log(ratio if ratio > 1.0 else 1.0) + 0.1)
+            z[i] = v
+            total += v * v
+        if total > 0.0:
+            scale = <float>sqrt(rest / total)
+            for i in range(n):
+                z[i] *= scale
+        elif total != total:
+            return INFINITY
+        if total <= 1e30:
+            return rest if total > 0.0 else 0.0
+        return INFINITY  # what is huge, a step refuses
+
+    cdef void update_stats(self, const Row* row) noexcept nogil:
+        if self.d > 0:
+            self._count_dense(row)
+        if self.width > 0:
+            self._count_sparse(row)
+
+    cdef void _count_dense(self, const Row* row) noexcept nogil:
+        cdef const float* x = row.x
+        cdef double* seen = self.seen
+        cdef Py_ssize_t j, d = self.d, n = self.numbers
+        cdef double rate = max(1.0 / (seen[0] + 1.0), self.forget)
+        cdef float a = <float>rate, b = <float>(1.0 - rate), own, gap, v, total = 0.0
+        for j in range(n):
+            if x[n + j] == 0.0:
+                gap = x[j] - self.mean[j]
+                v = gap * self.inverse[j]
+                v = min(<float>5.0, max(<float>-5.0, v))
+                total += v * v
+                own = <float>max(1.0 / (self.known[j] + 1.0), self.forget)
+                self.known[j] += 1.0
+                self.mean[j] += own * gap
+                self.var[j] = (<float>1.0 - own) * (self.var[j] + own * gap * gap)
+        total += vectors.count_in(x + n, self.mean + n, self.var + n, self.inverse + n, a, b, d - n)
+        seen[0] += 1.0
+        seen[1] += (<double>total - seen[1]) * max(1.0 / seen[0], max(0.001, self.forget))
+        if seen[0] >= seen[2]:  # 1/sd moves slowly: every row at first, then after each further 1 %
+            seen[2] = seen[0] + 1.0 + floor(seen[0] * 0.01)
+            vectors.inverse_root(self.var, self.inverse, d)
+            if n > 0:
+                for j in range(n, d):  # marks keep their scale
+                    self.inverse[j] = min(self.inverse[j], <float>1.0)
+
+    cdef void _count_sparse(self, const Row* row) noexcept nogil:
+        cdef Py_ssize_t i, j
+        self.sparse_seen[0] += 1.0
+        for i in range(row.n):
+            self.df[row.indices[i]] += 1.0
+        if self.forget > 0.0 and self.sparse_seen[0] * self.forget > 1.0:  # halve the past now and then
+            self.sparse_seen[0] *= 0.5
+            for j in range(self.width):
+                self.df[j] *= 0.5
+
+    cdef void prefetch(self, const Row* row) noexcept nogil:
+        if self.width > 0:
+            prefetch_features(self.df, 1, row)

@@ -1,0 +1,59 @@
+"""The contract of compiled code: what a row, a round, an answer and a draw are."""
+
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef struct Row:
+    # As it came: a dense part and a sparse part; either may be empty.
+    const float* x
+    Py_ssize_t d
+    const int32_t* indices  # increasing
+    const float* values
+    Py_ssize_t n  # stored entries of the sparse part
+
+
+cdef struct Features:
+    # As it reaches the weights: factor x and a constant beside it, sparse_factor values and a constant beside them.
+    const float* x
+    Py_ssize_t d
+    float factor
+    float bias
+    const int32_t* indices
+    const float* values
+    Py_ssize_t n
+    float sparse_factor
+    float sparse_bias
+    double squares  # of both parts without the constants; infinite where a step must be refused
+
+
+cdef struct Answer:
+    # What is known about the row's label: a set and a bit, a label, or a likelihood for every label.
+    bint hit
+    Py_ssize_t label  # -1 where it is not known
+    const double* likelihood  # of k labels; NULL for most
+
+
+cdef struct Draw:
+    # What a rule has chosen.
+    Py_ssize_t size  # labels shown
+    Py_ssize_t top_size  # labels of the top set
+    double log_ordered  # log of the probability of the ordered draw (the paper's Z)
+    double log_set  # log of the probability of the set
+    Py_ssize_t n_log  # numbers written to draw_log
+
+
+cdef struct Round:
+    # One round, as `learn` sees it.
+    const Row* row
+    const Features* x
+    const float* s  # scores of all labels, now, if `reads_scores`
+    const Py_ssize_t* eligible  # labels that could be shown, increasing
+    Py_ssize_t n
+    const Py_ssize_t* drawn  # the shown set, in the order of the draw
+    Py_ssize_t m
+    const Py_ssize_t* top  # the top set, best first; top_size 0 if nobody knows it
+    Py_ssize_t top_size
+    double log_ordered
+    double log_set
+    double belief  # the learner's number at the time of the draw
+    bint given  # somebody else chose the set
