@@ -1,0 +1,164 @@
+"""Learners that are told every label: Perceptron, Softmax, MC-SLP, PA. (The papers: superarm/learners.)"""
+
+from libc.math cimport INFINITY
+
+from superarm.native.core cimport LinearCore
+from superarm.native.linear cimport squared_norm
+from superarm.native.ranking cimport softmax
+from superarm.native.rule cimport Rule
+from superarm.native.scaling cimport Scaling
+from superarm.native.types cimport Answer, Round
+
+
+cdef class PerceptronCore(LinearCore):
+    """if y^ != y:  W_y += x,  W_y^ -= x"""
+
+    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+        LinearCore.__init__(self, k, scaling, rule)
+        self.sees_label = True
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        if round.top[0] == answer.label:
+            return True
+        self.touched[0], self.c[0] = answer.label, 1.0
+        self.touched[1], self.c[1] = round.top[0], -1.0
+        return self.weights.add_outer(self.touched, self.c, 2, round.x)
+
+    cdef bint reads_scores(self, const Round* round) noexcept nogil:
+        return False
+
+
+cdef class SoftmaxCore(LinearCore):
+    """p = softmax(W x),   W += step (e_y - p) x"""
+
+    cdef readonly double step
+
+    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double step):
+        LinearCore.__init__(self, k, scaling, rule)
+        self.sees_label, self.step = True, step
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        cdef Py_ssize_t i
+        softmax(round.s, round.eligible, round.n, 1.0, self.c)
+        for i in range(round.n):
+            self.c[i] = self.step * ((1.0 if round.eligible[i] == answer.label else 0.0) - self.c[i])
+        return self.weights.add_outer(round.eligible, self.c, round.n, round.x)
+
+
+cdef class MCSLPCore(LinearCore):
+    """W_r += x (1[r = y] - 1[r in Y^] / m);  with the gate, only where margin - s_y + mean_{Y^} s > 0"""
+
+    cdef readonly bint gate
+    cdef readonly double margin
+
+    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, bint gate, double margin):
+        LinearCore.__init__(self, k, scaling, rule)
+        self.sees_label, self.gate, self.margin = True, gate, margin
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        cdef Py_ssize_t i, m = round.top_size
+        cdef double loss
+        if self.gate:
+            loss = self.margin - <double>round.s[answer.label]
+            for i in range(m):
+                loss += <double>round.s[round.top[i]] / m
+            if not loss > 0.0:
+                return True
+        self.touched[0], self.c[0] = answer.label, 1.0
+        for i in range(m):
+            self.touched[i + 1], self.c[i + 1] = round.top[i], -1.0 / m
+        return self.weights.add_outer(self.touched, self.c, m + 1, round.x)
+
+    cdef bint reads_scores(self, const Round* round) noexcept nogil:
+        return self.gate
+
+
+cdef class PACore(LinearCore):
+    """W'_y = W_y + Lambda x,   W'_r = W_r - lambda_r x,   lambda_r = max(l_r - bound, 0) / X,   l_r = 1 - s_y + s_r
+
+    `_threshold` finds Lambda and the bound: exactly, from the losses in descending order.
+    """
+
+    cdef readonly double C
+    cdef readonly int variant  # 0: PA, 1: PA-I, 2: PA-II
+    cdef double* losses
+
+    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double C, int variant):
+        LinearCore.__init__(self, k, scaling, rule)
+        self.sees_label, self.C, self.variant = True, C, variant
+        self.losses = <double*>self.scratch("losses", k, "float64")
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        cdef const float* s = round.s
+        cdef const Py_ssize_t* eligible = round.eligible
+        cdef Py_ssize_t i, label = answer.label, positive = 0
+        cdef double X = squared_norm(round.x), own = 1.0 - <double>s[label], loss, Lambda, bound
+        for i in range(round.n):
+            loss = own + s[eligible[i]]
+            if eligible[i] != label and loss > 0.0:
+                self.losses[positive] = loss
+                positive += 1
+        if positive == 0 or X == 0.0:
+            return True
+        _threshold(self.losses, positive, X, self.C, self.variant, &Lambda, &bound)
+        for i in range(round.n):
+            loss = own + s[eligible[i]] - bound
+            self.c[i] = Lambda if eligible[i] == label else -(loss if loss > 0.0 else 0.0) / X
+        return self.weights.add_outer(eligible, self.c, round.n, round.x)
+
+
+cdef void _threshold(double* losses, Py_ssize_t count, double X, double C, int variant, double* Lambda, double* bound) noexcept nogil:
+    """Lambda, and the loss above which a label is in the support. Reorders the losses."""
+    cdef Py_ssize_t i, left = count
+    cdef double total = 0.0, l, new, extra = 1.0 / (2.0 * C) if variant == 2 else 0.0
+    Lambda[0] = bound[0] = 0.0
+    for i in range(count // 2 - 1, -1, -1):
+        _sift_down(losses, i, count)
+    for i in range(count):  # plain PA, or PA-II with its extra diagonal
+        l = _largest(losses, count, &left, i)
+        new = (total + l) / ((i + 2) * X + (i + 1) * extra)
+        if l <= new * (X + extra):
+            break
+        total, Lambda[0] = total + l, new
+        bound[0] = new * (X + extra)
+    if variant == 1 and Lambda[0] > C:
+        total, Lambda[0], bound[0] = 0.0, C, -INFINITY
+        for i in range(count):
+            l = _largest(losses, count, &left, i)
+            new = (total + l - C * X) / (i + 1)
+            if l <= new:
+                break
+            total, bound[0] = total + l, new
+
+
+# The support is a short prefix of the sorted losses: a heap that is taken apart only as far as needed.
+
+
+cdef double _largest(double* heap, Py_ssize_t count, Py_ssize_t* left, Py_ssize_t i) noexcept nogil:
+    """The i-th largest, from 0; those taken out stand behind the ``left`` that are still a heap."""
+    while left[0] > count - 1 - i:
+        left[0] -= 1
+        heap[0], heap[left[0]] = heap[left[0]], heap[0]
+        _sift_down(heap, 0, left[0])
+    return heap[count - 1 - i]
+
+
+cdef void _sift_down(double* heap, Py_ssize_t i, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t child = 2 * i + 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[i] >= heap[child]:
+            return
+        heap[i], heap[child] = heap[child], heap[i]
+        i, child = child, 2 * child + 1
+
+
+def pa_threshold(losses, double X, double C, int variant):
+    """(Lambda, the loss above which a label is in the support) of a list of positive losses: for the tests."""
+    import numpy as np
+
+    cdef double Lambda, bound
+    own = np.array(losses, np.float64)
+    _threshold(<double*><size_t>own.ctypes.data, len(own), X, C, variant, &Lambda, &bound)
+    return Lambda, bound

@@ -1,0 +1,221 @@
+"""MC-DBF (Batra & Manwani 2021): S ~ Z(. | Y^, gamma),   f = 1[y in S],   W_r += x (e^_r - 1[r in Y^] / m)
+
+e^ is an unbiased estimate of the indicator of y from the one bit f (superarm/theory/estimates.py). It takes one
+value on each of the four groups S n Y^, S - Y^, Y^ - S and the rest. With ``gate``:
+
+    W += sum_r e^_r 1[M - s_r + mean_{Y^} s > 0] (e_r - 1_{Y^} / m) x
+
+The whole story: superarm/learners/mcdbf.py.
+"""
+
+from libc.math cimport exp, log, sqrt
+from libc.stdint cimport int64_t
+
+from superarm.native.core cimport LinearCore
+from superarm.native.estimates cimport rho_index
+from superarm.native.ranking cimport contains, position, top_positions
+from superarm.native.rule cimport Rule
+from superarm.native.scaling cimport Scaling
+from superarm.native.types cimport Answer, Round
+
+import numpy as np
+
+cdef int64_t CENTRE_EVERY = 65536
+cdef Py_ssize_t MANY = 1024  # tables: a gamma that decays is another number on every row of a log
+
+
+cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
+    double both
+    double only_drawn
+    double only_top
+    double rest
+
+
+cdef class MCDBFCore(LinearCore):
+    """The paper's algorithm for one bit about a set.
+
+    Args:
+        gamma: of its draws. May be set, to that by which somebody else drew a set.
+        estimate: ``"ordered"``, ``"set"`` or ``"minimum-variance"``.
+        gate: the hinge.
+        margin: of the gate; 0 to follow the noise of the estimates.
+        rho: P(y in top set) at the start.
+        learn_rho: whether to learn it.
+    """
+
+    cdef double gamma_
+    cdef readonly str estimate
+    cdef readonly bint ordered, gate, learn_rho
+    cdef readonly double margin
+    cdef double* rho  # numerator and denominator of the least squares
+    cdef double* squares  # the sum of |e^|^2
+    cdef double new_squares  # |e^|^2 of the step at hand
+    cdef int64_t* updates
+    cdef double* grid  # the values that the belief can take
+    cdef Py_ssize_t* own  # the learner's own top set, where somebody else chose the set
+    # for the sets that were prepared last:
+    cdef dict tables
+    cdef const double* table  # e^ for [rho, j, f, group]; for "ordered" without the 1 / (Z tau1) part
+    cdef bint has_rho
+    cdef Py_ssize_t table_m
+    cdef double log_tau1, weight_in, weight_out  # P(r) inside and outside of the top set
+
+    def __init__(
+        self, Py_ssize_t k, Scaling scaling, Rule rule, *,
+        double gamma, str estimate, bint gate, double margin, double rho, bint learn_rho,
+    ):
+        from superarm.theory.estimates import RHO_GRID
+
+        LinearCore.__init__(self, k, scaling, rule)
+        self.gamma_, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
+        self.gate, self.margin, self.learn_rho, self.tables = gate, margin, learn_rho, {}
+        self.rho = self.doubles("rho", 2)
+        self.rho[0], self.rho[1] = 20.0 * rho, 20.0
+        self.squares = self.doubles("squares", 1)
+        self.updates = self.integers("updates", 1)
+        self.own = <Py_ssize_t*>self.scratch("own", k, "intp")
+        self.grid = <double*>self.scratch("grid", len(RHO_GRID), "float64")
+        for i, value in enumerate(RHO_GRID):
+            self.grid[<Py_ssize_t>i] = value
+
+    @property
+    def gamma(self):
+        return self.gamma_
+
+    @gamma.setter
+    def gamma(self, double gamma):
+        if gamma != self.gamma_:
+            self.gamma_, self.prepared_n = gamma, -1
+
+    cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
+        key = (n, m, self.gamma_)
+        if key not in self.tables:
+            from superarm.theory.estimates import estimates
+
+            if len(self.tables) >= MANY:
+                self.tables.clear()
+            made = estimates(n, min(n, m), self.gamma_, self.estimate)
+            self.tables[key] = made.log_tau1, np.ascontiguousarray(made.values, np.float64)
+        self.log_tau1, values = self.tables[key]
+        self.table = <const double*><size_t>values.ctypes.data
+        self.has_rho, self.table_m = len(values) > 1, min(n, m)
+        self.weight_out = self.gamma_ / n
+        self.weight_in = (1.0 - self.gamma_) / self.table_m + self.weight_out
+
+    cdef double belief_at_draw(self) noexcept nogil:
+        """rho, on the grid: from earlier rounds, never this one."""
+        return self.grid[rho_index(self.rho[0] / self.rho[1])] if self.has_rho else 0.0
+
+    cdef bint reads_scores(self, const Round* round) noexcept nogil:
+        """Not for the plain step: with every label eligible it follows from the sets alone."""
+        return self.gate or round.given or round.n < self.k
+
+    cdef double log_ordered(self, const Round* round) noexcept nogil:
+        """log Z: of a set that somebody else drew, from their top set and gamma."""
+        cdef Py_ssize_t i, inside = 0, m = round.m, n = round.n
+        cdef double total = 0.0, rest
+        if not round.given or m >= n:
+            return round.log_ordered
+        for i in range(m):
+            rest = (m - inside) * self.weight_in + (n - m - (i - inside)) * self.weight_out
+            if contains(round.top, round.top_size, round.drawn[i]):
+                total += log(self.weight_in / rest)
+                inside += 1
+            else:
+                total += log(self.weight_out / rest)
+        return total
+
+    cdef Estimate estimated(self, const Round* round, const Answer* answer, Py_ssize_t common) noexcept nogil:
+        """What the answer says, where ``common`` labels of the top set were shown."""
+        cdef Estimate e
+        cdef const double* value = self.table
+        cdef double weight = 0.0
+        if answer.label >= 0:  # the label itself is added later
+            e.both = e.only_drawn = e.only_top = e.rest = 0.0
+            return e
+        if self.has_rho:
+            value += rho_index(self.rho[0] / self.rho[1] if round.given else round.belief) * (self.table_m + 1) * 8
+        value += (2 * common + (1 if answer.hit else 0)) * 4
+        if self.ordered and answer.hit:
+            weight = exp(-self.log_ordered(round) - self.log_tau1)
+        e.both, e.only_drawn, e.only_top, e.rest = value[0] + weight, value[1] + weight, value[2], value[3]
+        return e
+
+    cdef Py_ssize_t plain_step(self, const Round* round, const Answer* answer, const Estimate* e, Py_ssize_t common) noexcept nogil:
+        """The step e^ - 1_{Y^} / m, less ``rest`` everywhere: a vector added to every row of W changes no ranking. So
+        only the labels of Y^ and S move; how many."""
+        cdef Py_ssize_t i, m = round.top_size, n = m
+        for i in range(m):
+            self.touched[i] = round.top[i]
+            self.c[i] = (e.both if common == m or contains(round.drawn, m, round.top[i]) else e.only_top) - e.rest - 1.0 / m
+        if common < m and e.only_drawn != e.rest:
+            for i in range(m):
+                if not contains(round.top, m, round.drawn[i]):
+                    self.touched[n], self.c[n] = round.drawn[i], e.only_drawn - e.rest
+                    n += 1
+        if answer.label >= 0:
+            self.touched[n], self.c[n] = answer.label, 1.0
+            n += 1
+        return n
+
+    cdef Py_ssize_t full_step(self, const Round* round, const Answer* answer, const Estimate* e) noexcept nogil:
+        """The step on every eligible label: with the gate, among a part of the labels, or where the set is somebody
+        else's (e^ then follows their top set, the rest of the step the learner's own)."""
+        cdef const float* s = round.s
+        cdef const Py_ssize_t* eligible = round.eligible
+        cdef Py_ssize_t i, m = round.top_size, n = round.n
+        cdef double mean_top = 0.0, total = 1.0, margin
+        cdef double* c = self.c
+        if round.given:
+            top_positions(s, eligible, n, self.own, m)
+        for i in range(m):
+            self.own[i] = eligible[self.own[i]] if round.given else round.top[i]
+            mean_top += <double>s[self.own[i]] / m
+        for i in range(n):
+            c[i] = e.rest
+        for i in range(m):
+            c[position(eligible, n, round.top[i])] = e.both if contains(round.drawn, m, round.top[i]) else e.only_top
+            if not contains(round.top, m, round.drawn[i]):
+                c[position(eligible, n, round.drawn[i])] = e.only_drawn
+        if answer.label >= 0:
+            c[position(eligible, n, answer.label)] = 1.0
+        if self.gate:
+            margin = self.margin if self.margin > 0.0 else 1.0 + sqrt(self.squares[0]) / 5.0
+            total = 0.0
+            for i in range(n):
+                self.new_squares += c[i] * c[i]
+                if margin - <double>s[eligible[i]] + mean_top > 0.0:
+                    total += c[i]
+                else:
+                    c[i] = 0.0
+        for i in range(m):
+            c[position(eligible, n, self.own[i])] -= total / m
+        return n
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        cdef Py_ssize_t i, n = round.n, m = round.top_size, common = 0, moved
+        cdef Estimate e
+        cdef double outside, slope
+        cdef const Py_ssize_t* labels = self.touched
+        if answer.label < 0 and n == m:  # everything was shown: the bit says nothing
+            return True
+        for i in range(m):
+            common += contains(round.drawn, m, round.top[i])  # |S n Y^|
+        e = self.estimated(round, answer, common)
+        self.new_squares = 0.0
+        if self.reads_scores(round):
+            moved, labels = self.full_step(round, answer, &e), round.eligible
+        else:
+            moved = self.plain_step(round, answer, &e, common)
+        if not self.weights.add_outer(labels, self.c, moved, round.x):
+            return False
+        self.updates[0] += 1
+        self.squares[0] += self.new_squares
+        if e.rest != 0.0 and self.updates[0] % CENTRE_EVERY == 0:
+            self.weights.centre()
+        if self.learn_rho and answer.label < 0 and n > m:
+            outside = <double>(m - common) / (n - m)
+            slope = <double>common / m - outside
+            self.rho[0] = 0.999 * self.rho[0] + slope * ((1.0 if answer.hit else 0.0) - outside)
+            self.rho[1] = 0.999 * self.rho[1] + slope * slope
+        return True
