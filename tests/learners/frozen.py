@@ -1,0 +1,545 @@
+"""What superarm 0.2, whose loops were compiled by Numba, did: the cases, their rows, and how to run them.
+
+Every draw is a function of (seed, round, draw), so any later version must choose the same sets and make the
+same mistakes, but for the last bits of float32 sums. test_frozen.py compares the version at hand with
+frozen_02.json.gz, which 0.2 wrote:
+
+    python tests/learners/frozen.py freeze           # with 0.2 only: writes the file
+    python tests/learners/frozen.py check 5          # five times, with rows changed in their last bits
+
+A case has a short part, round by round, whose every decision is kept, and for the plain ones a long part, one
+fused loop on a learner of its own, whose counts are kept after 1/16, 1/4 and all of its rounds.
+
+Last bits may turn a near-tie, and from there on two runs are strangers. So 0.2 also ran every case on rows
+changed by some parts in 10^7, eight times, and what that changed is kept: the short part is held as far as
+all these runs chose the same sets (``stable`` rounds), and counts within twice their spread.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from functools import lru_cache
+from itertools import pairwise
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import superarm as sa
+from superarm import explore
+from superarm.streams import open_data
+
+FILE = Path(__file__).parent / "frozen_02.json.gz"
+N, SHORT, LONG = 2000, 60, 4000
+RUNS = 8  # on changed rows, when freezing
+LOUDNESS = (2e-7, 1e-6)  # of the changes, by turns; a float32 has 6e-8
+
+Array = np.ndarray[Any, Any]
+
+# ---------------------------------------------------------------- rows
+
+
+class Table(list[Any]):
+    """Rows with names."""
+
+
+@lru_cache(maxsize=32)
+def data(kind: str, d: int, k: int) -> tuple[Any, Array]:
+    """N rows and labels. Only `Generator.random` is asked: its numbers are the same in every NumPy."""
+    if kind in ("digits", "synsep"):
+        chunk = next(iter(open_data(kind).chunks(1)))
+        at = chunk.visit[:N]
+        return np.ascontiguousarray(chunk.rows.values[at]), np.asarray(chunk.y)[at]
+    random = np.random.Generator(np.random.PCG64(1000 * d + k))
+    y = (random.random(N) * k).astype(np.int64)
+    if kind == "dense":
+        centres = random.random((k, d)) - 0.5
+        return (centres[y] + (0.8 if d == 2 else 1.5) * (random.random((N, d)) - 0.5)).astype(np.float32), y
+    if kind == "sparse":
+        return _sparse(random, y, d, k), y
+    return _named(random, y, k), y
+
+
+def _sparse(random: np.random.Generator, y: Array, d: int, k: int) -> Any:
+    """Twelve features of the label's own thirty, and ten of anybody's."""
+    from scipy.sparse import csr_matrix
+
+    own = (random.random((k, 30)) * d).astype(np.int64)
+    mine = own[y[:, None], (random.random((N, 12)) * 30).astype(np.int64)]
+    indices = np.sort(np.hstack([mine, (random.random((N, 10)) * d).astype(np.int64)]), axis=1)
+    kept = np.hstack([np.ones((N, 1), bool), np.diff(indices, axis=1) > 0])
+    values = (random.random((N, 22)) + 0.5).astype(np.float32)
+    starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    return csr_matrix((values[kept], indices[kept], starts), shape=(N, d))
+
+
+def _named(random: np.random.Generator, y: Array, k: int) -> Table:
+    """Numbers, words, truths, dates and gaps; some names come late, one number is spelt as a word."""
+    rows = Table()
+    for i, label in enumerate(y.tolist()):
+        u = random.random(10).tolist()
+        day = date(2024, 1, 1) + timedelta(days=int(u[0] * 60) + 7 * label)
+        x: dict[str, Any] = {
+            "age": 20.0 + 5.0 * label + 9.0 * u[1],
+            "income": None if u[2] < 0.2 else 1e4 * (1.0 + u[3]) * (1 + label % 3),
+            "city": f"city {(label + int(u[4] * 3)) % k}",
+            "paid": u[5] < (label + 1) / (k + 1),
+            "since": day if i % 2 else day.isoformat(),
+            "share": -1.0 + 2.0 * u[6],
+        }
+        if u[7] < 0.5:
+            x["colour"] = f"colour {label % 4}" if u[8] < 0.8 else "none"
+        if i > 30:
+            x["late"] = float(label % 5) + u[9]
+        if i % 7 == 3:
+            x["share"] = str(round(x["share"], 3))
+        rows.append(x)
+    return rows
+
+
+def changed(X: Any, seed: int | None) -> Any:
+    """The rows, with changes in the last bits of every number that ``seed`` chooses."""
+    if seed is None:
+        return X
+    random = np.random.Generator(np.random.PCG64(seed))
+    loud = LOUDNESS[seed % len(LOUDNESS)]
+
+    def change(values: Array) -> Array:
+        return (values.astype(np.float64) * (1.0 + loud * (2.0 * random.random(values.shape) - 1.0))).astype(
+            np.float32
+        )
+
+    if isinstance(X, Table):
+        turn = iter(1.0 + loud * (2.0 * random.random(4 * len(X)) - 1.0))
+        return Table({n: v * next(turn) if type(v) is float else v for n, v in x.items()} for x in X)
+    if isinstance(X, np.ndarray):
+        return change(X)
+    X = X.copy()
+    X.data = change(X.data)
+    return X
+
+
+# ---------------------------------------------------------------- cases
+
+
+@dataclass(frozen=True)
+class Case:
+    """One learner on one kind of rows; ``way`` is how it is asked and answered in the short part."""
+
+    learner: str
+    kind: str
+    d: int
+    k: int
+    m: int
+    way: str = "plain"
+    long: int = LONG
+    seed: int = 0
+
+    def __str__(self) -> str:
+        size = self.kind if self.kind in ("digits", "synsep", "named") else f"{self.kind}-d{self.d}"
+        return f"{self.learner}-{size}-k{self.k}-m{self.m}" + (f"-{self.way}" if self.way != "plain" else "")
+
+
+TOLD: dict[str, tuple[str, dict[str, Any]]] = {  # every label
+    "perceptron": ("Perceptron", {}),
+    "softmax": ("Softmax", {}),
+    "softmax:step=10": ("Softmax", {"step": 10.0}),
+    "softmax-averaged": ("AveragedSoftmax", {}),
+    "softmax-averaged:curves=0": ("AveragedSoftmax", {"curves": 0}),
+    "pa": ("PA", {}),
+    "pa:PA": ("PA", {"variant": "PA"}),
+    "pa:PA-II": ("PA", {"variant": "PA-II", "C": 0.5}),
+    "mc-slp": ("MCSLP", {}),
+    "mc-slp:gate": ("MCSLP", {"gate": True, "margin": 0.5}),
+}
+SINGLE: dict[str, tuple[str, dict[str, Any]]] = {  # a bit on one label
+    "banditron": ("Banditron", {}),
+    "soba": ("SOBA", {"matrix": "full"}),
+    "soba-diag": ("SOBA", {"matrix": "diagonal"}),
+    "newtron": ("Newtron", {}),
+    "epabf": ("EPABF", {}),
+    "epabf:EPABF": ("EPABF", {"variant": "EPABF"}),
+    "epabf:EPABF-II": ("EPABF", {"variant": "EPABF-II", "gamma": 0.2}),
+}
+DILUTE: dict[str, tuple[str, dict[str, Any]]] = {
+    "mc-dbf": ("MCDBF", {}),
+    "mc-dbf:set": ("MCDBF", {"estimate": "set"}),
+    "mc-dbf:minimum": ("MCDBF", {"estimate": "minimum-variance"}),
+    "mc-dbf:gate": ("MCDBF", {"gate": True}),
+    "mc-dbf:set,gate": ("MCDBF", {"estimate": "set", "gate": True, "margin": 2.0}),
+    "mc-dbf:minimum,gate": ("MCDBF", {"estimate": "minimum-variance", "gate": True}),
+    "mc-dbf:rho,gamma": ("MCDBF", {"estimate": "minimum-variance", "rho": 0.7, "gamma": 0.3}),
+}
+LOGIT: dict[str, tuple[str, dict[str, Any]]] = {
+    "set-logit": ("SetLogit", {}),
+    "set-logit:show": ("SetLogit", {"explore": "show"}),
+    "set-logit:rank": ("SetLogit", {"explore": "rank"}),
+    "set-logit:0.25": ("SetLogit", {"explore": 0.25}),
+    "set-logit:curves=0": ("SetLogit", {"curves": 0}),
+    "set-logit:curves=0,rank": ("SetLogit", {"curves": 0, "explore": "rank"}),
+    "set-logit:forget": ("SetLogit", {"forget": 0.001}),
+    "set-logit:noise": ("SetLogit", {"false_no": 0.1, "false_yes": 0.05}),
+    "set-logit:none": ("SetLogit", {"none_label": 1}),
+    "set-logit:uniform": ("SetLogit", {"uniform": 0.05}),
+    "set-logit:step": ("SetLogit", {"step": 1.0, "intercept": False, "curves": 0}),
+}
+RULES: dict[str, tuple[str, dict[str, Any]]] = {  # SetLogit with a rule of its own
+    "set-logit:Dilute": ("Dilute", {"gamma": 0.2}),
+    "set-logit:Uniform": ("Uniform", {}),
+    "set-logit:Greedy": ("Greedy", {}),
+    "set-logit:RunnerUp": ("RunnerUp", {"explore": 0.8, "uniform": 0.1, "forget": 0.01}),
+    "set-logit:Boltzmann": ("Boltzmann", {"gamma": 0.2, "alpha": 2.0}),
+}
+MAIN = (
+    "perceptron",
+    "mc-slp",
+    "mc-dbf",
+    "mc-dbf:minimum",
+    "set-logit",
+    "set-logit:rank",
+    "set-logit:curves=0",
+)
+ALONE = {*SINGLE, "set-logit:Boltzmann"}  # sets of one label
+
+
+def made(case: Case, **more: Any) -> Any:
+    """The learner of a case."""
+    common = {"n_labels": case.k, "set_size": case.m, "seed": case.seed, **more}
+    if case.learner in RULES:
+        rule, params = RULES[case.learner]
+        return sa.SetLogit(explore=getattr(explore, rule)(**params), **common)
+    name, params = {**TOLD, **SINGLE, **DILUTE, **LOGIT}[case.learner]
+    return getattr(sa, name)(**params, **common)
+
+
+def _cases() -> Iterator[Case]:
+    for learner in (*TOLD, *SINGLE, *DILUTE, *LOGIT, *RULES):
+        one = learner in ALONE
+        for kind, d, k, m in (
+            ("dense", 2, 3, 2),
+            ("dense", 16, 10, 2),
+            ("dense", 64, 26, 4),
+            ("sparse", 3000, 10, 2),
+            ("named", 0, 10, 3),
+        ):
+            if not (learner == "soba" and (d > 16 or kind == "named")):  # its matrix would be too large
+                yield Case(learner, kind, d, k, 1 if one else m)
+    for learner in MAIN:
+        yield Case(learner, "dense", 16, 10, 1, seed=1)
+        yield Case(learner, "dense", 16, 10, 9, seed=2)
+        yield Case(learner, "dense", 600, 10, 4, seed=3, long=2000)
+        yield Case(learner, "dense", 64, 100, 4, seed=4, long=2000)
+        yield Case(learner, "dense", 2, 26, 24, seed=5)
+        yield Case(learner, "digits", 64, 10, 4, seed=6, long=8000)
+        yield Case(learner, "synsep", 400, 9, 3, seed=7, long=2000)
+        yield Case(learner, "sparse", 3000, 100, 4, seed=8)
+        yield Case(learner, "sparse", 3000, 26, 1, seed=9)
+        yield Case(learner, "sparse", 3000, 3, 2, seed=10)
+        yield Case(learner, "named", 0, 26, 1, seed=11)
+    for learner in SINGLE:
+        if learner != "soba":
+            yield Case(learner, "digits", 64, 10, 1, seed=6, long=8000)
+            yield Case(learner, "sparse", 3000, 100, 1, seed=8)
+    for learner in (
+        "mc-dbf:set",
+        "mc-dbf:minimum",
+        "mc-dbf:minimum,gate",
+    ):  # W is centred every 65,536 updates
+        yield Case(learner, "dense", 16, 3, 1, seed=12, long=70_000)
+    for learner in (*MAIN, "softmax", "pa", "banditron", "newtron", "mc-dbf:set,gate", "set-logit:none"):
+        for way in ("late", "eligible", "grown", "many", *(["names"] if learner in MAIN else [])):
+            for kind, d in (("dense", 16), ("sparse", 3000)):
+                yield Case(learner, kind, d, 10, 1 if learner in ALONE else 3, way, seed=13)
+    for learner in ("late", "eligible", "many"):
+        yield Case("set-logit", "named", 0, 10, 3, learner, seed=14)
+    for learner in ("set-logit:Dilute", "set-logit:Uniform", "set-logit:RunnerUp", "set-logit:Boltzmann"):
+        for way in ("eligible", "many"):
+            yield Case(learner, "dense", 16, 10, 1 if learner in ALONE else 3, way, seed=15)
+    for learner in (*DILUTE, "set-logit", "set-logit:curves=0", "set-logit:forget", "set-logit:noise"):
+        for kind, d in (("dense", 16), ("sparse", 3000)):
+            yield Case(learner, kind, d, 10, 3, "label", seed=16)
+            yield Case(learner, kind, d, 10, 3, "given", seed=17)
+    yield Case("set-logit", "named", 0, 10, 3, "given", seed=18)
+    yield Case("mc-dbf", "named", 0, 10, 3, "given", seed=18)
+
+
+CASES = list(_cases())
+
+# ---------------------------------------------------------------- the short part
+
+
+@dataclass
+class Kept:
+    """What a short part leaves behind: sets, and the numbers that belong to them."""
+
+    sets: list[Any] = field(default_factory=list)
+    numbers: list[list[float | None]] = field(default_factory=list)
+
+    def add(self, decision: Any) -> None:
+        self.sets.append([_plain(decision.drawn), _plain(decision.top), _plain(decision.labels)])
+        told = (decision.log_propensity, decision.log_ordered_propensity, decision.belief)
+        self.numbers.append([None if isnan(value) else round(float(value), 6) for value in told])
+
+
+def _plain(labels: Any) -> list[Any]:
+    return [label if isinstance(label, str) else int(label) for label in labels]
+
+
+def answer(case: Case, learner: Any, decision: Any, label: Any, t: int) -> None:
+    """Tell the label to those who need it, and to others in turn with bits if the case says so."""
+    if case.learner in TOLD or (case.way == "label" and t % 3 == 1):
+        learner.update(decision, label=label)
+    else:
+        learner.update(decision, hit=label in decision.labels)
+
+
+def plain(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
+    for t in range(SHORT):
+        decision = learner.decide(row(t))
+        yield decision
+        answer(case, learner, decision, int(y[t]), t)
+
+
+def late(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
+    """Answers come up to 12 rounds later, out of order, and some never."""
+    due: dict[int, list[tuple[int, Any]]] = {}
+    for t in range(SHORT):
+        decision = learner.decide(row(t))
+        yield decision
+        if t % 11 != 5:
+            due.setdefault(t + 7 * t % 13, []).append((t, decision))
+        for i, asked in reversed(due.pop(t, [])):
+            answer(case, learner, asked, int(y[i]), i)
+
+
+def eligible(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
+    """Some labels at a time, sets of other sizes, now and then fewer labels than would be shown."""
+    for t in range(SHORT):
+        label, none = int(y[t]), learner.none_label if case.learner == "set-logit:none" else None
+        among = [r for r in range(case.k) if (7 * r + 3 * t) % (2 + t % 3) != 1 and r != none]
+        among = among[: 2 if t % 10 == 9 else None]
+        if case.learner in TOLD and label not in among:
+            among.append(label)
+        size = None if t % 4 else 1 + t // 4 % case.m
+        decision = learner.decide(row(t), eligible=among if t % 5 else None, set_size=size)
+        yield decision
+        answer(case, learner, decision, label, t)
+
+
+def grown(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
+    """The last two labels are added in the middle, while the answers to some earlier sets are still open."""
+    open_ = []
+    for t in range(SHORT):
+        if t == SHORT // 2:
+            learner.add_labels(2)
+        label = int(y[t]) if t >= SHORT // 2 or y[t] < case.k - 2 else 0
+        decision = learner.decide(row(t))
+        yield decision
+        if SHORT // 2 - 4 <= t < SHORT // 2:
+            open_.append((decision, label, t))
+        else:
+            answer(case, learner, decision, label, t)
+        if t == SHORT // 2 + 5:
+            for waiting in open_:
+                answer(case, learner, *waiting)
+
+
+def many(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
+    """Batches; in every second one some labels only, and some answers that never come."""
+    rows = row(slice(0, SHORT))
+    none = case.learner == "set-logit:none"
+    for turn, (start, stop) in enumerate(pairwise((0, 1, 13, 25, 43, SHORT))):
+        some = None if turn % 2 == 0 else [r for r in range(case.k) if r % 4 and not (none and r == 1)]
+        decisions = learner.decide_many(rows[start:stop], eligible=some)
+        yield from decisions
+        told: list[Any] = y[start:stop].tolist()
+        if case.learner in TOLD:
+            labels = [r if some is None or r in some else None for r in told]
+            learner.update_many(decisions, labels=labels)
+        else:
+            hits = [bool((shown == r).any()) for shown, r in zip(decisions.labels, told, strict=True)]
+            learner.update_many(decisions, [h if i % 5 != 4 else None for i, h in enumerate(hits)])
+
+
+def names(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
+    """Labels with names."""
+    for t in range(SHORT):
+        decision = learner.decide(
+            row(t), eligible=None if t % 3 else [f"label {r}" for r in range(1, case.k)]
+        )
+        yield decision
+        if case.learner not in TOLD or t % 3 or y[t]:
+            answer(case, learner, decision, f"label {y[t]}", t)
+
+
+def given(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
+    """Every second set was chosen by somebody else: with a top set, or as SetLogit may take it."""
+    for t in range(SHORT):
+        if t % 2 == 0:
+            decision = learner.decide(row(t))
+            yield decision
+        else:
+            shown = [(t + 3 * i) % case.k for i in range(case.m)]
+            about: dict[str, Any] = {"propensity": 0.05 + 0.01 * (t % 7)} if t % 4 == 1 else {}
+            if case.learner in DILUTE:
+                about = {"top": [(t + i) % case.k for i in range(case.m)], "gamma": 0.2 + 0.1 * (t % 3)}
+            among = sorted({*shown, *about.get("top", ()), 0, 1, 2}) if t % 5 == 0 else None
+            decision = sa.Decision.given(row(t), shown, eligible=among, **about)
+        answer(case, learner, decision, int(y[t]), t)
+
+
+WAYS = {way.__name__: way for way in (plain, late, eligible, grown, many, names, given)}
+
+
+def short(case: Case, X: Any, y: Array) -> dict[str, Any]:
+    """Decisions one after the other, the ranks after some of them, and some scores at the end."""
+    more: dict[str, Any] = {}
+    if case.way == "grown":
+        more = {"n_labels": case.k - 2}
+    elif case.way == "names":
+        more = {"n_labels": None, "labels": [f"label {r}" for r in range(case.k)]}
+    learner, kept, ranks = made(case, **more), Kept(), []
+    way = WAYS.get(case.way, plain)
+    for decision in way(case, learner, lambda at: X[at], y):
+        kept.add(decision)
+        if len(kept.sets) % 20 == 0 and case.way != "many":
+            ranks.append(_plain(learner.rank(X[-1])[:12]))
+    return {**vars(kept), "ranks": ranks, "scores": scores(learner, X)}
+
+
+def scores(learner: Any, X: Any) -> list[list[float]]:
+    """Of some labels, for the last rows."""
+    found = np.asarray(learner.scores(X[-3:]), np.float64)[:, :12]
+    return [[float(f"{value:.6g}") for value in row] for row in found]
+
+
+# ---------------------------------------------------------------- the long part
+
+
+def long(case: Case, X: Any, y: Array) -> dict[str, Any]:
+    """Wrong tops, top sets that missed and shown sets that missed, so far, after each stretch; and scores."""
+    learner, visit = made(case), np.arange(case.long) * 997 % len(y)
+    counts, total = [], np.zeros(3, np.int64)
+    for start, stop in pairwise((0, case.long // 16, case.long // 4, case.long)):
+        total += learner.run(X, y, visit[start:stop])
+        counts.append(total.tolist())
+    return {"counts": counts, "final": scores(learner, X)}
+
+
+def run(case: Case, noise: int | None = None) -> dict[str, Any]:
+    """All that is kept of a case; ``noise`` changes the last bits of its rows."""
+    X, y = data(case.kind, case.d, case.k)
+    X = changed(X, noise)
+    return {**short(case, X, y), **(long(case, X, y) if case.way == "plain" else {})}
+
+
+# ---------------------------------------------------------------- freezing and comparing
+
+
+def _apart(one: Any, other: Any) -> float:
+    """The largest distance between numbers in lists of lists; ``None`` stands for no number."""
+    pairs = [
+        (a, b)
+        for row, twin in zip(one, other, strict=True)
+        for a, b in zip(row, twin, strict=True)
+        if not (a is None and b is None)
+    ]
+    return max((abs(a - b) if a is not None and b is not None else np.inf for a, b in pairs), default=0.0)
+
+
+def freeze(case: Case) -> dict[str, Any]:
+    """What 0.2 does, and what changes in the last bits of its rows do to that."""
+    frozen, others = run(case), [run(case, 100 + i) for i in range(RUNS)]
+    stable = len(frozen["sets"])
+    for other in others:
+        same = [a == b for a, b in zip(frozen["sets"], other["sets"], strict=True)]
+        stable = min(stable, same.index(False) if False in same else stable)
+        ranks = [a == b for a, b in zip(frozen["ranks"], other["ranks"], strict=True)]
+        if False in ranks:  # a rank is read after its round, and before the answer to it
+            stable = min(stable, 20 * (ranks.index(False) + 1) - 1)
+    whole = stable == len(frozen["sets"])
+    frozen["sets"], frozen["numbers"] = frozen["sets"][:stable], frozen["numbers"][:stable]
+    frozen["ranks"] = frozen["ranks"][: stable // 20]
+    frozen["apart"] = max(_apart(frozen["numbers"], other["numbers"][:stable]) for other in others)
+    if whole:
+        frozen["scores_apart"] = max(_apart(frozen["scores"], other["scores"]) for other in others)
+    else:
+        del frozen["scores"]
+    if "counts" in frozen:
+        counts = np.array([frozen["counts"], *(other["counts"] for other in others)])
+        frozen["spread"] = np.ptp(counts, axis=0).tolist()
+        frozen["final_apart"] = max(_apart(frozen["final"], other["final"]) for other in others)
+    return frozen
+
+
+def tolerances(frozen: dict[str, Any]) -> Array:
+    """How far each count may be off: not at all where changes move nothing, here and one stretch on."""
+    spread = np.array(frozen["spread"])
+    touched = spread.any(axis=1)
+    touched[:-1] |= touched[1:]
+    return np.where(touched[:, None], np.maximum(2 * spread, 3), 0)
+
+
+def differences(frozen: dict[str, Any], got: dict[str, Any]) -> list[str]:
+    """What is not as it was, in words; none is as it should be."""
+    found = []
+    n = len(frozen["sets"])
+    for t, (then, now) in enumerate(zip(frozen["sets"], got["sets"][:n], strict=True)):
+        if then != now:
+            found.append(f"round {t}: drawn, top and labels were {then}, are {now}")
+            break
+    for turn, (then, now) in enumerate(zip(frozen["ranks"], got["ranks"], strict=False)):
+        if then != now:
+            found.append(f"rank after round {20 * turn + 19}: was {then}, is {now}")
+            break
+    off = _apart(frozen["numbers"], got["numbers"][:n])
+    if not off <= max(4.0 * frozen["apart"], 1e-5):
+        found.append(f"log propensities or beliefs differ by {off:.2g}; changed rows: {frozen['apart']:.2g}")
+    for name, apart in (("scores", "scores_apart"), ("final", "final_apart")):
+        if name in frozen:
+            off, size = _apart(frozen[name], got[name]), np.abs(frozen[name]).max()
+            if not off <= max(4.0 * frozen[apart], 1e-4 * size):
+                found.append(
+                    f"{name} of size {size:.3g} differ by {off:.2g}; changed rows: {frozen[apart]:.2g}"
+                )
+    if "counts" in frozen:
+        off_by, most = np.abs(np.subtract(frozen["counts"], got["counts"])), tolerances(frozen)
+        if (off_by > most).any():
+            found.append(
+                f"counts were {frozen['counts']}, are {got['counts']}, may be off by {most.tolist()}"
+            )
+    return found
+
+
+def read() -> dict[str, Any]:
+    """The frozen results, by case."""
+    with gzip.open(FILE, "rt") as file:
+        return dict(json.load(file))
+
+
+def main() -> None:
+    what, *more = sys.argv[1:]
+    if what == "freeze":
+        results = {}
+        for case in CASES:
+            results[str(case)] = freeze(case)
+            print(case, len(results[str(case)]["sets"]), results[str(case)].get("spread", ""), flush=True)
+        text = json.dumps(results, separators=(",", ":"))
+        FILE.write_bytes(gzip.compress(text.encode(), mtime=0))
+        print(f"superarm {sa.__version__}: {len(CASES)} cases, {FILE.stat().st_size:,} bytes")
+    else:
+        frozen = read()
+        for turn in range(int(more[0])):
+            for case in CASES:
+                for line in differences(frozen[str(case)], run(case, 1000 + turn)):
+                    print(f"{turn} {case}: {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
