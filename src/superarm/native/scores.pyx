@@ -1,0 +1,19 @@
+"""Scores that come from elsewhere: a core that scores nothing and learns nothing, for a rule alone.
+
+The row is the scores: one for each label.
+"""
+
+from libc.string cimport memcpy
+
+from superarm.native.core cimport Core
+from superarm.native.rule cimport Rule
+from superarm.native.scaling cimport Scaling
+from superarm.native.types cimport Features
+
+
+cdef class ScoresCore(Core):
+    def __init__(self, Py_ssize_t k, Rule rule):
+        Core.__init__(self, k, Scaling(k, 0), rule)
+
+    cdef void score(self, const Features* x, float* s) noexcept nogil:
+        memcpy(s, x.x, self.k * sizeof(float))
