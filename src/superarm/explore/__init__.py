@@ -8,15 +8,19 @@ from superarm.explore.boltzmann import Boltzmann
 from superarm.explore.dilute import Dilute
 from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.explore.greedy import Greedy
+from superarm.explore.plain import Choice, Moment, PlainRule
 from superarm.explore.runner_up import RunnerUp
 from superarm.explore.uniform import Uniform
 
 __all__ = [
     "Boltzmann",
+    "Choice",
     "Dilute",
     "Draw",
     "FewSets",
     "Greedy",
+    "Moment",
+    "PlainRule",
     "Rule",
     "RunnerUp",
     "TiedSets",

@@ -1,7 +1,7 @@
 """Rule: how a set is chosen from scores. With a learner, or alone on anybody's scores.
 
-A rule is one kernel (kernels/loop.py says what ``choose`` gets), a state of its own, and two answers
-in plain Python: what a Decision must record of it, and from that record, how probable any set was.
+A rule is a compiled class that chooses (native/rule.pxd says how), and around it, in plain Python: its
+parameters, what a Decision records of it, and from that record, how probable any set was.
 """
 
 from __future__ import annotations
@@ -9,32 +9,24 @@ from __future__ import annotations
 import inspect
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from superarm.decision import Decision
-from superarm.decisions import Decisions
+from superarm.data.labels import Label, Labels
+from superarm.data.named import is_named_row, plain_row
+from superarm.data.rows import Rows, as_row, as_rows
+from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
-from superarm.kernels.compiling import kernel
-from superarm.labels import Label, Labels
-from superarm.named import is_named_row, plain_row
+from superarm.native.scores import ScoresCore
 from superarm.parameters import whole
-from superarm.rows import as_row, as_rows
 
-__all__ = ["Rule", "choosers", "draw_of", "log_of", "own_order", "rule_from", "rules"]
+__all__ = ["Rule", "draw_of", "log_scores", "own_order", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
-NO_NUMBERS = np.zeros(0)
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
-
-
-@kernel
-def hear_nothing(rule: Any) -> None:
-    """Most rules do not care."""
 
 
 class Rule(ABC):
@@ -49,47 +41,25 @@ class Rule(ABC):
     """
 
     name: ClassVar[str]  # in records and spec files
-    choose: ClassVar[Callable[..., Any]]
-    hear: ClassVar[Callable[..., Any]] = hear_nothing  # a kernel that is told when an answer has come
     single_label: ClassVar[bool] = False  # it knows only m = 1
     names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     def __init__(self, *, set_size: int = 1, seed: int = 0, labels: Sequence[Label] | None = None) -> None:
-        of = type(self).__name__
-        self.set_size, self.seed = whole("set_size", of, set_size, 1), whole("seed", of, seed, 0)
+        owner = type(self).__name__
+        self.set_size, self.seed = whole("set_size", owner, set_size, 1), whole("seed", owner, seed, 0)
         if self.single_label and self.set_size != 1:
-            raise InvalidInput.must("set_size", of, "1 (it knows no larger sets)", set_size)
-        self.labels = None if labels is None else Labels(labels, of).names
+            raise InvalidInput.must("set_size", owner, "1 (it knows no larger sets)", set_size)
+        self.labels = None if labels is None else Labels(labels, owner).names
         self.round = 0
         self.id = uuid.uuid4().hex[:16]
-        self._state: Any = None
-        self._tables: dict[tuple[int, int], Any] = {}
+        self._core: Any = None  # for scores that come from elsewhere
+        self._state: dict[str, Array] | None = None  # of its native rule, when there is no core
 
     # ------------------------------------------------------------ what a rule defines
 
     @abstractmethod
-    def start(self) -> Any:
-        """Its state before the first round: a NamedTuple of numbers and arrays."""
-
-    @abstractmethod
-    def scratch(self, k: int) -> Any:
-        """Scratch space for up to k labels: a NamedTuple of arrays."""
-
-    def table(self, n: int, m: int) -> Any:
-        """What its kernel needs to know about sets of m out of n labels."""
-        return 0
-
-    def n_numbers(self, n: int, m: int) -> int:
-        """How many numbers ``choose`` writes down, to be asked again, for m out of n labels."""
-        return 0
-
-    def kept(self, numbers: Array) -> Array:
-        """Those of the numbers that ``choose`` has written; the rest need not wait for an answer."""
-        return numbers
-
-    def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
-        """What a Decision keeps: the rule's name, and what `draw` needs of ``numbers`` about ``labels``."""
-        return {"name": self.name}
+    def make_native(self, k: int, seed: int) -> Any:
+        """The compiled rule, new, with room for k labels: a superarm.native.rule.Rule."""
 
     @classmethod
     @abstractmethod
@@ -102,6 +72,19 @@ class Rule(ABC):
             eligible: the labels that could be shown.
             m: how many were shown.
         """
+
+    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
+        """What a Decision keeps, JSON-ready: the rule in words, and what `draw` and `moves` need.
+
+        Args:
+            draw_log: what the compiled rule wrote down.
+            labels: the labels behind its numbers.
+        """
+        return {**self.to_dict(), **({"numbers": draw_log.tolist()} if len(draw_log) else {})}
+
+    def moves(self, record: dict[str, Any]) -> Array:
+        """The head of the draw log that a record stands for: all that moves the rule, now or when an answer comes."""
+        return np.array(record.get("numbers", ()), np.float64)
 
     # ------------------------------------------------------------ parameters
 
@@ -125,6 +108,11 @@ class Rule(ABC):
     def __hash__(self) -> int:
         return hash((self.name, *map(repr, self.params.items())))
 
+    def __getstate__(self) -> dict[str, Any]:
+        kept = self._state if self._core is None else self._core.rule.state()
+        copied = None if kept is None else {name: array.copy() for name, array in kept.items()}
+        return {**vars(self), "_core": None, "_state": copied}
+
     # ------------------------------------------------------------ alone, on anybody's scores
 
     def decide(
@@ -135,14 +123,13 @@ class Rule(ABC):
         x: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
-    ) -> Any:
-        """Choose a set by somebody's scores of all labels, or by their probabilities: a Decision.
+    ) -> Decision:
+        """Choose a set by somebody's scores of all labels, or by their probabilities.
 
         Args:
-            scores: a number for each label; or a matrix with a row for each decision, which gives
-                Decisions at compiled speed, the same bits as one by one.
+            scores: a number for each label.
             probabilities: in place of scores.
-            x: the row, or the rows, to be kept with the decision.
+            x: the row, to be kept with the decision.
             eligible: the only labels that may be shown.
             set_size: how many to show.
 
@@ -152,95 +139,170 @@ class Rule(ABC):
         >>> decision.top, round(decision.propensity, 3)
         (['bee', 'dog'], 0.065)
         """
-        s = self._scores(scores, probabilities)
-        k, of = s.shape[-1], type(self).__name__
-        known = Labels(k if self.labels is None else list(self.labels))
-        if k != len(known):
-            raise InvalidInput.must("scores", of, f"{len(known)} numbers, one a label", f"{k}")
-        among = np.arange(k) if eligible is None else np.sort(known.numbers(eligible, "eligible", of))
-        size = self.set_size if set_size is None else whole("set_size", of, set_size, 1)
-        n, m = len(among), min(size, len(among))
-        if size > k or (self.single_label and size != 1):
-            wanted = (
-                "1 (it knows no larger sets)" if self.single_label else f"at most {k}, as there are labels"
-            )
-            raise InvalidInput.must("set_size", of, wanted, size)
-        if n == 0:
-            raise InvalidInput.must("eligible", of, "distinct labels, at least one", eligible)
-        if self._state is None:
-            self._state = self.start()
-        key, kept = (n, m), None if eligible is None else among
-        if key not in self._tables:
-            self._tables[key] = self.table(n, m)
-        one, many = choosers(type(self))
-        if s.ndim == 2:
-            return self._decide_many(many, s, x, among, kept, m, known)
+        s = self._scores(scores, probabilities, 1)
+        core, among, m = self._ready(len(s), eligible, set_size)
         if x is not None:
-            x = plain_row(x) if is_named_row(x) else as_row(x, None, of)
-        sets, numbers = np.empty((3, m), np.int64), np.zeros(self.n_numbers(n, m))
-        odds = one(
-            self._state,
-            self.scratch(k),
-            self._tables[key],
-            s,
-            among,
-            self.seed,
-            self.round,
-            sets,
-            numbers,
-        )
-        decision = Decision(
-            x,
-            sets,
-            kept,
-            odds,
-            0.0,
-            (self, numbers),
-            self.round,
-            self.id,
-            known,
-        )
-        self.round += 1
-        return decision
+            x = plain_row(x) if is_named_row(x) else as_row(x, None, type(self).__name__)
+        return self._decided(core, s, x, among, m, None)
 
-    def _decide_many(
-        self, choose: Any, s: Array, x: Any, among: Array, kept: Array | None, m: int, known: Labels
+    def decide_many(
+        self,
+        scores: Any = None,
+        *,
+        probabilities: Any = None,
+        x: Any = None,
+        eligible: Iterable[Label] | None = None,
+        set_size: int | None = None,
     ) -> Decisions:
-        rows = None if x is None else as_rows(x, None, type(self).__name__)
-        if rows is not None and len(rows) != len(s):
-            raise InvalidInput.must("x", type(self).__name__, f"{len(s)} rows, as scores has", f"{len(rows)}")
-        sets, odds = np.empty((len(s), 3, m), np.int64), np.zeros((len(s), 3))
-        numbers = np.zeros((len(s), self.n_numbers(len(among), m)))
-        table, scratch = self._tables[len(among), m], self.scratch(s.shape[1])
-        choose(self._state, scratch, table, s, among, self.seed, self.round, sets, numbers, odds)
-        rounds = np.arange(self.round, self.round + len(s))
-        self.round += len(s)
-        return Decisions(rows, sets, kept, odds, self, numbers, rounds, self.id, known)
+        """Choose a set for each row of scores, at compiled speed: the same bits as one by one.
 
-    def _scores(self, scores: Any, probabilities: Any) -> Array:
-        of = type(self).__name__
+        Args:
+            scores: a matrix with a row for each decision, and a number for each label.
+            probabilities: in place of scores.
+            x: the rows, to be kept with the decisions.
+            eligible: the only labels that may be shown.
+            set_size: how many to show.
+
+        >>> from superarm.explore import RunnerUp
+        >>> decisions = RunnerUp(set_size=2).decide_many(scores=[[0.1, 2.0, 0.3], [1.0, 0.0, 3.0]])
+        >>> decisions.top.tolist()
+        [[1, 2], [2, 0]]
+        """
+        s, owner = self._scores(scores, probabilities, 2), type(self).__name__
+        core, among, m = self._ready(s.shape[1], eligible, set_size)
+        rows = None if x is None else as_rows(x, None, owner)
+        if rows is not None and len(rows) != len(s):
+            raise InvalidInput.must("x", owner, f"{len(s)} rows, as scores has", f"{len(rows)}")
+        done, *columns = core.decide_many(Rows(s), among, None, m)
+        self.round, start = core.round, self.round
+        if done < len(s):
+            raise _failed(core)
+        rounds = np.arange(start, start + len(s))
+        kept = None if among is core.everything else among
+        return Decisions(rows, *columns, kept, None, self, rounds, self.id, core.known)
+
+    def distribution(
+        self,
+        scores: Any = None,
+        *,
+        probabilities: Any = None,
+        eligible: Iterable[Label] | None = None,
+        set_size: int | None = None,
+    ) -> Draw:
+        """What its next set would be drawn from, exactly; this moves nothing. The arguments are those of `decide`.
+
+        >>> from superarm.explore import Uniform
+        >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
+        [0.667, 0.667, 0.667]
+        """
+        s = self._scores(scores, probabilities, 1)
+        core, among, m = self._ready(len(s), eligible, set_size)
+        draw = draw_of(self._decided(core, s, None, among, m, core.cursor()))
+        assert draw is not None
+        return draw
+
+    def probability(
+        self,
+        scores: Any = None,
+        labels: Iterable[Label] = (),
+        *,
+        probabilities: Any = None,
+        eligible: Iterable[Label] | None = None,
+        set_size: int | None = None,
+    ) -> float:
+        """The probability that its next set would be exactly ``labels``; this moves nothing.
+
+        >>> from superarm.explore import Uniform
+        >>> Uniform(set_size=2).probability([0.5, 0.3, 0.2, 0.0], labels=[0, 3])
+        0.16666666666666669
+        """
+        draw = self.distribution(
+            scores, probabilities=probabilities, eligible=eligible, set_size=set_size
+        )
+        return draw.probability(labels)
+
+    def update(self, decision: Decision, *, hit: bool) -> None:
+        """Tell the rule the answer to a decision of its own; some rules listen, and nothing else learns.
+
+        Args:
+            decision: what `decide` gave.
+            hit: whether the right label was shown.
+        """
+        core = self._core
+        if core is None or decision.learner != self.id:
+            raise InvalidInput.must("decision", type(self).__name__, "of this rule", decision.learner)
+        known, sets = core.known, (decision.labels, decision.drawn, decision.top)
+        numbers = np.concatenate([known.numbers(part, "labels", "Decision") for part in sets])
+        among = core.everything if decision.eligible is None else known.numbers(decision.eligible, "eligible", "it")
+        core.update(decision, np.zeros(core.k, np.float32), among, numbers, decision.set_size, bool(hit), -1, None)
+
+    def _decided(self, core: Any, s: Array, x: Any, among: Array, m: int, at: Any) -> Decision:
+        made = core.decide(s, x, among, m, at)
+        if isinstance(made, int):
+            raise _failed(core)
+        made.row = None  # that was the scores
+        if at is None:
+            self.round = core.round
+        return made  # type: ignore[no-any-return]
+
+    def _ready(self, k: int, eligible: Iterable[Label] | None, set_size: int | None) -> tuple[Any, Array, int]:
+        """Its core for k scores, the labels that may be shown, and how many are to be."""
+        owner = type(self).__name__
+        if self.labels is not None and k != len(self.labels):
+            raise InvalidInput.must("scores", owner, f"{len(self.labels)} numbers, one a label", f"{k}")
+        core = self._core
+        if core is None or core.k != k:
+            core = ScoresCore(k, self.make_native(k, self.seed))
+            state = self._state if self._core is None else self._core.rule.state()
+            if state is not None:
+                core.rule.restore(state)
+            core.decision_class, core.words, core.id = Decision, self, self.id
+            core.known = Labels(k if self.labels is None else list(self.labels))
+            self._core = core
+        core.id, core.round, core.rule.seed = self.id, self.round, self.seed
+        among = core.everything if eligible is None else np.sort(core.known.numbers(eligible, "eligible", owner))
+        size = self.set_size if set_size is None else whole("set_size", owner, set_size, 1)
+        if size > k or (self.single_label and size != 1):
+            one = "1 (it knows no larger sets)"
+            raise InvalidInput.must("set_size", owner, one if self.single_label else f"at most {k}, as there are labels", size)
+        if len(among) == 0:
+            raise InvalidInput.must("eligible", owner, "distinct labels, at least one", eligible)
+        return core, among, min(size, len(among))
+
+    def _scores(self, scores: Any, probabilities: Any, ndim: int) -> Array:
+        owner = type(self).__name__
         if (scores is None) == (probabilities is None):
-            raise InvalidInput.must("scores", of, "given, or probabilities in their place", scores)
+            raise InvalidInput.must("scores", owner, "given, or probabilities in their place", scores)
         what, given = ("scores", scores) if probabilities is None else ("probabilities", probabilities)
         try:
             s = np.array(given, np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput.must(what, of, "numbers, one for each label", given) from error
-        if s.ndim not in (1, 2) or s.shape[-1] < 2 or not np.isfinite(s).all():
-            raise InvalidInput.must(what, of, "finite, one for each of at least two labels", s)
-        return (s if probabilities is None else log_of(s, of)).astype(np.float32)
+            raise InvalidInput.must(what, owner, "numbers, one for each label", given) from error
+        if s.ndim == 3 - ndim:
+            wanted = ("one row of numbers (decide_many takes a matrix)", "a matrix (decide takes one row)")[ndim - 1]
+            raise InvalidInput.must(what, owner, wanted, f"shape {s.shape}")
+        if s.ndim != ndim or s.shape[-1] < 2 or not np.isfinite(s).all():
+            raise InvalidInput.must(what, owner, "finite, one for each of at least two labels", s)
+        return (s if probabilities is None else log_scores(s, owner)).astype(np.float32)
 
 
-def log_of(p: Array, of: str) -> Array:
+def _failed(core: Any) -> BaseException:
+    """Why there is no decision: what a rule in plain Python has raised."""
+    error = core.rule.forget_error()
+    assert isinstance(error, BaseException)
+    return error
+
+
+def log_scores(p: Array, owner: str) -> Array:
     """Scores from probabilities, which must be some."""
     total = p.sum(axis=-1, keepdims=True)
     if (p < 0.0).any():
-        raise InvalidInput.must("probabilities", of, "at least 0", float(p.min()))
+        raise InvalidInput.must("probabilities", owner, "at least 0", float(p.min()))
     far = np.abs(total - 1.0).max(initial=0.0)
     if far > ROUNDED:
         worst = float(total.flat[int(np.abs(total - 1.0).argmax())])
         wanted = "1 in sum for each row (for any other numbers there is scores=)"
-        raise InvalidInput.must("probabilities", of, wanted, round(worst, 6))
+        raise InvalidInput.must("probabilities", owner, wanted, round(worst, 6))
     return np.asarray(np.log(np.maximum(p / total, 1e-30)))
 
 
@@ -250,17 +312,6 @@ def own_order(n: int, labels: Labels) -> dict[str, Any]:
     Numbers have one order, and a decision knows the order of its eligible labels.
     """
     return {"order": labels.all()} if labels.names is not None and n == len(labels) else {}
-
-
-# ---------------------------------------------------------------- compiled, alone
-
-
-@lru_cache(maxsize=64)
-def choosers(cls: type[Rule]) -> tuple[Callable[..., tuple[float, float]], Callable[..., None]]:
-    """For one row of scores, and for many."""
-    from superarm.explore import alone
-
-    return alone.compile_chooser(cls.name, cls.choose), alone.compile_many(cls.name, cls.choose)
 
 
 # ---------------------------------------------------------------- rules by name
@@ -275,21 +326,22 @@ def rules() -> dict[str, type[Rule]]:
     waiting = list(Rule.__subclasses__())
     while waiting:
         cls = waiting.pop()
-        found[cls.name] = cls
+        if "name" in vars(cls):
+            found[cls.name] = cls
         waiting += cls.__subclasses__()
     return found
 
 
-def rule_from(data: dict[str, Any], of: str) -> Rule:
-    """The rule that `to_dict` gave as ``data``; ``of`` is whose it is, for messages."""
+def rule_from(data: dict[str, Any], owner: str) -> Rule:
+    """The rule that `to_dict` gave as ``data``; ``owner`` is whose it is, for messages."""
     known = rules()
     params = {key: value for key, value in data.items() if key != "name"}
     if data.get("name") not in known:
-        raise InvalidInput.must("explore", of, f"a rule, one of {', '.join(sorted(known))}", data.get("name"))
+        raise InvalidInput.must("explore", owner, f"a rule, one of {', '.join(sorted(known))}", data.get("name"))
     try:
         return known[data["name"]](**params)
     except TypeError as error:
-        raise InvalidInput.must("explore", of, "a rule with its own parameters", data) from error
+        raise InvalidInput.must("explore", owner, "a rule with its own parameters", data) from error
 
 
 def draw_of(decision: Decision, labels: Sequence[Label] | None = None) -> Draw | None:

@@ -6,59 +6,17 @@ p = softmax(alpha s),   P = (1-gamma) p + gamma/n,   y~ ~ P
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from superarm.data.labels import Label, Labels
 from superarm.explore.base import Rule, own_order
 from superarm.explore.draws import Draw, FewSets
-from superarm.kernels.compiling import kernel
-from superarm.kernels.loop import Odds
-from superarm.kernels.randomness import uniform
-from superarm.kernels.ranking import softmax, top_positions
-from superarm.labels import Label, Labels
+from superarm.native.boltzmann import BoltzmannRule
 from superarm.parameters import number
 
 __all__ = ["Boltzmann"]
-
-
-class State(NamedTuple):
-    gamma: float
-    alpha: float
-
-
-class Scratch(NamedTuple):
-    p: np.ndarray[Any, Any]
-
-
-@kernel
-def choose(
-    rule: Any,
-    scratch: Any,
-    table: Any,
-    s: Any,
-    eligible: Any,
-    moment: Any,
-    drawn: Any,
-    top: Any,
-    numbers: Any,
-) -> Odds:
-    n, p = eligible.shape[0], scratch.p
-    top_positions(s, eligible, top)
-    softmax(s, eligible, rule.alpha, p)
-    for i in range(n):
-        p[i] = (1.0 - rule.gamma) * p[i] + rule.gamma / n
-        numbers[i] = p[i]
-    point = uniform(moment.seed, moment.round, 0)
-    chosen = n - 1
-    for i in range(n):
-        point -= p[i]
-        if point < 0.0:
-            chosen = i
-            break
-    top[0], drawn[0] = eligible[top[0]], eligible[chosen]
-    odds = np.log(p[chosen])
-    return Odds(odds, odds)
 
 
 class Boltzmann(Rule):
@@ -73,7 +31,6 @@ class Boltzmann(Rule):
     """
 
     name = "boltzmann"
-    choose = choose
     single_label = True
     names_labels = ("order",)
 
@@ -90,17 +47,14 @@ class Boltzmann(Rule):
         self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
         self.alpha = number("alpha", type(self).__name__, alpha, 0.0)
 
-    def start(self) -> State:
-        return State(self.gamma, self.alpha)
+    def make_native(self, k: int, seed: int) -> Any:
+        return BoltzmannRule(k, seed, self.gamma, self.alpha)
 
-    def scratch(self, k: int) -> Scratch:
-        return Scratch(np.zeros(k))
+    def record(self, draw_log: np.ndarray[Any, Any], labels: Labels) -> dict[str, Any]:
+        return {**self.to_dict(), "chances": draw_log.tolist(), **own_order(len(draw_log), labels)}
 
-    def n_numbers(self, n: int, m: int) -> int:
-        return n
-
-    def record(self, numbers: np.ndarray[Any, Any], labels: Labels) -> dict[str, Any]:
-        return {**self.to_dict(), "chances": numbers.tolist(), **own_order(len(numbers), labels)}
+    def moves(self, record: dict[str, Any]) -> np.ndarray[Any, Any]:
+        return np.zeros(0)  # nothing does
 
     @classmethod
     def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:

@@ -18,27 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm.data.labels import Label
 from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, log_comb
-from superarm.kernels.compiling import entry, kernel
-from superarm.kernels.loop import Odds
-from superarm.kernels.randomness import uniform
-from superarm.kernels.ranking import top_positions
-from superarm.labels import Label, Labels
+from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import number
 
 __all__ = ["Dilute", "Inclusion", "Table", "inclusion", "log_ordered_probability", "overlap_probabilities"]
 
 Array = np.ndarray[Any, Any]
-
-
-class State(NamedTuple):
-    gamma: float
-
-
-class Scratch(NamedTuple):
-    pool: Array  # labels of the top set that are still to be had
-    skip: Array  # positions that are not, in increasing order
 
 
 class Table(NamedTuple):
@@ -49,67 +37,6 @@ class Table(NamedTuple):
     a: float
     b: float
     log_set: Array  # log of the probability of a set with |S n Y^| = j, j = 0..m
-
-
-@kernel
-def _insert_sorted(values: Any, n: int, value: int) -> None:
-    i = n
-    while i > 0 and values[i - 1] > value:
-        values[i] = values[i - 1]
-        i -= 1
-    values[i] = value
-
-
-@kernel
-def choose(
-    rule: Any,
-    scratch: Any,
-    table: Any,
-    s: Any,
-    eligible: Any,
-    moment: Any,
-    drawn: Any,
-    top: Any,
-    numbers: Any,
-) -> Odds:
-    """One uniform per position chooses the group and the member in it; nothing scans the n labels."""
-    n, m, a, b = table.n, table.m, table.a, table.b
-    pool, skip = scratch.pool, scratch.skip
-    top_positions(s, eligible, top)
-    for i in range(m):
-        pool[i] = top[i]
-    inside, outside = 0, 0
-    log_z, product = 0.0, 1.0
-    for i in range(m):
-        weight_in = (m - inside) * a
-        weight_out = (n - m - outside) * b
-        rest = weight_in + weight_out
-        point = uniform(moment.seed, moment.round, i) * rest
-        if point < weight_in or outside == n - m:
-            at = min(int(point / a), m - inside - 1)
-            drawn[i] = pool[at]
-            inside += 1
-            pool[at] = pool[m - inside]
-            product *= a / rest
-        else:
-            if outside == 0:
-                for l in range(m):
-                    _insert_sorted(skip, l, top[l])
-            at = min(int((point - weight_in) / b), n - m - outside - 1)
-            for l in range(m + outside):  # the at-th position that is not in skip
-                if skip[l] <= at:
-                    at += 1
-            _insert_sorted(skip, m + outside, at)
-            drawn[i] = at
-            outside += 1
-            product *= b / rest
-        if product < 1e-200:
-            log_z += np.log(product)
-            product = 1.0
-    for i in range(m):
-        top[i] = eligible[top[i]]
-        drawn[i] = eligible[drawn[i]]
-    return Odds(log_z + np.log(product), table.log_set[inside])
 
 
 class Dilute(Rule):
@@ -123,7 +50,6 @@ class Dilute(Rule):
     """
 
     name = "dilute"
-    choose = choose
 
     def __init__(
         self,
@@ -136,17 +62,8 @@ class Dilute(Rule):
         super().__init__(set_size=set_size, seed=seed, labels=labels)
         self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
 
-    def start(self) -> State:
-        return State(self.gamma)
-
-    def scratch(self, k: int) -> Scratch:
-        return Scratch(np.zeros(k, np.int64), np.zeros(2 * k, np.int64))
-
-    def table(self, n: int, m: int) -> Table:
-        return table(n, m, self.gamma)
-
-    def record(self, numbers: Array, labels: Labels) -> dict[str, Any]:
-        return {"name": self.name, "gamma": self.gamma}
+    def make_native(self, k: int, seed: int) -> Any:
+        return DiluteRule(k, seed, self.gamma)
 
     @classmethod
     def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
@@ -195,29 +112,7 @@ def table(n: int, m: int, gamma: float) -> Table:
     """For sets of m out of n labels; with n <= m all n are shown."""
     m = min(n, m)
     a, b = weights(n, m, gamma)
-    return Table(n, m, a, b, _log_set_table(n, m, a, b) if m < n else np.zeros(m + 1))
-
-
-@entry
-def _log_set_table(n: int, m: int, a: float, b: float) -> Any:
-    """log Z_set(j) by F(u,v) = u F(u-1,v) a / rem(u-1,v) + v F(u,v-1) b / rem(u,v-1)."""
-    log_a, log_b = np.log(a), np.log(b) if b > 0.0 else -np.inf
-    F = np.full((m + 1, m + 1), -np.inf)
-    F[0, 0] = 0.0
-    for u in range(m + 1):
-        for v in range(min(m - u, n - m) + 1):
-            if u + v == 0:
-                continue
-            x, y = -np.inf, -np.inf
-            if u > 0:
-                rem = (m - u + 1) * a + (n - m - v) * b
-                x = np.log(u) + F[u - 1, v] + log_a - np.log(rem)
-            if v > 0 and b > 0.0:
-                rem = (m - u) * a + (n - m - v + 1) * b
-                y = np.log(v) + F[u, v - 1] + log_b - np.log(rem)
-            high = max(x, y)
-            F[u, v] = high if high == -np.inf else high + np.log(np.exp(x - high) + np.exp(y - high))
-    return np.array([F[j, m - j] for j in range(m + 1)])
+    return Table(n, m, a, b, log_set_table(n, m, gamma))
 
 
 def log_ordered_probability(n: int, m: int, gamma: float, in_top: list[bool]) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.labels import Label
+from superarm.data.labels import Label
 
 __all__ = ["Draw", "FewSets", "TiedSets", "log_comb", "uniform_pair"]
 

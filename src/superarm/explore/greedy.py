@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from superarm.data.labels import Label
 from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets
-from superarm.kernels.compiling import kernel
-from superarm.kernels.loop import Odds
-from superarm.kernels.ranking import top_positions
-from superarm.labels import Label
+from superarm.native.greedy import GreedyRule
 
 __all__ = ["Greedy"]
-
-
-class Nothing(NamedTuple):
-    """State, or scratch space, that nobody needs."""
-
-    none: int = 0
-
-
-@kernel
-def choose(
-    rule: Any,
-    scratch: Any,
-    table: Any,
-    s: Any,
-    eligible: Any,
-    moment: Any,
-    drawn: Any,
-    top: Any,
-    numbers: Any,
-) -> Odds:
-    top_positions(s, eligible, top)
-    for i in range(top.shape[0]):
-        top[i] = eligible[top[i]]
-        drawn[i] = top[i]
-    return Odds(0.0, 0.0)
 
 
 class Greedy(Rule):
@@ -50,13 +23,9 @@ class Greedy(Rule):
     """
 
     name = "greedy"
-    choose = choose
 
-    def start(self) -> Nothing:
-        return Nothing()
-
-    def scratch(self, k: int) -> Nothing:
-        return Nothing()
+    def make_native(self, k: int, seed: int) -> Any:
+        return GreedyRule(k, seed)
 
     @classmethod
     def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:

@@ -1,4 +1,4 @@
-"""What one bit says about the label, when the set was drawn as in the paper (explore/dilute.py).
+"""What one bit says about the label, when the set was drawn as in the paper (explore/dilute.py). Compiled code has rho_index, too: native/estimates.pxd.
 
 One bit f = 1[y in S] gives an estimate e^ of the indicator of y with E[e^] = e_y; it takes one value on
 each of the four groups S n Y^, S - Y^, Y^ - S and the rest, in this order:
@@ -18,7 +18,6 @@ import numpy as np
 
 from superarm.explore.dilute import overlap_probabilities, table, weights
 from superarm.explore.draws import log_comb
-from superarm.kernels.compiling import kernel
 
 __all__ = [
     "ESTIMATES",
@@ -141,9 +140,8 @@ def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
     return np.array([G[j, m - j] for j in range(m + 1)])
 
 
-@kernel
 def rho_index(rho: float) -> int:
     """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``."""
     rho = min(rho, 1.0 - 1e-9) if rho > 1e-9 else 1e-9  # NaN too
-    logit = np.log(rho / (1.0 - rho))
-    return int(min(max(np.round((logit + 3.0) * 4.0), 0.0), 32.0))
+    logit = log(rho / (1.0 - rho))
+    return min(max(round((logit + 3.0) * 4.0), 0), len(RHO_GRID) - 1)

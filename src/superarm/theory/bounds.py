@@ -1,4 +1,4 @@
-"""What can be said before any data: bounds, exact second moments, the best gamma (docs/errata.md).
+"""Bounds, exact second moments, the best gamma (docs/errata.md).
 
 Symbols: k labels, sets of m, exploration gamma, T rounds, D = 2 |W*|^2, R_T the cumulative loss of W*.
 """
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.estimates import RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 from superarm.explore.dilute import inclusion, overlap_probabilities
 from superarm.explore.draws import log_comb
+from superarm.theory.estimates import RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 
 __all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]
 

@@ -1,0 +1,123 @@
+"""PlainRule: a rule of your own in plain Python. Slower than a compiled one, and as exact.
+
+Compiled code calls `choose` with the interpreter, once for each decision (docs/extend.md, with what that
+costs, and how to compile a rule).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from math import log
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from superarm.errors import InvalidInput
+from superarm.explore.base import Rule
+from superarm.native.python_rule import PythonRule
+from superarm.native.randomness import uniform_number
+
+__all__ = ["Choice", "Moment", "PlainRule"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Moment(NamedTuple):
+    """What a set is chosen from.
+
+    Attributes:
+        scores: of the labels that may be shown.
+        set_size: how many to show; a rule may show as many as its `largest` says.
+        seed, round: what the randomness is a function of.
+        decided: numbers that deciding moves (`PlainRule.on_decided`); not to be changed here.
+        memory: numbers that answers move (`PlainRule.on_feedback`); not to be changed here.
+    """
+
+    scores: Array
+    set_size: int
+    seed: int
+    round: int
+    decided: Array
+    memory: Array
+
+    def uniform(self, draw: int) -> float:
+        """Number ``draw`` of this round's uniforms in [0, 1): the same whenever it is asked for."""
+        return uniform_number(self.seed, self.round, draw)  # type: ignore[no-any-return]
+
+
+class Choice(NamedTuple):
+    """What `PlainRule.choose` gives back.
+
+    Attributes:
+        shown: positions in ``moment.scores``, in the order of the draw.
+        probability: that exactly these are shown, in whatever order.
+        ordered: that they are drawn in this order; by default the same.
+        draw_log: numbers that `on_decided`, `on_feedback`, `record` and `draw` need.
+    """
+
+    shown: Sequence[int] | Array
+    probability: float
+    ordered: float | None = None
+    draw_log: Sequence[float] | Array = ()
+
+
+class PlainRule(Rule):
+    """A rule in plain Python. You define `choose` and `draw`, and the others if you need them."""
+
+    n_decided: ClassVar[int] = 0  # numbers that deciding moves
+    n_memory: ClassVar[int] = 0  # numbers that answers move
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+
+    # ------------------------------------------------------------ what you define
+
+    @abstractmethod
+    def choose(self, moment: Moment) -> Choice:
+        """Choose a set. It must be a pure function of ``moment``: it moves nothing."""
+
+    def largest(self, n: int, m: int) -> int:
+        """The most labels that `choose` may show of n, where m are asked for."""
+        return m
+
+    def log_size(self, n: int, m: int) -> int:
+        """The most numbers that `choose` may write to its draw log."""
+        return 0
+
+    def on_decided(self, decided: Array, draw_log: Array) -> None:
+        """A decision was made: move ``decided`` by what `choose` wrote down."""
+
+    def on_feedback(self, decided: Array, memory: Array, draw_log: Array, hit: bool) -> None:
+        """An answer has come, and was learnt from; ``draw_log`` is empty for a set that somebody else chose."""
+
+    # ------------------------------------------------------------ for compiled code
+
+    def make_native(self, k: int, seed: int) -> Any:
+        return PythonRule(k, seed, self)
+
+    @property
+    def listens(self) -> bool:
+        """Whether it wants to know about answers."""
+        return type(self).on_feedback is not PlainRule.on_feedback
+
+    def checked(
+        self, scores: Array, m: int, seed: int, round_: int, decided: Array, memory: Array
+    ) -> tuple[list[int], list[int], float, float, Array]:
+        """`choose`, checked: shown, top, the logarithms of both probabilities, the draw log."""
+        owner, n = f"{type(self).__name__}.choose", len(scores)
+        best = np.argsort(-scores, kind="stable")[:m].tolist()
+        shown, probability, ordered, written = self.choose(Moment(scores, m, seed, round_, decided, memory))
+        chosen, most = [int(i) for i in shown], self.largest(n, m)
+        if not 1 <= len(chosen) <= most or len({*chosen} & {*range(n)}) != len(chosen):
+            raise InvalidInput.must("shown", owner, f"at most {most} distinct positions of {n}, at least one", chosen)
+        ordered = probability if ordered is None else ordered
+        for parameter, value in (("probability", probability), ("ordered", ordered)):
+            if not 0.0 < value <= 1.0 + 1e-9:
+                raise InvalidInput.must(parameter, owner, "in (0, 1]", value)
+        draw_log = np.asarray(written, np.float64)
+        if draw_log.ndim != 1 or len(draw_log) > self.log_size(n, m):
+            raise InvalidInput.must("draw_log", owner, f"at most {self.log_size(n, m)} numbers, as log_size says", written)
+        return chosen, best, log(ordered), log(probability), draw_log

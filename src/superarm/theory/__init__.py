@@ -1,0 +1,5 @@
+"""What can be said before any data: bounds and second moments (bounds.py), what one bit says (estimates.py)."""
+
+from superarm.theory.bounds import Summary, best_gamma, lemma5_bound, second_moment, summary, theorem6_bound
+
+__all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]
