@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from superarm import theory as theory
     from superarm.comparison import Comparison as Comparison
     from superarm.comparison import compare as compare
-    from superarm.decision import Decision as Decision
-    from superarm.decision import Record as Record
-    from superarm.decisions import Decisions as Decisions
+    from superarm.decisions.decision import Decision as Decision
+    from superarm.decisions.decision import Record as Record
+    from superarm.decisions.decisions import Decisions as Decisions
     from superarm.learners import *  # noqa: F403
     from superarm.learners.registry import make as make
     from superarm.simulation import Trace as Trace
@@ -33,8 +33,8 @@ __version__ = "0.2.0"
 # Where public names live. Nothing is imported before it is used: Numba alone takes a second.
 _HOMES = {
     "superarm.comparison": ("Comparison", "compare"),
-    "superarm.decision": ("Decision", "Record"),
-    "superarm.decisions": ("Decisions",),
+    "superarm.decisions.decision": ("Decision", "Record"),
+    "superarm.decisions.decisions": ("Decisions",),
     "superarm.learners.registry": ("make",),
     "superarm.simulation": ("Trace", "simulate"),
 }

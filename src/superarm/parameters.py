@@ -18,33 +18,33 @@ def as_bit(value: Any) -> bool | None:
     return None
 
 
-def whole(parameter: str, of: str, value: Any, least: int) -> int:
+def whole(parameter: str, owner: str, value: Any, least: int) -> int:
     """A whole number from ``least`` to 2**62."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput.must(parameter, of, f"a whole number of at least {least}", value)
+        raise InvalidInput.must(parameter, owner, f"a whole number of at least {least}", value)
     if value >= 2**62:
-        raise InvalidInput.must(parameter, of, "below 2**62", value)
+        raise InvalidInput.must(parameter, owner, "below 2**62", value)
     return int(value)
 
 
-def number(parameter: str, of: str, value: Any, above: float, most: float = np.inf) -> float:
+def number(parameter: str, owner: str, value: Any, above: float, most: float = np.inf) -> float:
     """A number above ``above``, up to ``most``."""
     ok = isinstance(value, int | float | np.number) and above < value <= most and value < np.inf
     if isinstance(value, bool) or not ok:
         limits = f"in ({above:g}, {most:g}]" if most < np.inf else f"a number above {above:g}"
-        raise InvalidInput.must(parameter, of, limits, value)
+        raise InvalidInput.must(parameter, owner, limits, value)
     return float(value)
 
 
-def share(parameter: str, of: str, value: Any, most: float = 1.0) -> float:
+def share(parameter: str, owner: str, value: Any, most: float = 1.0) -> float:
     """A number from 0 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 <= value <= most:
-        raise InvalidInput.must(parameter, of, f"in [0, {most:g}]", value)
+        raise InvalidInput.must(parameter, owner, f"in [0, {most:g}]", value)
     return float(value)
 
 
-def choice(parameter: str, of: str, value: Any, choices: tuple[str, ...]) -> str:
+def choice(parameter: str, owner: str, value: Any, choices: tuple[str, ...]) -> str:
     """One of a few words."""
     if value not in choices:
-        raise InvalidInput.must(parameter, of, " or ".join(map(repr, choices)), value)
+        raise InvalidInput.must(parameter, owner, " or ".join(map(repr, choices)), value)
     return str(value)

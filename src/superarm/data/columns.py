@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.named import PLACES, WORDS, Names, date_in, is_gap, spelt
+from superarm.data.named import PLACES, WORDS, Names, date_in, is_gap, spelt
 
 __all__ = ["Column", "cell", "layout", "look"]
 

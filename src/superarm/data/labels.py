@@ -35,7 +35,7 @@ class Labels:
 
     __slots__ = ("_number", "_text", "count", "names")
 
-    def __init__(self, names: int | Sequence[Label], of: str = "Labels") -> None:
+    def __init__(self, names: int | Sequence[Label], owner: str = "Labels") -> None:
         self._text: dict[str, int] | None = None
         if isinstance(names, int):
             self.names: tuple[Label, ...] | None = None
@@ -44,22 +44,22 @@ class Labels:
             return
         known = tuple(plain(name) for name in names)
         if not all(type(n) in (str, int) for n in known) or len(set(known)) != len(known):
-            raise InvalidInput.must("labels", of, "distinct strings or whole numbers", names)
+            raise InvalidInput.must("labels", owner, "distinct strings or whole numbers", names)
         self.names, self.count = known, len(known)
         self._number = {name: i for i, name in enumerate(known)}
 
     @classmethod
-    def of(cls, n_labels: Any, labels: Sequence[Label] | None, of: str) -> Labels:
+    def of(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> Labels:
         """From the two parameters of which one must be given."""
         if labels is not None:
             if isinstance(labels, str) or not isinstance(labels, Iterable):
-                raise InvalidInput.must("labels", of, "a list of names", labels)
-            made = cls(list(labels), of)
+                raise InvalidInput.must("labels", owner, "a list of names", labels)
+            made = cls(list(labels), owner)
             if n_labels not in (None, made.count):
-                raise InvalidInput.must("n_labels", of, f"left out or {made.count}, as labels has", n_labels)
+                raise InvalidInput.must("n_labels", owner, f"left out or {made.count}, as labels has", n_labels)
             n_labels = made.count
-        count = whole("n_labels", of, n_labels, 2)
-        return cls(count, of) if labels is None else made
+        count = whole("n_labels", owner, n_labels, 2)
+        return cls(count, owner) if labels is None else made
 
     def __len__(self) -> int:
         return self.count
@@ -71,16 +71,16 @@ class Labels:
             return label if type(label) is int and 0 <= label < self.count else None
         return self._number.get(label) if type(label) in (str, int) else None
 
-    def numbers(self, labels: Iterable[Label], parameter: str, of: str) -> Array:
+    def numbers(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
         """The numbers of distinct labels; anything else is refused."""
         if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise InvalidInput.must(parameter, of, "a list of labels", labels)
+            raise InvalidInput.must(parameter, owner, "a list of labels", labels)
         given = list(labels)
         found: list[Any] = [self.number(label) for label in given]
         if None in found:
-            raise InvalidInput.must(parameter, of, "known labels", given[found.index(None)])
+            raise InvalidInput.must(parameter, owner, "known labels", given[found.index(None)])
         if len(set(found)) != len(found):
-            raise InvalidInput.must(parameter, of, "distinct labels", given)
+            raise InvalidInput.must(parameter, owner, "distinct labels", given)
         return np.array(found, np.int64)
 
     def by_text(self, label: Label) -> int | None:
@@ -104,10 +104,10 @@ class Labels:
         """The same, for an array of any shape."""
         return numbers if self.names is None else np.array(self.names)[numbers]
 
-    def grown(self, labels: Any, of: str) -> Labels:
+    def grown(self, labels: Any, owner: str) -> Labels:
         """With more labels: their names, or how many if these have no names."""
         if self.names is None:
-            return Labels(self.count + whole("labels", of, labels, 1), of)
+            return Labels(self.count + whole("labels", owner, labels, 1), owner)
         if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise InvalidInput.must("labels", of, "a list of names", labels)
-        return Labels([*self.names, *labels], of)
+            raise InvalidInput.must("labels", owner, "a list of names", labels)
+        return Labels([*self.names, *labels], owner)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.rows import LARGEST
+from superarm.data.rows import LARGEST
 
 __all__ = [
     "Names",
@@ -78,14 +78,14 @@ class Names:
         self._place = {str(name): i for i, name in enumerate(numbers)}
 
     @classmethod
-    def first(cls, X: Any, n_features: int | None, of: str) -> Names:
+    def first(cls, X: Any, n_features: int | None, owner: str) -> Names:
         """Names for these first rows; ``n_features`` is the width, if it was asked for."""
         numbers = len(X.columns) if is_frame(X) else max(len(x) for x in X)
         if n_features is None:
             return cls(places=max(PLACES, 2 * numbers + 8))
         if n_features < LEAST:
             wanted = f"left out, or at least {LEAST}, for rows with names"
-            raise InvalidInput.must("n_features", of, wanted, n_features)
+            raise InvalidInput.must("n_features", owner, wanted, n_features)
         places = min(max(PLACES, 2 * numbers + 8), n_features // 4)
         return cls(places=places, words=n_features - 2 * places)
 
@@ -115,7 +115,7 @@ class Names:
 
     # ------------------------------------------------------------ rows
 
-    def row(self, x: Any, of: str, *, grow: bool = False) -> Array:
+    def row(self, x: Any, owner: str, *, grow: bool = False) -> Array:
         """The dense row of a named one; with ``grow``, new names of numbers get places."""
         items = (x if isinstance(x, Mapping) else x.to_dict()).items()
         numbers, words = list[tuple[str, float]](), list[tuple[str, str]]()
@@ -126,7 +126,7 @@ class Names:
                 elif not (value[:1].isdigit() and DATE.fullmatch(value)):  # most of them
                     words.append((str(name), value))
                     continue
-            for part in _parts(name, value, of):
+            for part in _parts(name, value, owner):
                 if isinstance(part, float):
                     numbers.append((str(name), part))
                 else:
@@ -145,14 +145,14 @@ class Names:
             self._add_word(row, word)
         return row
 
-    def rows(self, X: Any, of: str, *, grow: bool = False) -> Array:
+    def rows(self, X: Any, owner: str, *, grow: bool = False) -> Array:
         """The dense rows of a data frame, or of a list of named rows: the same bits as row by row."""
         if not is_frame(X):
-            return np.stack([self.row(x, of, grow=grow) for x in X])
+            return np.stack([self.row(x, owner, grow=grow) for x in X])
         if len({str(name) for name in X.columns}) < len(X.columns):
-            raise InvalidInput.must("columns of X", of, "different", list(X.columns))
+            raise InvalidInput.must("columns of X", owner, "different", list(X.columns))
         columns = sorted(((str(name), X[name]) for name in X.columns), key=lambda pair: pair[0])
-        cells = [(name, *_cells(name, column, of, name in self._place, grow)) for name, column in columns]
+        cells = [(name, *_cells(name, column, owner, name in self._place, grow)) for name, column in columns]
         if grow:
             first = [(int(np.argmin(np.isnan(n))), name) for name, n, _ in cells if not np.isnan(n).all()]
             for _, name in sorted(first):
@@ -207,7 +207,7 @@ def _hash(name: str, word: str) -> int:
 # ---------------------------------------------------------------- values
 
 
-def _parts(name: Any, value: Any, of: str) -> Iterator[float | tuple[str, str]]:
+def _parts(name: Any, value: Any, owner: str) -> Iterator[float | tuple[str, str]]:
     """What a value is made of: numbers, and words as (name, word)."""
     kind = type(value)
     if kind is str:
@@ -226,18 +226,18 @@ def _parts(name: Any, value: Any, of: str) -> Iterator[float | tuple[str, str]]:
         if isnan(number):
             return
         if not abs(number) <= LARGEST:
-            raise InvalidInput.must(f"x[{name!r}]", of, "finite as a 32-bit float, or a gap", value)
+            raise InvalidInput.must(f"x[{name!r}]", owner, "finite as a 32-bit float, or a gap", value)
         yield number
     elif isinstance(value, np.datetime64):
-        yield from _parts(name, value.astype("datetime64[us]").item(), of)
+        yield from _parts(name, value.astype("datetime64[us]").item(), owner)
     elif isinstance(value, date):
         yield from _date_parts(str(name), value)
     elif isinstance(value, timedelta):
         yield value / timedelta(days=1)
     elif isinstance(value, str):  # NumPy's, or an enumeration's
-        yield from _parts(name, str(value), of)
+        yield from _parts(name, str(value), owner)
     else:
-        raise InvalidInput.must(f"x[{name!r}]", of, KINDS, value)
+        raise InvalidInput.must(f"x[{name!r}]", owner, KINDS, value)
 
 
 def spelt(text: str) -> Any:
@@ -322,7 +322,7 @@ def is_named_rows(X: Any) -> bool:
 
 
 def _cells(
-    name: str, column: Any, of: str, is_number: bool, grow: bool
+    name: str, column: Any, owner: str, is_number: bool, grow: bool
 ) -> tuple[Array, dict[tuple[str, str], list[int]]]:
     """The numbers of a column, NaN where there is none, and the rows of each of its words.
 
@@ -335,7 +335,7 @@ def _cells(
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             wanted = "finite as a 32-bit float, or a gap"
-            raise InvalidInput.must(f"{name!r} in row {at + 1} of X", of, wanted, float(numbers[at]))
+            raise InvalidInput.must(f"{name!r} in row {at + 1} of X", owner, wanted, float(numbers[at]))
         return numbers, words
     values = column.to_list() if hasattr(column, "to_list") else list(column)
     numbers = np.full(len(values), np.nan)
@@ -347,7 +347,7 @@ def _cells(
             parts = None
         if parts is None:
             meant = spelt(value) if is_number and type(value) is str else value
-            parts = list(_parts(name, meant, of))
+            parts = list(_parts(name, meant, owner))
             known[type(value), value, is_number] = parts
         for part in parts:
             if isinstance(part, float):

@@ -1,247 +1,404 @@
-"""Rows and matrices: checked once where they enter, and then what compiled code reads.
+"""Rows: checked once where they enter, and then what compiled code reads.
 
-A dense row is a float32 vector, a sparse one a `SparseRow`; matrices are `Dense` or `Sparse`. All of
-them know their width.
+A row has a dense part and a sparse part, and either may be empty. One that is dense only is a float32 vector,
+any other a `Row`; many are `Rows`. A `Layout` says how wide both parts are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from superarm.errors import InvalidInput
+from superarm.native.rows import RowBlock
 
 __all__ = [
     "LARGEST",
-    "Dense",
+    "Layout",
     "Row",
     "Rows",
-    "Sparse",
-    "SparseRow",
     "as_row",
     "as_rows",
     "copy_of",
     "densify",
+    "fitted",
     "is_sparse",
-    "one_row",
+    "layout_of",
     "row_from_json",
     "row_to_json",
-    "sparsify",
     "stack",
 ]
 
 LARGEST = float(np.finfo(np.float32).max)  # the largest number of a row
 
 Array = np.ndarray[Any, Any]
+Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
+
+NOTHING = np.zeros(0, np.float32)
+NO_INDICES = np.zeros(0, np.int32)
+NOTHING.flags.writeable = NO_INDICES.flags.writeable = False
 
 
-class SparseRow(NamedTuple):
-    """One row: strictly increasing int32 indices below ``width``, and their float32 values."""
+class Layout(NamedTuple):
+    """What rows look like: the columns of both parts, and how many dense ones may be missing (data/named.py)."""
 
-    indices: Array
-    values: Array
+    d: int
     width: int
-
-
-class Dense(NamedTuple):
-    """A matrix, float32 and C-ordered."""
-
-    values: Array
+    numbers: int = 0
 
     @property
-    def width(self) -> int:
-        return int(self.values.shape[1])
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def row(self, i: int) -> Array:
-        return self.values[i]  # type: ignore[no-any-return]
-
-    def copy(self) -> Dense:
-        return Dense(self.values.copy())
-
-    def take(self, which: Any) -> Dense:
-        return Dense(np.ascontiguousarray(self.values[which]))
-
-
-class Sparse(NamedTuple):
-    """A matrix in compressed rows: the entries of row i are at starts[i] to starts[i + 1]."""
-
-    values: Array
-    indices: Array
-    starts: Array
-    columns: int
+    def mixed(self) -> bool:
+        return self.d > 0 and self.width > 0
 
     @property
-    def width(self) -> int:
-        return self.columns
+    def n_features(self) -> int | tuple[int, int]:
+        return (self.d, self.width) if self.mixed else self.d + self.width
 
-    def __len__(self) -> int:
-        return len(self.starts) - 1
+    @property
+    def kind(self) -> str:
+        return "mixed" if self.mixed else "sparse" if self.width else "dense"
 
-    def row(self, i: int) -> SparseRow:
+
+class Row:
+    """One row with a dense part, a sparse part, or both.
+
+    Args:
+        dense: its numbers.
+        sparse: a pair (indices, values) with strictly increasing indices, or a SciPy row.
+        width: how many columns the sparse part has; left out, the learner knows, or the last index tells.
+
+    >>> row = Row(dense=[0.5, 1.0], sparse=([3, 17], [1.0, 2.0]), width=100)
+    >>> row.dense.tolist(), row.indices.tolist(), row.values.tolist(), row.width
+    ([0.5, 1.0], [3, 17], [1.0, 2.0], 100)
+    """
+
+    __slots__ = ("dense", "indices", "sized", "values", "width")
+
+    def __init__(self, dense: Any = None, sparse: Any = None, width: int | None = None) -> None:
+        self.dense = NOTHING if dense is None else _dense_row(dense, None, "Row")
+        self.indices, self.values, self.width = NO_INDICES, NOTHING, width or 0
+        self.sized = width is not None  # else the width is only what the last index says
+        if hasattr(sparse, "tocsr"):
+            self.indices, self.values, self.width = _scipy_row(sparse, None, "Row")
+            self.sized = True
+        elif sparse is not None:
+            if not (isinstance(sparse, Sequence) and len(sparse) == 2):
+                raise InvalidInput.must("sparse", "Row", "a pair (indices, values) or a SciPy row", sparse)
+            self.indices, self.values, self.width = _sparse_row(*sparse, width, "Row")
+
+    @classmethod
+    def of(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
+        """From parts that were checked."""
+        row: Row = cls.__new__(cls)
+        row.dense, row.indices, row.values, row.width, row.sized = dense, indices, values, width, True
+        return row
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(len(self.dense), self.width)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return NotImplemented
+        parts = ("dense", "indices", "values")
+        same = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in parts)
+        return same and self.width == other.width
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        dense = f"dense={self.dense.tolist()!r}, " if len(self.dense) else ""
+        pair = (self.indices.tolist(), self.values.tolist())
+        return f"Row({dense}sparse={pair!r}, width={self.width})"
+
+
+class Rows(RowBlock):  # type: ignore[misc]
+    """Many rows: a dense float32 matrix, and beside it a sparse one in compressed rows; either may be missing.
+
+    Args:
+        dense: float32, C-ordered.
+        indices, values, starts: int32, float32 and int64; the entries of row i are at starts[i] to starts[i + 1].
+        width: the columns of the sparse part.
+    """
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.d, self.width)
+
+    def row(self, i: int) -> Any:
+        """A row, as it stands here: an array, or a Row."""
+        if self.starts is None:
+            return self.dense[i]
         part = slice(self.starts[i], self.starts[i + 1])
-        return SparseRow(self.indices[part], self.values[part], self.columns)
+        dense = NOTHING if self.dense is None else self.dense[i]
+        return Row.of(dense, self.indices[part], self.values[part], self.width)
 
-    def copy(self) -> Sparse:
-        return Sparse(self.values.copy(), self.indices.copy(), self.starts.copy(), self.columns)
+    def copy(self) -> Rows:
+        parts = (self.dense, self.indices, self.values, self.starts)
+        return Rows(*(None if part is None else part.copy() for part in parts), self.width)
 
-    def take(self, which: Any) -> Sparse:
+    def take(self, which: Any) -> Rows:
+        """Some of the rows."""
+        dense = None if self.dense is None else np.ascontiguousarray(self.dense[which])
+        if self.starts is None:
+            return Rows(dense)
         rows = np.arange(len(self))[which]
-        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[rows])])
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[rows])]).astype(np.int64)
         entries = np.repeat(self.starts[rows] - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
-        return Sparse(self.values[entries], self.indices[entries], starts, self.columns)
+        return Rows(dense, self.indices[entries], self.values[entries], starts, self.width)
+
+    def toarray(self) -> Array:
+        """All as one dense matrix: the sparse part after the dense one."""
+        dense = np.zeros((len(self), self.d + self.width), np.float32)
+        if self.dense is not None:
+            dense[:, : self.d] = self.dense
+        if self.starts is not None:
+            at = np.repeat(np.arange(len(self)), np.diff(self.starts))
+            dense[at, self.d + self.indices] = self.values
+        return dense
+
+    def __reduce__(self) -> Any:
+        return Rows, (self.dense, self.indices, self.values, self.starts, self.width)
+
+    def __repr__(self) -> str:
+        return f"Rows({len(self)} x {self.layout.n_features})"
 
 
-Row = Array | SparseRow
-Rows = Dense | Sparse
+AnyRow = Array | Row
 
 
 def is_sparse(x: object) -> bool:
-    """Whether x is a sparse row or matrix: ours, SciPy's, or a pair (indices, values)."""
-    if isinstance(x, SparseRow | Sparse) or hasattr(x, "tocsr"):
+    """Whether x is a row or a matrix with a sparse part: ours, SciPy's, or a pair (indices, values)."""
+    if isinstance(x, Row):
+        return x.width > 0
+    if isinstance(x, Rows):
+        return x.starts is not None
+    if hasattr(x, "tocsr"):
         return True
     return type(x) is tuple and len(x) == 2 and not np.isscalar(x[0])
 
 
-def as_row(x: Any, n_features: int | None, of: str) -> Row:
+def layout_of(row: AnyRow) -> Layout:
+    """The layout that a first row fixes."""
+    return row.layout if isinstance(row, Row) else Layout(len(row), 0)
+
+
+# ---------------------------------------------------------------- one row
+
+
+def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
     """A checked copy of one row. (NaN and inf are found in the scores, which cost nothing extra.)"""
-    if type(x) is not np.ndarray and is_sparse(x):
-        if hasattr(x, "tocsr"):
-            rows = as_rows(x, n_features, of)
-            if len(rows) != 1:
-                raise InvalidInput.must("x", of, "one row", f"shape {x.shape}")
-            return SparseRow(rows.indices.copy(), rows.values.copy(), rows.width)  # type: ignore[union-attr]
-        return _checked_sparse(x[0], x[1], x[2] if isinstance(x, SparseRow) else None, n_features, of)
+    if type(x) is not np.ndarray:
+        if isinstance(x, Row):
+            return _own_row(x, n_features, owner)
+        if is_sparse(x):
+            width = n_features[1] if isinstance(n_features, tuple) else n_features
+            read = _scipy_row(x, width, owner) if hasattr(x, "tocsr") else _sparse_row(*x, None, owner, width)
+            return Row.of(NOTHING, *read)
+    return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner)
+
+
+def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
+    d, width, sized = len(x.dense), x.width, x.sized
+    if isinstance(n_features, tuple):
+        parts: tuple[int | None, int | None] = (n_features[0] if d else None, n_features[1])
+    else:
+        parts = (n_features, 0) if d and not width else (0, n_features) if not d else (None, None)
+    if d and parts[0] not in (None, d):
+        raise InvalidInput.must("x", owner, f"of length {parts[0]}", f"shape {(d,)}")
+    if d and width and isinstance(n_features, int):
+        raise InvalidInput.must("x", owner, f"{n_features} numbers of one kind", "a dense and a sparse part")
+    if not width and not isinstance(n_features, tuple):
+        return x.dense.copy()
+    wanted = parts[1]
+    if wanted is None or (sized and width == wanted):
+        return Row.of(x.dense.copy(), x.indices.copy(), x.values.copy(), width)
+    if sized and width:
+        raise InvalidInput.must("x", owner, f"sparse with {wanted} columns", f"{width} columns")
+    indices, values, width = _sparse_row(x.indices, x.values, None, owner, wanted)
+    return Row.of(x.dense.copy(), indices, values, width)
+
+
+def _dense_row(x: Any, length: int | None, owner: str) -> Array:
     try:
         with np.errstate(over="ignore"):  # too large for float32: the infinity is refused with the rest
             row = np.array(x, np.float32)
     except (TypeError, ValueError) as error:
-        wanted = "numbers" if n_features is None else f"{n_features} numbers"
-        raise InvalidInput.must("x", of, wanted, x) from error
+        wanted = "numbers" if length is None else f"{length} numbers"
+        raise InvalidInput.must("x", owner, wanted, x) from error
     if row.ndim == 2 and len(row) == 1:
         row = row[0]
-    if row.ndim != 1 or n_features not in (None, len(row)):
-        wanted = "a row of numbers" if n_features is None else f"of length {n_features}"
-        raise InvalidInput.must("x", of, wanted, f"shape {row.shape}")
+    if row.ndim != 1 or length not in (None, len(row)):
+        wanted = "a row of numbers" if length is None else f"of length {length}"
+        raise InvalidInput.must("x", owner, wanted, f"shape {row.shape}")
     return row
 
 
-def _checked_sparse(indices: Any, values: Any, width: int | None, n_features: int | None, of: str) -> Row:
+def _scipy_row(x: Any, width: int | None, owner: str) -> tuple[Array, Array, int]:
+    rows = as_rows(x, width, owner)
+    if len(rows) != 1:
+        raise InvalidInput.must("x", owner, "one row", f"shape {x.shape}")
+    return rows.indices.copy(), rows.values.copy(), rows.width
+
+
+def _sparse_row(
+    indices: Any, values: Any, own: int | None, owner: str, width: int | None = None
+) -> tuple[Array, Array, int]:
     try:
         index = np.array(indices, np.int64)
         with np.errstate(over="ignore"):
             value = np.array(values, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must("x", of, "a pair of index and value vectors", (indices, values)) from error
+        raise InvalidInput.must(
+            "x", owner, "a pair of index and value vectors", (indices, values)
+        ) from error
     if index.ndim != 1 or index.shape != value.shape:
         got = f"shapes {index.shape} and {value.shape}"
-        raise InvalidInput.must("x", of, "index and value vectors of one length", got)
-    if n_features is None:
-        n_features = width if width is not None else (int(index[-1]) + 1 if len(index) else 1)
+        raise InvalidInput.must("x", owner, "index and value vectors of one length", got)
+    if width is None:
+        width = own if own is not None else (int(index[-1]) + 1 if len(index) else 1)
     if len(index):
         if not (np.diff(index) > 0).all():
-            raise InvalidInput.must("x", of, "sparse with strictly increasing indices", indices)
-        if index[0] < 0 or index[-1] >= n_features:
+            raise InvalidInput.must("x", owner, "sparse with strictly increasing indices", indices)
+        if index[0] < 0 or index[-1] >= width:
             bad = int(index[0] if index[0] < 0 else index[-1])
-            raise InvalidInput.must("x", of, f"sparse with indices in [0, {n_features})", bad)
-    return SparseRow(index.astype(np.int32), value, n_features)
+            raise InvalidInput.must("x", owner, f"sparse with indices in [0, {width})", bad)
+    return index.astype(np.int32), value, width
 
 
-def as_rows(X: Any, n_features: int | None, of: str) -> Rows:
+def fitted(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
+    """A checked row as a learner of this layout reads it: of one kind, both are the same to it."""
+    if isinstance(row, Row):
+        d, width = len(row.dense), row.width
+        if layout.width == 0:
+            return densify(row, layout.d)
+        if (d in (0, layout.d) or not layout.d) and width in (0, layout.width):
+            if d == layout.d:
+                return row if width else Row.of(row.dense, NO_INDICES, NOTHING, layout.width)
+            dense = np.zeros(layout.d, np.float32)
+            return Row.of(dense, row.indices, row.values, layout.width)
+        raise InvalidInput.must("x", owner, f"{layout.kind}, as its first row was", f"{row.layout.kind}")
+    if layout.width == 0:
+        return row
+    if layout.d:
+        return Row.of(row, NO_INDICES, NOTHING, layout.width)
+    index = np.flatnonzero(row).astype(np.int32)
+    return Row.of(NOTHING, index, row[index], layout.width)
+
+
+def densify(row: AnyRow, d: int) -> Array:
+    """A row of one kind as a dense one of ``d`` numbers; a mixed one with its sparse part after the dense one."""
+    if not isinstance(row, Row):
+        return row
+    dense = np.zeros(d, np.float32)
+    dense[: len(row.dense)] = row.dense
+    dense[len(row.dense) + row.indices] = row.values
+    return dense
+
+
+def copy_of(row: AnyRow) -> AnyRow:
+    """A row of its own."""
+    if isinstance(row, Row):
+        return Row.of(row.dense.copy(), row.indices.copy(), row.values.copy(), row.width)
+    return row.copy()
+
+
+# ---------------------------------------------------------------- many rows
+
+
+def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
     """A checked matrix; arrays that already fit are not copied, and `Rows` are not looked at again."""
-    rows = X if isinstance(X, Dense | Sparse) else _checked_rows(X, of)
-    if n_features not in (None, rows.width):
-        got = f"shape {(len(rows), rows.width)}"
-        raise InvalidInput.must("X", of, f"a matrix with {n_features} columns", got)
-    return rows
+    rows = X if isinstance(X, Rows) else _checked_rows(X, owner)
+    found = rows.layout.n_features
+    if n_features is None or n_features == found or (0 in (rows.d, rows.width) and n_features == found):
+        return rows
+    if isinstance(n_features, tuple):
+        d, width = n_features
+        wanted = f"a pair of a dense matrix with {d} columns and a sparse one with {width}"
+        raise InvalidInput.must("X", owner, wanted, f"shape {(len(rows), found)}")
+    raise InvalidInput.must("X", owner, f"a matrix with {n_features} columns", f"shape {(len(rows), found)}")
 
 
-def _checked_rows(X: Any, of: str) -> Rows:
-    if type(X) is not np.ndarray and is_sparse(X):
-        if not hasattr(X, "tocsr"):
-            raise InvalidInput.must("X", of, "a matrix of numbers, dense or SciPy sparse", X)
-        csr = X.tocsr()
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
-        width = int(csr.shape[1])
-        if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < width:
-            raise InvalidInput.must("X", of, f"sparse with indices in [0, {width})", csr.indices)
-        with np.errstate(over="ignore"):
-            values = np.ascontiguousarray(csr.data, np.float32)
-        indices = np.ascontiguousarray(csr.indices, np.int32)
-        return Sparse(values, indices, np.ascontiguousarray(csr.indptr, np.int64), width)
+def _checked_rows(X: Any, owner: str) -> Rows:
+    if type(X) is np.ndarray or not is_sparse(X):
+        if isinstance(X, list) and X and isinstance(X[0], Row):
+            return stack([as_row(x, None, owner) for x in X], None)
+        return Rows(_dense(X, owner))
+    if type(X) is tuple and hasattr(X[1], "tocsr") and not hasattr(X[0], "tocsr"):
+        dense, sparse = _dense(X[0], owner), _sparse(X[1], owner)
+        if len(dense) != len(sparse[2]) - 1:
+            got = f"{len(dense)} and {len(sparse[2]) - 1} rows"
+            raise InvalidInput.must("X", owner, "a pair of matrices with as many rows", got)
+        return Rows(dense, *sparse)
+    if not hasattr(X, "tocsr"):
+        raise InvalidInput.must("X", owner, "a matrix of numbers, dense or SciPy sparse", X)
+    return Rows(None, *_sparse(X, owner))
+
+
+def _sparse(X: Any, owner: str) -> tuple[Array, Array, Array, int]:
+    csr = X.tocsr()
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    width = int(csr.shape[1])
+    if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < width:
+        raise InvalidInput.must("X", owner, f"sparse with indices in [0, {width})", csr.indices)
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(csr.data, np.float32)
+    indices = np.ascontiguousarray(csr.indices, np.int32)
+    return indices, values, np.ascontiguousarray(csr.indptr, np.int64), width
+
+
+def _dense(X: Any, owner: str) -> Array:
     try:
         with np.errstate(over="ignore"):
             dense = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must("X", of, "a matrix of numbers, dense or SciPy sparse", X) from error
+        raise InvalidInput.must("X", owner, "a matrix of numbers, dense or SciPy sparse", X) from error
     if np.ndim(X) != 2:
-        raise InvalidInput.must("X", of, "a matrix with two dimensions", f"shape {np.shape(X)}")
-    if not dense.flags.writeable:  # compiled code is made for arrays that can be written
-        dense = dense.copy()
-    return Dense(dense)
-
-
-def copy_of(row: Row) -> Row:
-    """A row of its own."""
-    if isinstance(row, SparseRow):
-        return SparseRow(row.indices.copy(), row.values.copy(), row.width)
-    return row.copy()
-
-
-def one_row(row: Row) -> Rows:
-    """A row as a matrix."""
-    if isinstance(row, SparseRow):
-        return Sparse(row.values, row.indices, np.array([0, len(row.indices)]), row.width)
-    return Dense(row[None])
-
-
-def stack(rows: list[Row], n_features: int, *, sparse: bool) -> Rows:
-    """Rows of either kind as one matrix."""
-    if not sparse:
-        return Dense(np.stack([densify(row, n_features) for row in rows]))
-    parts = [sparsify(row) for row in rows]
-    starts = np.cumsum([0, *(len(part.indices) for part in parts)])
-    values, indices = (np.concatenate([getattr(p, name) for p in parts]) for name in ("values", "indices"))
-    return Sparse(values, indices, starts, n_features)
-
-
-def densify(row: Row, n_features: int) -> Array:
-    """A sparse row as a dense one; a dense one as it is."""
-    if not isinstance(row, SparseRow):
-        return row
-    dense = np.zeros(n_features, np.float32)
-    dense[row.indices] = row.values
+        raise InvalidInput.must("X", owner, "a matrix with two dimensions", f"shape {np.shape(X)}")
     return dense
 
 
-def sparsify(row: Row) -> SparseRow:
-    """A dense row as a sparse one; a sparse one as it is."""
-    if isinstance(row, SparseRow):
-        return row
-    index = np.flatnonzero(row).astype(np.int32)
-    return SparseRow(index, row[index], len(row))
+def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
+    """Rows as one matrix, of this layout or of their own."""
+    if layout is None:
+        first = rows[0]
+        layout = layout_of(first)
+    fit = [fitted(row, layout, "stack") for row in rows]
+    if layout.width == 0:
+        return Rows(np.stack(fit) if fit else np.zeros((0, layout.d), np.float32))
+    starts = np.zeros(len(fit) + 1, np.int64)
+    np.cumsum([len(row.indices) for row in fit], out=starts[1:])
+    values = np.concatenate([row.values for row in fit] or [NOTHING])
+    indices = np.concatenate([row.indices for row in fit] or [NO_INDICES])
+    dense = None
+    if layout.d:
+        dense = np.stack([row.dense for row in fit]) if fit else np.zeros((0, layout.d), np.float32)
+    return Rows(dense, indices, values, starts, layout.width)
 
 
-def row_to_json(row: Row | dict[str, Any]) -> Any:
+# ---------------------------------------------------------------- JSON
+
+
+def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
     """A row as JSON-ready values."""
-    if isinstance(row, dict):  # with names (superarm/named.py)
+    if isinstance(row, dict):  # with names (data/named.py)
         return {"named": row}
-    if isinstance(row, SparseRow):
-        return {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
+    if isinstance(row, Row):
+        sparse = {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
+        return {"dense": row.dense.tolist(), **sparse} if len(row.dense) else sparse
     return row.tolist()
 
 
-def row_from_json(data: Any) -> Row | dict[str, Any]:
+def row_from_json(data: Any) -> AnyRow | dict[str, Any]:
     """The row that `row_to_json` described."""
     if isinstance(data, dict) and "named" in data:
         return dict(data["named"])
     if isinstance(data, dict):
-        return SparseRow(
-            np.array(data["indices"], np.int32), np.array(data["values"], np.float32), int(data["width"])
-        )
+        parts = (np.array(data["indices"], np.int32), np.array(data["values"], np.float32))
+        dense = np.array(data["dense"], np.float32) if "dense" in data else NOTHING
+        return Row.of(dense, *parts, int(data["width"]))
     return np.array(data, np.float32)

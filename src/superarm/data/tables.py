@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 from superarm.extras import need
-from superarm.named import spelt
+from superarm.data.named import spelt
 from superarm.storage import UNREADABLE
 
 if TYPE_CHECKING:

@@ -9,26 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, isnan, log, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.labels import Label, Labels
-from superarm.named import is_named_row, plain_row
-from superarm.rows import Row, SparseRow, as_row, row_from_json, row_to_json
+from superarm.data.labels import Label, Labels
+from superarm.data.named import is_named_row, plain_row
+from superarm.data.rows import Row, as_row, row_from_json, row_to_json
+from superarm.native.core import DecisionBase
 
 if TYPE_CHECKING:
     from superarm.explore import Rule
 
-__all__ = ["COLUMNS", "FORMAT", "Decision", "Label", "Record"]
+__all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Label", "Record"]
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 1  # of to_dict; raised when its meaning changes
+FORMAT = 2  # of to_dict; raised when its meaning changes
+LOG_FORMAT = 1  # of the columns of a log
 
 
-class Decision:
+class Decision(DecisionBase):  # type: ignore[misc]
     """One round: a set of labels that was shown for a row x.
 
     Attributes:
@@ -47,42 +49,49 @@ class Decision:
     Labels are names where the learner has names, else numbers.
     """
 
-    __slots__ = (
-        "_eligible",
-        "_known",
-        "_rule",
-        "_sets",
-        "belief",
-        "learner",
-        "log_ordered_propensity",
-        "log_propensity",
-        "round",
-        "taught",
-        "x",
-    )
+    __slots__ = ()
 
-    def __init__(
-        self,
+    @classmethod
+    def made(
+        cls,
+        *,
         x: Any,
         sets: Any,
-        eligible: Any,
-        odds: tuple[float, float],
-        belief: float,
-        rule: tuple[Rule, Any] | dict[str, Any] | None,
-        round_: int | None,
-        learner: str | None,
-        known: Labels | None,
-    ) -> None:
-        self.x = x
-        self._sets = sets  # the shown set, as drawn, and the top set
-        self._eligible = eligible
-        self.log_ordered_propensity, self.log_propensity = odds
-        self.belief = belief
-        self._rule = rule  # with the numbers it wrote down; or what was recorded of it
-        self.round = round_
-        self.learner = learner
-        self._known = known  # the labels behind the numbers; None if these already are labels
-        self.taught: frozenset[str] = frozenset()  # learners that have learnt from a given set
+        size: int,
+        eligible: Any = None,
+        log_ordered: float = nan,
+        log_set: float = nan,
+        belief: float = 0.0,
+        rule: Rule | dict[str, Any] | None = None,
+        draw_log: bytes = b"",
+        round: int | None = None,
+        learner: str | None = None,
+        known: Labels | None = None,
+        row: Any = None,
+    ) -> Self:
+        """A decision from its parts. (Learners make theirs in compiled code.)
+
+        Args:
+            x: the row, as people see it.
+            sets: label numbers, an array: shown best first, as drawn, the top set; or a tuple of three tuples of
+                labels, where ``known`` is ``None``.
+            size: how many are shown.
+            eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
+            log_ordered, log_set: logarithms of the probability of the ordered draw, and of the set.
+            belief: the learner's number.
+            rule: the one that chose, or its record.
+            draw_log: what the rule wrote down: float64 numbers.
+            round: of the learner or rule; ``None`` for a set that somebody else chose.
+            learner: whose decision it is.
+            known: the labels behind the numbers.
+            row: the row as compiled code reads it, if that is known.
+        """
+        made = cls.__new__(cls)
+        made.x, made.row, made.sets, made.size, made.eligible_ = x, row, sets, size, eligible
+        made.log_ordered_propensity, made.log_propensity, made.belief = log_ordered, log_set, belief
+        made.rule_, made.draw_log, made.taught = rule, draw_log, ()
+        made.round, made.learner, made.known = round, learner, known
+        return made
 
     @classmethod
     def given(
@@ -110,65 +119,75 @@ class Decision:
         >>> Decision.given([0.5, 1.0], labels=[3, 7]).labels
         [3, 7]
         """
-        of = "Decision.given"
+        owner = "Decision.given"
         shown = tuple(labels)
         if not shown or len(set(shown)) != len(shown):
-            raise InvalidInput.must("labels", of, "distinct and at least one", shown)
+            raise InvalidInput.must("labels", owner, "distinct and at least one", shown)
         if propensity is not None and not 0.0 < propensity <= 1.0:
-            raise InvalidInput.must("propensity", of, "in (0, 1]", propensity)
+            raise InvalidInput.must("propensity", owner, "in (0, 1]", propensity)
         best = () if top is None else tuple(top)
         if rule is None and (top is None) != (gamma is None):
-            raise InvalidInput.must("top and gamma", of, "given both or neither", (top, gamma))
+            raise InvalidInput.must("top and gamma", owner, "given both or neither", (top, gamma))
         if top is not None and (len(set(best)) != len(best) or len(best) != len(shown)):
-            raise InvalidInput.must("top", of, f"{len(shown)} distinct labels, as many as shown", best)
+            raise InvalidInput.must("top", owner, f"{len(shown)} distinct labels, as many as shown", best)
         if gamma is not None:
             if not 0.0 < gamma <= 1.0:
-                raise InvalidInput.must("gamma", of, "in (0, 1]", gamma)
+                raise InvalidInput.must("gamma", owner, "in (0, 1]", gamma)
             rule = {"name": "dilute", "gamma": gamma}
         among = None if eligible is None else tuple(eligible)
         if among is not None and not {*shown, *best} <= set(among):
-            raise InvalidInput.must("eligible", of, "a list that holds labels and top", among)
-        row = plain_row(x) if is_named_row(x) else None if x is None else as_row(x, None, of)
-        odds = (nan, nan if propensity is None else log(propensity))
-        return cls(row, (shown, shown, best), among, odds, 0.0, rule, None, None, None)
+            raise InvalidInput.must("eligible", owner, "a list that holds labels and top", among)
+        row = plain_row(x) if is_named_row(x) else None if x is None else as_row(x, None, owner)
+        return cls.made(
+            x=row,
+            sets=(shown, shown, best),
+            size=len(shown),
+            eligible=among,
+            log_set=nan if propensity is None else log(propensity),
+            rule=rule,
+        )
 
-    def _public(self, numbers: Any) -> list[Label]:
-        return list(numbers) if self._known is None else self._known.public(numbers)
+    def _part(self, which: int) -> list[Label]:
+        if self.known is None:
+            return list(self.sets[which])
+        numbers = self.sets[which * self.size : None if which == 2 else (which + 1) * self.size]
+        return self.known.public(numbers)
 
     @property
     def labels(self) -> list[Label]:
-        return self._public(self._sets[0])
+        return self._part(0)
 
     @property
     def drawn(self) -> list[Label]:
-        return self._public(self._sets[1])
+        return self._part(1)
 
     @property
     def top(self) -> list[Label]:
-        return self._public(self._sets[2])
+        return self._part(2)
 
     @property
     def eligible(self) -> list[Label] | None:
-        return None if self._eligible is None else self._public(self._eligible)
+        if self.eligible_ is None or self.known is None:
+            return None if self.eligible_ is None else list(self.eligible_)
+        return self.known.public(self.eligible_)
 
     @property
     def among(self) -> list[Label] | None:
         """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
-        if self._eligible is None and self._known is not None:
-            return self._known.all()
+        if self.eligible_ is None and self.known is not None:
+            return self.known.all()
         return self.eligible
 
     @property
     def set_size(self) -> int:
-        return len(self._sets[0])
+        return int(self.size)
 
     @property
     def rule(self) -> dict[str, Any] | None:
-        if isinstance(self._rule, tuple):
-            rule, numbers = self._rule
-            assert self._known is not None
-            self._rule = rule.record(numbers, self._known)
-        return self._rule
+        if self.rule_ is not None and not isinstance(self.rule_, dict):
+            assert self.known is not None
+            self.rule_ = self.rule_.record(np.frombuffer(self.draw_log), self.known)
+        return self.rule_
 
     @property
     def gamma(self) -> float | None:
@@ -204,25 +223,35 @@ class Decision:
             "belief": self.belief,
             "log_propensity": _known(self.log_propensity),
             "log_ordered_propensity": _known(self.log_ordered_propensity),
+            "draw_log": np.frombuffer(self.draw_log).tolist(),
             "round": self.round,
             "learner": self.learner,
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], *, x: Row | dict[str, Any] | None = None) -> Decision:
+    def from_dict(cls, data: dict[str, Any], *, x: Any = None) -> Self:
         """The Decision that `to_dict` gave as ``data``; ``x`` is its row, if that was left out."""
         try:
             if data["format"] != FORMAT:
                 raise InvalidInput.must("format", "Decision.from_dict", str(FORMAT), data["format"])
             if x is None and data["x"] is not None:
                 x = row_from_json(data["x"])
-            odds = (_number(data["log_ordered_propensity"]), _number(data["log_propensity"]))
             shown, drawn, top = (tuple(data[key]) for key in ("labels", "drawn", "top"))
-            eligible = None if data["eligible"] is None else tuple(data["eligible"])
-            rule, round_, learner = (data[key] for key in ("rule", "round", "learner"))
-            if set(shown) != set(drawn) or len(top) not in (0, len(drawn)):
+            if not shown or set(shown) != set(drawn) or len(shown) != len(drawn):
                 raise ValueError("sets")
-            return cls(x, (shown, drawn, top), eligible, odds, data["belief"], rule, round_, learner, None)
+            return cls.made(
+                x=x,
+                sets=(shown, drawn, top),
+                size=len(shown),
+                eligible=None if data["eligible"] is None else tuple(data["eligible"]),
+                log_ordered=_number(data["log_ordered_propensity"]),
+                log_set=_number(data["log_propensity"]),
+                belief=data["belief"],
+                rule=data["rule"],
+                draw_log=np.array(data["draw_log"], np.float64).tobytes(),
+                round=data["round"],
+                learner=data["learner"],
+            )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
@@ -307,12 +336,13 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """One JSON-ready value for each of `COLUMNS`."""
         made, x = self.decision, self.decision.x
-        sparse = isinstance(x, SparseRow)
+        sparse = isinstance(x, Row)
+        dense = x.dense if sparse else x
         values = {
-            "format": FORMAT,
+            "format": LOG_FORMAT,
             "id": self.id,
             "time": self.time,
-            "x": None if sparse or x is None else x if isinstance(x, dict) else x.tolist(),
+            "x": x if x is None or isinstance(x, dict) else dense.tolist() if len(dense) else None,
             "x_indices": x.indices.tolist() if sparse else None,
             "x_values": x.values.tolist() if sparse else None,
             "labels": made.labels,

@@ -1,40 +1,94 @@
-"""Decisions: many decisions of one learner or rule, in columns."""
+"""Decisions: many decisions of one learner or rule, in columns. Each may show as many labels as it likes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.data.labels import Labels
+from superarm.data.rows import Rows, copy_of, stack
+from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 from superarm.extras import need
-from superarm.labels import Labels
-from superarm.rows import Dense, Rows, Sparse, copy_of
 
 if TYPE_CHECKING:
     import polars
 
     from superarm.explore import Rule
 
-__all__ = ["Decisions"]
+__all__ = ["Among", "Columns", "Decisions"]
 
 Array = np.ndarray[Any, Any]
 
 SETS = ("labels", "drawn", "top")
 
 
+class Columns(NamedTuple):
+    """What was chosen, as compiled code has it. Row i is at ends[i] to ends[i + 1], and so on."""
+
+    flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
+    ends: Array
+    sizes: Array  # how many each shows
+    odds: Array  # n x 3: logarithms of the ordered draw's and of the set's probability; belief
+    log: Array  # what the rule wrote down
+    log_ends: Array
+
+    def take(self, rows: Array) -> Columns:
+        """Some of the rows, by their numbers."""
+        flat, ends = _parts(self.flat, self.ends, rows)
+        log, log_ends = _parts(self.log, self.log_ends, rows)
+        return Columns(flat, ends, self.sizes[rows], self.odds[rows], log, log_ends)
+
+    @classmethod
+    def of(cls, sets: Sequence[Array], sizes: Any, odds: Any, logs: Sequence[Array]) -> Columns:
+        """From a list of sets and of logs."""
+        flat, ends = _joined(sets, np.intp)
+        log, log_ends = _joined(logs, np.float64)
+        return cls(flat, ends, np.array(sizes, np.intp), np.array(odds).reshape(-1, 3), log, log_ends)
+
+
+class Among(NamedTuple):
+    """The labels that could be shown: one list for all rows, or where ``starts`` is given, one for each."""
+
+    numbers: Array
+    starts: Array | None = None
+
+    def of(self, i: int) -> Array:
+        return self.numbers if self.starts is None else self.numbers[self.starts[i] : self.starts[i + 1]]
+
+    def take(self, rows: Array) -> Among:
+        return self if self.starts is None else Among(*_parts(self.numbers, self.starts, rows))
+
+    @classmethod
+    def each(cls, lists: Sequence[Array]) -> Among:
+        return cls(*_joined(lists, np.intp))
+
+
+def _joined(parts: Sequence[Array], kind: Any) -> tuple[Array, Array]:
+    ends = np.zeros(len(parts) + 1, np.intp)
+    np.cumsum([len(part) for part in parts], out=ends[1:])
+    return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), ends
+
+
+def _parts(flat: Array, ends: Array, rows: Array) -> tuple[Array, Array]:
+    lengths, new = np.diff(ends)[rows], np.zeros(len(rows) + 1, np.intp)
+    np.cumsum(lengths, out=new[1:])
+    return flat[np.repeat(ends[rows] - new[:-1], lengths) + np.arange(new[-1])], new
+
+
 class Decisions:
     """Many rounds of one learner or rule, in columns: what `decide_many` gives.
 
-    ``decisions[i]`` is a `Decision`; a slice, a mask or an array of row numbers gives Decisions again.
+    ``decisions[i]`` is a Decision; a slice, a mask or an array of row numbers gives Decisions again.
 
     Attributes:
-        rows: the rows that are learnt from, a `Dense` or `Sparse` matrix (``None`` if nobody said).
-        labels, drawn, top: n x m arrays, as in a Decision.
-        propensity, ordered_propensity, belief, round: arrays of n.
+        rows: the rows that are learnt from, a `superarm.data.rows.Rows` (``None`` if nobody said).
+        labels, drawn, top: n x m arrays, as in a Decision; lists of arrays where sizes differ.
+        sizes: how many each shows; set_size is the largest of them.
+        propensity, ordered_propensity, belief, round: arrays of n (round is -1 for somebody else's sets).
         learner: the id of the learner they belong to.
 
     >>> import superarm as sa
@@ -46,56 +100,68 @@ class Decisions:
     2
     """
 
-    __slots__ = ("_eligible", "_known", "_numbers", "_odds", "_rule", "_sets", "learner", "round", "rows")
+    __slots__ = ("among", "columns", "known", "learner", "round", "rows", "rule")
 
     def __init__(
         self,
+        *,
         rows: Rows | None,
-        sets: Any,
-        eligible: Any,
-        odds: Any,
+        columns: Columns,
+        among: Among | None,
         rule: Rule | None,
-        numbers: Any,
-        rounds: Any,
+        rounds: Array,
         learner: str | None,
         known: Labels,
     ) -> None:
         self.rows = rows
-        self._sets = sets  # n x 3 x m
-        self._eligible = eligible  # None for all labels; an array for every row, or a list of arrays
-        self._odds = odds  # n x 3: logarithms of the ordered draw's and the set's probability; belief
-        self._rule, self._numbers = rule, numbers  # what the rule wrote down for each: n x q, or a list
+        self.columns = columns
+        self.among = among  # None: all labels
+        self.rule = rule  # the one that chose; None if its words are gone
         self.round = rounds
         self.learner = learner
-        self._known = known
+        self.known = known
 
     @classmethod
-    def of(cls, decisions: Sequence[Decision], rows: Rows | None, known: Labels, m: int) -> Decisions:
-        """Decisions of one learner, all of m labels, as columns.
+    def from_list(cls, decisions: Sequence[Decision], known: Labels, rows: Rows | None = None) -> Decisions:
+        """Decisions of one learner, live or restored, or given ones, as columns.
 
         Args:
             decisions: they.
-            rows: what is learnt from.
             known: the labels of the learner.
-            m: how many labels each shows.
+            rows: what is learnt from; left out, the rows of the decisions (which must be of one kind).
         """
-        rules = [d._rule if isinstance(d._rule, tuple) else (None, ()) for d in decisions]
-        eligible = [d._eligible for d in decisions]
-        odds = [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions]
+        owner, every = "Decisions.from_list", np.arange(known.count)
+        sets, among = list[Array](), list[Array]()
+        for one in decisions:
+            if one.known is None:
+                parts = [known.numbers(part, "decision", owner) for part in one.sets]
+                sets.append(np.concatenate(parts))
+                there = one.eligible_
+                among.append(every if there is None else np.sort(known.numbers(there, "decision", owner)))
+            else:
+                sets.append(one.sets)
+                among.append(every if one.eligible_ is None else one.eligible_)
+        if rows is None and decisions and all(one.x is not None for one in decisions):
+            rows = stack([one.x if one.row is None else one.row for one in decisions], None)
+        alike = all(one.eligible_ is None for one in decisions)
+        owners = {one.learner for one in decisions}
         return cls(
-            rows,
-            np.array([d._sets for d in decisions], np.int64).reshape(-1, 3, m),
-            None if all(among is None for among in eligible) else eligible,
-            np.array(odds, np.float64).reshape(-1, 3),
-            rules[0][0] if rules else None,
-            [numbers for _, numbers in rules],
-            np.array([d.round for d in decisions], np.int64),
-            decisions[0].learner if decisions else None,
-            known,
+            rows=rows,
+            columns=Columns.of(
+                sets,
+                [one.size for one in decisions],
+                [(one.log_ordered_propensity, one.log_propensity, one.belief) for one in decisions],
+                [np.frombuffer(one.draw_log) for one in decisions],
+            ),
+            among=None if alike else Among.each(among),
+            rule=next((one.rule_ for one in decisions if not isinstance(one.rule_, dict)), None),
+            rounds=np.array([-1 if one.round is None else one.round for one in decisions], np.int64),
+            learner=owners.pop() if len(owners) == 1 else None,
+            known=known,
         )
 
     def __len__(self) -> int:
-        return len(self._sets)
+        return len(self.columns.sizes)
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[i] for i in range(len(self)))
@@ -103,64 +169,90 @@ class Decisions:
     @overload
     def __getitem__(self, at: int) -> Decision: ...
     @overload
-    def __getitem__(self, at: slice | Array) -> Decisions: ...
+    def __getitem__(self, at: slice | Array | list[int]) -> Decisions: ...
     def __getitem__(self, at: Any) -> Decision | Decisions:
-        eligible = self._eligible
         if isinstance(at, int | np.integer):
-            i = range(len(self))[at]
-            row = None if self.rows is None else copy_of(self.rows.row(i))
-            among = eligible[i] if isinstance(eligible, list) else eligible
-            rule = None
-            if self._rule is not None:
-                rule = (self._rule, self._numbers[i])
-            ordered, of_set, belief = self._odds[i].tolist()
-            odds, round_ = (ordered, of_set), int(self.round[i])
-            return Decision(row, self._sets[i], among, odds, belief, rule, round_, self.learner, self._known)
-        eligible, numbers = (
-            [part[i] for i in np.arange(len(self))[at]] if isinstance(part, list) else part
-            for part in (eligible, self._numbers)
-        )
+            return self._one(range(len(self))[at])
+        rows = np.arange(len(self))[at]
         return Decisions(
-            None if self.rows is None else self.rows.take(at),
-            self._sets[at],
-            eligible,
-            self._odds[at],
-            self._rule,
-            numbers if isinstance(numbers, list) else numbers[at],
-            self.round[at],
-            self.learner,
-            self._known,
+            rows=None if self.rows is None else self.rows.take(rows),
+            columns=self.columns.take(rows),
+            among=None if self.among is None else self.among.take(rows),
+            rule=self.rule,
+            rounds=self.round[rows],
+            learner=self.learner,
+            known=self.known,
         )
 
-    @property
-    def labels(self) -> Array:
-        return self._known.array(self._sets[:, 0])
+    def _one(self, i: int) -> Decision:
+        row = None if self.rows is None else copy_of(self.rows.row(i))
+        made = self.columns
+        ordered, of_set, belief = made.odds[i].tolist()
+        round_ = int(self.round[i])
+        return Decision.made(
+            x=row,
+            row=row,
+            sets=made.flat[made.ends[i] : made.ends[i + 1]],
+            size=int(made.sizes[i]),
+            eligible=None if self.among is None else self.among.of(i),
+            log_ordered=ordered,
+            log_set=of_set,
+            belief=belief,
+            rule=self.rule,
+            draw_log=made.log[made.log_ends[i] : made.log_ends[i + 1]].tobytes(),
+            round=None if round_ < 0 else round_,
+            learner=self.learner,
+            known=self.known,
+        )
+
+    # ------------------------------------------------------------ columns
+
+    def _sets(self, which: int) -> Any:
+        flat, ends, sizes = self.columns.flat, self.columns.ends, self.columns.sizes
+        tops = np.diff(ends) - 2 * sizes
+        lengths = tops if which == 2 else sizes
+        if not len(sizes) or ((sizes == sizes[0]).all() and (tops == tops[0]).all()):
+            m, top = (int(sizes[0]), int(tops[0])) if len(sizes) else (0, 0)
+            table = flat.reshape(len(sizes), 2 * m + top)
+            return self.known.array(table[:, which * m : which * m + (top if which == 2 else m)])
+        starts = ends[:-1] + which * sizes
+        return [self.known.array(flat[a : a + n]) for a, n in zip(starts, lengths, strict=True)]
 
     @property
-    def drawn(self) -> Array:
-        return self._known.array(self._sets[:, 1])
+    def labels(self) -> Any:
+        return self._sets(0)
 
     @property
-    def top(self) -> Array:
-        return self._known.array(self._sets[:, 2])
+    def drawn(self) -> Any:
+        return self._sets(1)
+
+    @property
+    def top(self) -> Any:
+        return self._sets(2)
+
+    @property
+    def sizes(self) -> Array:
+        return self.columns.sizes
 
     @property
     def set_size(self) -> int:
-        return int(self._sets.shape[2])
+        return int(self.columns.sizes.max(initial=0))
 
     @property
     def propensity(self) -> Array:
         """The probability of every set."""
-        return np.exp(self._odds[:, 1])  # type: ignore[no-any-return]
+        return np.exp(self.columns.odds[:, 1])  # type: ignore[no-any-return]
 
     @property
     def ordered_propensity(self) -> Array:
         """The probability of every ordered draw."""
-        return np.exp(self._odds[:, 0])  # type: ignore[no-any-return]
+        return np.exp(self.columns.odds[:, 0])  # type: ignore[no-any-return]
 
     @property
     def belief(self) -> Array:
-        return self._odds[:, 2]  # type: ignore[no-any-return]
+        return self.columns.odds[:, 2]
+
+    # ------------------------------------------------------------ frames
 
     def to_frame(self, *, rows: bool = True) -> polars.DataFrame:
         """A Polars data frame with a row for each: all that `from_frame` needs to give them back.
@@ -171,83 +263,102 @@ class Decisions:
         need("logs")
         import polars as pl
 
-        kind = pl.Int64 if self._known.names is None else pl.String
-        lists = pl.List(kind if all(type(r) is str for r in self._known.all()[:1]) else pl.Int64)
-        columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * len(self)}
+        n, made = len(self), self.columns
+        named = all(type(label) is str for label in self.known.all()[:1])
+        lists = pl.List(pl.String if self.known.names is not None and named else pl.Int64)
+        columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
         for name in SETS:
-            columns[name] = pl.Series(name, getattr(self, name).tolist(), dtype=lists)
-        among = [d.eligible for d in self] if isinstance(self._eligible, list) else None
-        if self._eligible is not None and among is None:
-            among = [self._known.public(self._eligible)] * len(self)
-        columns["eligible"] = pl.Series("eligible", among or [None] * len(self), dtype=lists)
-        columns["set_size"] = [self.set_size] * len(self)
+            cells = [part.tolist() for part in getattr(self, name)]
+            columns[name] = pl.Series(name, cells, dtype=lists)
+        among = None if self.among is None else [self.known.public(self.among.of(i)) for i in range(n)]
+        columns["eligible"] = pl.Series("eligible", among or [None] * n, dtype=lists)
+        columns["set_size"] = made.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
-        columns["log_propensity"], columns["log_ordered_propensity"] = self._odds[:, 1], self._odds[:, 0]
+        columns["log_propensity"], columns["log_ordered_propensity"] = made.odds[:, 1], made.odds[:, 0]
         columns["belief"] = self.belief
-        texts = [json.dumps(d.rule) for d in self[:]] if self._rule is not None else [None] * len(self)
+        texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
-        if rows and isinstance(self.rows, Dense):
-            columns["x"] = pl.Series("x", self.rows.values, dtype=pl.Array(pl.Float32, self.rows.width))
-        elif rows and isinstance(self.rows, Sparse):
-            each = [self.rows.row(i) for i in range(len(self))]
+        logs = [made.log[a:b].tolist() for a, b in zip(made.log_ends, made.log_ends[1:], strict=False)]
+        columns["draw_log"] = pl.Series("draw_log", logs, dtype=pl.List(pl.Float64))
+        held = self.rows if rows else None
+        if held is not None and held.dense is not None:
+            columns["x"] = pl.Series("x", held.dense, dtype=pl.Array(pl.Float32, held.d))
+        if held is not None and held.starts is not None:
+            each = [held.row(i) for i in range(n)]
             columns["x_indices"] = pl.Series("x_indices", [x.indices for x in each], pl.List(pl.Int32))
             columns["x_values"] = pl.Series("x_values", [x.values for x in each], pl.List(pl.Float32))
-            columns["x_width"] = [self.rows.width] * len(self)
+            columns["x_width"] = [held.width] * n
         return pl.DataFrame(columns)
 
     @classmethod
     def from_frame(cls, frame: polars.DataFrame, known: Labels) -> Decisions:
         """The Decisions that `to_frame` gave as ``frame``; ``known`` are the labels of their learner."""
-        of = "Decisions.from_frame"
+        owner = "Decisions.from_frame"
         if not hasattr(frame, "get_column"):
-            raise InvalidInput.must("frame", of, "a Polars frame, as to_frame gave", type(frame).__module__)
-        needed = ("round", "learner", "labels", "drawn", "top", "log_propensity", "belief")
+            raise InvalidInput.must(
+                "frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__
+            )
+        needed = ("round", "learner", *SETS, "log_propensity", "log_ordered_propensity", "belief", "draw_log")
         missing = [name for name in needed if name not in frame.columns]
-        rows: Rows
-        if "x" in frame.columns:
-            rows = Dense(np.ascontiguousarray(np.array(frame["x"].to_list(), np.float32)))
-        elif "x_indices" in frame.columns:
-            parts = [frame[name].to_list() for name in ("x_indices", "x_values")]
-            starts = np.cumsum([0, *map(len, parts[0])])
-            width = int(frame["x_width"][0])
-            flat = [[value for row in part for value in row] for part in parts]
-            rows = Sparse(np.array(flat[1], np.float32), np.array(flat[0], np.int32), starts, width)
-        else:
+        if not {"x", "x_indices"} & set(frame.columns):
             missing.append("x")
         learners = frame["learner"].unique().to_list() if "learner" in frame.columns else []
         if missing or frame.is_empty() or len(learners) != 1:
             wanted = "what to_frame gave, of one learner"
-            raise InvalidInput.must("frame", of, wanted, f"no {', '.join(missing)}" if missing else learners)
+            raise InvalidInput.must(
+                "frame", owner, wanted, f"no {', '.join(missing)}" if missing else learners
+            )
         place = {label: i for i, label in enumerate(known.all())}
         try:
-            sets = [[[place[r] for r in cell] for cell in frame[name].to_list()] for name in SETS]
+            sets = [
+                np.array([place[r] for cell in cells for r in cell], np.intp)
+                for cells in zip(*(frame[name].to_list() for name in SETS), strict=True)
+            ]
         except KeyError as error:
-            raise InvalidInput.must("labels", of, "known labels", error.args[0]) from error
+            raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error
         eligible = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
         among = None
         if any(cell is not None for cell in eligible):
             every = np.arange(len(known))
-            among = [
-                every if cell is None else np.sort(known.numbers(cell, "eligible", of)) for cell in eligible
-            ]
+            among = Among.each(
+                [every if c is None else np.sort(known.numbers(c, "eligible", owner)) for c in eligible]
+            )
         odds = [frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity", "belief")]
         return cls(
-            rows,
-            np.ascontiguousarray(np.array(sets, np.int64).swapaxes(0, 1)),
-            among,
-            np.stack(odds, axis=1).astype(np.float64),
-            None,
-            np.zeros((len(frame), 0)),
-            frame["round"].to_numpy().astype(np.int64),
-            learners[0],
-            known,
+            rows=_rows(frame),
+            columns=Columns.of(
+                sets,
+                [len(cell) for cell in frame["labels"].to_list()],
+                np.stack(odds, axis=1).astype(np.float64),
+                [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
+            ),
+            among=among,
+            rule=None,
+            rounds=frame["round"].to_numpy().astype(np.int64),
+            learner=learners[0],
+            known=known,
         )
 
     def __repr__(self) -> str:
         rounds = f"rounds {self.round[0]} to {self.round[-1]}" if len(self) else "no rounds"
-        return f"Decisions({len(self)} x {self.set_size} labels, {rounds})"
+        sizes = self.columns.sizes
+        least = sizes.min(initial=self.set_size)
+        shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
+        return f"Decisions({len(self)} x {shown} labels, {rounds})"
 
     def _repr_html_(self) -> str:
         from superarm.view import decisions_html
 
         return decisions_html(self)
+
+
+def _rows(frame: polars.DataFrame) -> Rows:
+    dense = None
+    if "x" in frame.columns:
+        dense = np.ascontiguousarray(np.array(frame["x"].to_list(), np.float32))
+    if "x_indices" not in frame.columns:
+        return Rows(dense)
+    parts = [frame[name].to_list() for name in ("x_indices", "x_values")]
+    indices, starts = _joined([np.array(part, np.int32) for part in parts[0]], np.int32)
+    values, _ = _joined([np.array(part, np.float32) for part in parts[1]], np.float32)
+    return Rows(dense, indices, values, starts.astype(np.int64), int(frame["x_width"][0]))

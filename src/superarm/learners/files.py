@@ -1,62 +1,52 @@
-"""Learners to model files and back: the parameters, the ledger, and every array of the state."""
+"""Learners to model files and back: the parameters, the ledger, and every array of the core."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from superarm import storage
+from superarm import native, storage
+from superarm.data.named import Names
+from superarm.data.rows import Layout
 from superarm.errors import ModelFileError
-from superarm.learners.answered import Answered
-from superarm.named import Names
 
 if TYPE_CHECKING:
-    from superarm.learners.base import Learner
+    from superarm.learners.learner import Learner
 
-__all__ = ["arrays_of", "copied", "read", "write"]
-
-
-def arrays_of(state: Any, name: str = "state") -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """Every array of a state and of the stages nested in it, by its dotted name."""
-    for field, value in zip(state._fields, state, strict=True):
-        if isinstance(value, np.ndarray):
-            yield f"{name}.{field}", value
-        elif isinstance(value, tuple):
-            yield from arrays_of(value, f"{name}.{field}")
-        elif isinstance(value, dict):  # the memory of a PlainLearner
-            yield from ((f"{name}.{field}.{key}", v) for key, v in value.items() if isinstance(v, np.ndarray))
+__all__ = ["carry_over", "read", "set_state", "state_of", "write"]
 
 
-def copied(old: Any, new: Any) -> None:
-    """Copy the arrays of one state into another of the same kind, which may have room for more."""
-    for (_, was), (_, now) in zip(arrays_of(old), arrays_of(new), strict=True):
-        now[tuple(slice(size) for size in was.shape)] = was
+def carry_over(old: Any, new: Any) -> None:
+    """Let a core that may have room for more labels go on from another one."""
+    new.restore(old.state())
+    new.round = old.round
+    new.ledger.__init__(old.ledger.low, old.ledger.later)
 
 
 def write(learner: Learner, path: str | PathLike[str]) -> None:
     """Write the model to a file."""
     home = inspect.getmodule(type(learner))
+    inputs, core = learner.inputs, learner.core
     header = {
-        "class": learner.of,
+        "class": learner.owner,
         "module": type(learner).__module__,
         "file": Path(home.__file__).name if home is not None and home.__file__ else None,
         "recipe": learner.recipe,
+        "cpu": native.cpu_level(),
         "params": learner.params,
-        "sparse": learner.sparse,
+        "layout": inputs.layout,
         "round": learner.round,
-        "growth": learner.growth,
+        "growth": inputs.growth,
         "id": learner.id,
-        "answered": [learner.answered.low, learner.answered.later.hex()],
+        "answered": [0, ""] if core is None else [core.ledger.low, core.ledger.later.hex()],
         "notes": learner.notes,
         "memory": learner.memory_to_json(),
-        "names": None if learner.names is None else learner.names.to_dict(),
+        "names": None if inputs.names is None else inputs.names.to_dict(),
     }
-    storage.write(path, header, {} if learner.state is None else dict(arrays_of(learner.state)))
+    storage.write(path, header, {} if core is None else core.state())
 
 
 def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
@@ -76,22 +66,25 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
             wanted = f"{cls.recipe}, as this superarm has (train it anew, or use the superarm that made it)"
             raise ModelFileError.must(f"recipe of {cls.__name__}", str(path), wanted, header["recipe"])
         learner = cls(**header["params"])
-        learner.round, learner.id = int(header["round"]), str(header["id"])
-        learner.growth = [(int(start), int(k)) for start, k in header["growth"]]
-        learner.notes = dict(header.get("notes", {}))
+        learner.id = str(header["id"])
+        inputs = learner.inputs
+        inputs.growth = [(int(start), int(k)) for start, k in header["growth"]]
+        inputs.notes.update(header.get("notes", {}))
         if header.get("names") is not None:
-            learner.names = Names.from_dict(header["names"])
-        low, later = header["answered"]
-        learner.answered = Answered(low, bytes.fromhex(later))
-        if header["sparse"] is not None:
-            learner._begin(header["sparse"])
+            inputs.names = Names.from_dict(header["names"])
+        if header["layout"] is not None:
+            inputs.fix(Layout(*header["layout"]))
+            core = learner._core()
             if header.get("memory") is not None:
                 learner.memory_from(header["memory"], arrays)
-            for name, value in arrays_of(learner.state):
-                saved = arrays[name]
-                if saved.shape != value.shape or saved.dtype != value.dtype:
-                    raise ValueError(name)
-                value[...] = saved
+            own = core.state()
+            wrong = [n for n, array in own.items() if n not in arrays or arrays[n].shape != array.shape]
+            if wrong:
+                raise ValueError(wrong[0])
+            core.restore(arrays)
+            core.round = int(header["round"])
+            low, later = header["answered"]
+            core.ledger.__init__(low, bytes.fromhex(later))
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -103,3 +96,32 @@ def _subclasses(cls: type[Learner]) -> Iterable[type[Learner]]:
     for sub in cls.__subclasses__():
         yield sub
         yield from _subclasses(sub)
+
+
+# ---------------------------------------------------------------- copies, and worker processes
+
+
+def state_of(learner: Learner) -> dict[str, Any]:
+    """All of it but what compiled code points at."""
+    values = {name: value for name, value in vars(learner).items() if name not in ("core", "_trial")}
+    core = learner.core
+    if core is not None:
+        answered = core.ledger.low, bytes(core.ledger.later)
+        values["core"] = (core.state(), core.round, answered, learner.memory_to_json())
+    return values
+
+
+def set_state(learner: Learner, values: dict[str, Any]) -> None:
+    """Put back what `state_of` gave."""
+    saved = values.pop("core", None)
+    vars(learner).update(values)
+    learner.core = None
+    learner.inputs.use_labels(learner.inputs.known)  # arrays that are compared by identity
+    if saved is not None:
+        state, round_, answered, memory = saved
+        core = learner._core()
+        if memory is not None:
+            learner.memory_from(memory, state)
+        core.restore(state)
+        core.round = round_
+        core.ledger.__init__(*answered)

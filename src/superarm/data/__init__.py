@@ -1,0 +1,1 @@
+"""One way in for everybody: tables and columns, labels <-> numbers, rows of every kind."""
