@@ -18,6 +18,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.named import is_named_row, plain_row
 from superarm.data.rows import Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
+from superarm.decisions.decisions import Among, Columns
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.native.scores import ScoresCore
@@ -26,6 +27,7 @@ from superarm.parameters import whole
 __all__ = ["Rule", "draw_of", "log_scores", "own_order", "rule_from", "rules"]
 
 Array = np.ndarray[Any, Any]
+LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
 
 
@@ -176,10 +178,16 @@ class Rule(ABC):
         done, *columns = core.decide_many(Rows(s), among, None, m)
         self.round, start = core.round, self.round
         if done < len(s):
-            raise _failed(core)
-        rounds = np.arange(start, start + len(s))
-        kept = None if among is core.everything else among
-        return Decisions(rows, *columns, kept, None, self, rounds, self.id, core.known)
+            raise core.rule.forget_error()
+        return Decisions(
+            rows=rows,
+            columns=Columns(*columns),
+            among=None if among is core.everything else Among(among),
+            rule=self,
+            rounds=np.arange(start, start + len(s)),
+            learner=self.id,
+            known=core.known,
+        )
 
     def distribution(
         self,
@@ -216,10 +224,8 @@ class Rule(ABC):
         >>> Uniform(set_size=2).probability([0.5, 0.3, 0.2, 0.0], labels=[0, 3])
         0.16666666666666669
         """
-        draw = self.distribution(
-            scores, probabilities=probabilities, eligible=eligible, set_size=set_size
-        )
-        return draw.probability(labels)
+        how = {"probabilities": probabilities, "eligible": eligible, "set_size": set_size}
+        return self.distribution(scores, **how).probability(labels)
 
     def update(self, decision: Decision, *, hit: bool) -> None:
         """Tell the rule the answer to a decision of its own; some rules listen, and nothing else learns.
@@ -239,7 +245,7 @@ class Rule(ABC):
     def _decided(self, core: Any, s: Array, x: Any, among: Array, m: int, at: Any) -> Decision:
         made = core.decide(s, x, among, m, at)
         if isinstance(made, int):
-            raise _failed(core)
+            raise core.rule.forget_error()  # of a rule in plain Python
         made.row = None  # that was the scores
         if at is None:
             self.round = core.round
@@ -281,16 +287,9 @@ class Rule(ABC):
         if s.ndim == 3 - ndim:
             wanted = ("one row of numbers (decide_many takes a matrix)", "a matrix (decide takes one row)")[ndim - 1]
             raise InvalidInput.must(what, owner, wanted, f"shape {s.shape}")
-        if s.ndim != ndim or s.shape[-1] < 2 or not np.isfinite(s).all():
+        if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= LARGEST).all():
             raise InvalidInput.must(what, owner, "finite, one for each of at least two labels", s)
         return (s if probabilities is None else log_scores(s, owner)).astype(np.float32)
-
-
-def _failed(core: Any) -> BaseException:
-    """Why there is no decision: what a rule in plain Python has raised."""
-    error = core.rule.forget_error()
-    assert isinstance(error, BaseException)
-    return error
 
 
 def log_scores(p: Array, owner: str) -> Array:

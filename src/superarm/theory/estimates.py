@@ -1,4 +1,4 @@
-"""What one bit says about the label, when the set was drawn as in the paper (explore/dilute.py). Compiled code has rho_index, too: native/estimates.pxd.
+"""What one bit says about the label, when the set was drawn as in the paper (explore/dilute.py).
 
 One bit f = 1[y in S] gives an estimate e^ of the indicator of y with E[e^] = e_y; it takes one value on
 each of the four groups S n Y^, S - Y^, Y^ - S and the rest, in this order:
@@ -141,7 +141,7 @@ def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
 
 
 def rho_index(rho: float) -> int:
-    """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``."""
+    """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``; compiled: native/estimates.pxd."""
     rho = min(rho, 1.0 - 1e-9) if rho > 1e-9 else 1e-9  # NaN too
     logit = log(rho / (1.0 - rho))
     return min(max(round((logit + 3.0) * 4.0), 0), len(RHO_GRID) - 1)
