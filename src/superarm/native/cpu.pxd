@@ -21,5 +21,22 @@ cdef extern from "vectors.h":
         double (*newtron_step)(float* w, float* a, float* b, const double* z, double c, double weight, double slope, Py_ssize_t n) noexcept nogil
         void (*add_difference)(double* u, double v, const double* a, const double* b, Py_ssize_t n) noexcept nogil
         void (*subtract)(double* a, double v, const double* u, Py_ssize_t n) noexcept nogil
+        # setlogit: averaging.h
+        void (*mix_scores)(const float* a, const float* b, float share, float rest, float* out, Py_ssize_t k) noexcept nogil
+        void (*softmax)(const float* s, double* p, float* e, Py_ssize_t k) noexcept nogil
+        # pace.h
+        double (*label_errors)(double* H, const double* c, double step, double rate, Py_ssize_t k) noexcept nogil
+        double (*label_pace)(const double* H, double mean, double soft, double* c, float* g, Py_ssize_t k) noexcept nogil
+        void (*paced)(float* w, const float* g, float v, float inverse, Py_ssize_t k) noexcept nogil
+        # curves.h
+        void (*project)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* z, const float* relevance, Py_ssize_t d, Py_ssize_t copies, float* work, float* angle) noexcept nogil
+        void (*project_back)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* angle, Py_ssize_t d, Py_ssize_t copies, float* work, float* columns) noexcept nogil
+        float (*waves)(const float* turns, float scale, const float* mean, const float* inverse, float* raw, float* phi, Py_ssize_t P) noexcept nogil
+        float (*dot_and_keep)(const float* x, float factor, float* previous, Py_ssize_t d) noexcept nogil
+        void (*moments)(const float* x, float* mean, float* var, float a, float b, Py_ssize_t n) noexcept nogil
+        void (*combine)(const float* A, Py_ssize_t stride, const double* c, Py_ssize_t k, Py_ssize_t d, float* out) noexcept nogil
+        void (*angle_slopes)(const float* slope, const float* inverse, const float* raw, float* angle, Py_ssize_t P) noexcept nogil
+        double (*count_slopes)(float scale, const float* relevance, const float* columns, float share, const float* straight, float rate, float* slope, Py_ssize_t d) noexcept nogil
+        # end of setlogit
 
 cdef const Vectors* vectors

@@ -2,7 +2,9 @@
 #include "vectors.h"
 
 #include "averaging.h"
+#include "curves.h"
 #include "linear.h"
+#include "pace.h"
 #include "scaling.h"
 #include "second_order.h"
 
@@ -22,4 +24,17 @@ const Vectors LEVEL = {
     .newtron_step = newtron_step,
     .add_difference = add_difference,
     .subtract = subtract,
+    .mix_scores = mix_scores,
+    .softmax = softmax,
+    .label_errors = label_errors,
+    .label_pace = label_pace,
+    .paced = paced,
+    .project = project,
+    .project_back = project_back,
+    .waves = waves,
+    .dot_and_keep = dot_and_keep,
+    .moments = moments,
+    .combine = combine,
+    .angle_slopes = angle_slopes,
+    .count_slopes = count_slopes,
 };

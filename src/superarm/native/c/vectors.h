@@ -25,6 +25,24 @@ typedef struct {
   double (*newtron_step)(float *, float *, float *, const double *, double, double, double, ptrdiff_t);
   void (*add_difference)(double *, double, const double *, const double *, ptrdiff_t);
   void (*subtract)(double *, double, const double *, ptrdiff_t);
+  /* setlogit: averaging.h */
+  void (*mix_scores)(const float *, const float *, float, float, float *, ptrdiff_t);
+  void (*softmax)(const float *, double *, float *, ptrdiff_t);
+  /* pace.h */
+  double (*label_errors)(double *, const double *, double, double, ptrdiff_t);
+  double (*label_pace)(const double *, double, double, double *, float *, ptrdiff_t);
+  void (*paced)(float *, const float *, float, float, ptrdiff_t);
+  /* curves.h */
+  void (*project)(const float *, ptrdiff_t, ptrdiff_t, const float *, const float *, ptrdiff_t, ptrdiff_t, float *,
+                  float *);
+  void (*project_back)(const float *, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, float *, float *);
+  float (*waves)(const float *, float, const float *, const float *, float *, float *, ptrdiff_t);
+  float (*dot_and_keep)(const float *, float, float *, ptrdiff_t);
+  void (*moments)(const float *, float *, float *, float, float, ptrdiff_t);
+  void (*combine)(const float *, ptrdiff_t, const double *, ptrdiff_t, ptrdiff_t, float *);
+  void (*angle_slopes)(const float *, const float *, const float *, float *, ptrdiff_t);
+  double (*count_slopes)(float, const float *, const float *, float, const float *, float, float *, ptrdiff_t);
+  /* end of setlogit */
 } Vectors;
 
 extern const Vectors vectors_base;

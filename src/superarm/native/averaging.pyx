@@ -1,0 +1,177 @@
+"""Weights W that keep moving, and their running average, for both parts of a row.
+
+After update t the average moves by rho_t (W - average), rho_t = max(w / (t + w), forget), with a window w of
+3 (dense part) or 20 (sparse part).
+
+    dense    A is the average; it takes W in every 8 updates (every update at first), with the rho of all of
+             them at once; in between, steps below SMALL (most of them) are not made
+    sparse   average = W - omega A, exactly: what a step adds to W, it adds to A divided by omega, and omega
+             shrinks by 1 - rho, so only the non-zeros of x are touched (pace.pyx has the step)
+
+``omega`` holds: of the dense part, the product of 1 - rho since W was last taken in; omega of the sparse part;
+and the number of updates.
+"""
+
+from libc.math cimport fabs, fmod
+from libc.stdint cimport int32_t
+from libc.string cimport memset
+
+import numpy as np
+
+from superarm.native.cpu cimport vectors
+from superarm.native.linear cimport prefetch_features
+
+cdef double DENSE_WINDOW = 3.0, SPARSE_WINDOW = 20.0
+cdef double EVERY = 8.0
+cdef double SMALL = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
+cdef Py_ssize_t LINE = 16  # float32 numbers in a cache line
+
+
+cdef double averaging_rate(double updates, double forget, double window) noexcept nogil:
+    """rho of the update that follows ``updates`` earlier ones."""
+    return max(window / (updates + 1.0 + window), forget)
+
+
+cdef class AveragedWeights(Stage):
+    """Weights and their running average.
+
+    Args:
+        k: labels.
+        d, width: columns of the dense and of the sparse part.
+        forget: the least rate of the average.
+    """
+
+    def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, double forget=0.0):
+        self.k, self.d, self.width, self.forget = k, d, width, forget
+        self.stride = (d // LINE + 1) * LINE if d > 0 else 0
+        self.W, self.A = self.floats("W", (k, self.stride)), self.floats("A", (k, self.stride))
+        self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
+        self.omega = self.doubles("omega", 3, 1.0)
+        self.omega[UPDATES] = 0.0
+        self.both = <float*>self.scratch("both", 2 * k, np.float32)
+
+    cdef double updates(self) noexcept nogil:
+        return self.omega[UPDATES]
+
+    cdef void average_scores(self, const Features* x, float* s) noexcept nogil:
+        cdef Py_ssize_t r, k = self.k
+        cdef float* both = self.both
+        cdef const float* w
+        cdef float omega = <float>self.omega[SPARSE_OMEGA]
+        if self.d > 0:
+            vectors.scores(self.A, self.stride, k, self.d, x.x, x.factor, x.bias, s)
+        elif self.width == 0:
+            memset(s, 0, k * sizeof(float))
+        if self.width == 0:
+            return
+        w = self.sparse + 2 * k * self.width
+        for r in range(2 * k):
+            both[r] = x.sparse_bias * w[r]
+        vectors.sparse_scores(self.sparse, 2 * k, x.indices, x.values, x.n, x.sparse_factor, both)
+        if self.d > 0:
+            for r in range(k):
+                s[r] += both[r] - omega * both[k + r]
+        else:
+            for r in range(k):
+                s[r] = both[r] - omega * both[k + r]
+
+    cdef void last_scores(self, const Features* x, float* last) noexcept nogil:
+        cdef Py_ssize_t r
+        if self.d > 0:
+            vectors.scores(self.W, self.stride, self.k, self.d, x.x, x.factor, x.bias, last)
+            if self.width > 0:
+                for r in range(self.k):
+                    last[r] += self.both[r]
+        else:
+            for r in range(self.k):
+                last[r] = self.both[r]
+
+    cdef void step(self, const double* c, const Features* x) noexcept nogil:
+        if self.d > 0:
+            self.step_dense(c, x)
+        if self.width > 0:
+            self.shrink()
+        self.omega[UPDATES] += 1.0
+
+    cdef void step_dense(self, const double* c, const Features* x) noexcept nogil:
+        cdef double* omega = self.omega
+        cdef double updates = omega[UPDATES] + 1.0
+        cdef Py_ssize_t r, d = self.d
+        cdef float rate, g
+        cdef float* w
+        cdef float* a
+        omega[DENSE_OMEGA] *= 1.0 - averaging_rate(omega[UPDATES], self.forget, DENSE_WINDOW)
+        rate = <float>(1.0 - omega[DENSE_OMEGA])
+        if updates < 64.0 or fmod(updates, EVERY) == 0.0:
+            omega[DENSE_OMEGA] = 1.0
+            for r in range(self.k):
+                w, a = self.W + r * self.stride, self.A + r * self.stride
+                w[d] += <float>c[r] * x.bias
+                vectors.step_average(w, a, x.factor * <float>c[r], x.x, rate, d)
+                a[d] += rate * (w[d] - a[d])
+            return
+        for r in range(self.k):
+            w, g = self.W + r * self.stride, <float>c[r]
+            w[d] += g * x.bias
+            if fabs(c[r]) > SMALL:
+                vectors.axpy(w, x.factor * g, x.x, d)
+
+    cdef void shrink(self) noexcept nogil:
+        """The average of the sparse part takes in an update that A already has."""
+        cdef double* omega = self.omega
+        cdef Py_ssize_t i, r, k = self.k
+        cdef float* a
+        omega[SPARSE_OMEGA] *= 1.0 - averaging_rate(omega[UPDATES], self.forget, SPARSE_WINDOW)
+        if omega[SPARSE_OMEGA] < 1e-12:  # rare: start omega anew before 1 / omega outgrows float32
+            for i in range(self.width + 1):
+                a = self.sparse + (2 * i + 1) * k
+                for r in range(k):
+                    a[r] *= <float>omega[SPARSE_OMEGA]
+            omega[SPARSE_OMEGA] = 1.0
+
+    cdef void prefetch(self, const Row* row) noexcept nogil:
+        if self.width > 0:
+            prefetch_features(self.sparse, 2 * self.k, row)
+
+    # ---- from Python, for one row as it reaches the weights
+
+    def scores(self, x=None, indices=None, values=None, *, double bias=0.0, double sparse_bias=0.0):
+        """The scores of the average and of the last weights, for a row that is already scaled."""
+        cdef Features f
+        keep = one_row(x, indices, values, self.d, self.width, bias, sparse_bias, &f)
+        average, last = np.empty(self.k, np.float32), np.empty(self.k, np.float32)
+        self.average_scores(&f, <float*><size_t>average.ctypes.data)
+        self.last_scores(&f, <float*><size_t>last.ctypes.data)
+        del keep
+        return average, last
+
+    def learn(self, c, x=None, indices=None, values=None, *, double bias=0.0, double sparse_bias=0.0):
+        """w_r += c_r x for the dense part; the averages of both parts take in an update."""
+        cdef Features f
+        keep = one_row(x, indices, values, self.d, self.width, bias, sparse_bias, &f)
+        c = np.ascontiguousarray(c, np.float64)
+        if c.shape != (self.k,):
+            raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")
+        self.step(<const double*><size_t>c.ctypes.data, &f)
+        del keep
+
+    def average(self):
+        """The average itself: of the dense part (k, d + 1), of the sparse part (width + 1, k)."""
+        W, A = self.arrays["sparse"][:, 0], self.arrays["sparse"][:, 1]
+        return self.arrays["A"][:, : self.d + 1], W - np.float32(self.omega[SPARSE_OMEGA]) * A
+
+
+cdef object one_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, Features* f):
+    """Fill f with a row that Python has; the arrays that must live as long as it is used."""
+    dense = np.ascontiguousarray([] if x is None else x, np.float32)
+    index = np.ascontiguousarray([] if indices is None else indices, np.int32)
+    value = np.ascontiguousarray([] if values is None else values, np.float32)
+    if dense.shape != (d,) or index.shape != value.shape or index.ndim != 1:
+        raise ValueError(f"x must have {d} numbers, and values as many as indices, got {dense.shape} and {value.shape}")
+    if len(index) and not 0 <= index.min() <= index.max() < width:
+        raise ValueError(f"indices must be columns 0 to {width - 1}, got {index.min()} to {index.max()}")
+    f.x, f.d, f.factor, f.bias = <const float*><size_t>dense.ctypes.data, d, 1.0, bias
+    f.indices, f.values = <const int32_t*><size_t>index.ctypes.data, <const float*><size_t>value.ctypes.data
+    f.n, f.sparse_factor, f.sparse_bias = len(index), 1.0, sparse_bias
+    f.squares = float(dense @ dense) + float(value @ value)
+    return dense, index, value

@@ -1,0 +1,222 @@
+/* Random waves of a row (lift.pyx): projections, cosines and sines, and the way back. */
+#include <string.h>
+
+#define LANES 32
+#define ROWS 16
+#define SIZE 512
+#define WIDE 64 /* a row of lanes and its first half once more, so that turned it is contiguous */
+
+/* Walsh-Hadamard over 16 numbers. */
+#define BUTTERFLY(a, b) \
+  do {                  \
+    float sum = a + b;  \
+    b = a - b;          \
+    a = sum;            \
+  } while (0)
+#define BUTTERFLIES(a, b, c, e, f, g, h, i) \
+  do {                                      \
+    BUTTERFLY(a, b);                        \
+    BUTTERFLY(c, e);                        \
+    BUTTERFLY(f, g);                        \
+    BUTTERFLY(h, i);                        \
+  } while (0)
+#define HADAMARD(v)                                                     \
+  do {                                                                  \
+    BUTTERFLIES(v##0, v##4, v##1, v##5, v##2, v##6, v##3, v##7);        \
+    BUTTERFLIES(v##8, v##12, v##9, v##13, v##10, v##14, v##11, v##15);  \
+    BUTTERFLIES(v##0, v##8, v##1, v##9, v##2, v##10, v##3, v##11);      \
+    BUTTERFLIES(v##4, v##12, v##5, v##13, v##6, v##14, v##7, v##15);    \
+    BUTTERFLIES(v##0, v##1, v##2, v##3, v##4, v##5, v##6, v##7);        \
+    BUTTERFLIES(v##8, v##9, v##10, v##11, v##12, v##13, v##14, v##15);  \
+    BUTTERFLIES(v##0, v##2, v##1, v##3, v##4, v##6, v##5, v##7);        \
+    BUTTERFLIES(v##8, v##10, v##9, v##11, v##12, v##14, v##13, v##15);  \
+  } while (0)
+#define TURNED(i) float v##i = s[LANES * i + j] * w[WIDE * i + i + j]
+#define ALL(what) \
+  what(0); what(1); what(2); what(3); what(4); what(5); what(6); what(7); \
+  what(8); what(9); what(10); what(11); what(12); what(13); what(14); what(15)
+
+/* One stage: row i turned by i lanes, signs flipped, and H over the rows. */
+static void stage_wide(const float *restrict w, const float *restrict s, float *restrict out) {
+#define KEEP(i) out[WIDE * i + j] = v##i
+  for (int j = 0; j < LANES; j++) {
+    ALL(TURNED);
+    HADAMARD(v);
+    ALL(KEEP);
+  }
+#undef KEEP
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < LANES / 2; j++) out[WIDE * i + LANES + j] = out[WIDE * i + j];
+}
+
+static void stage_last(const float *restrict w, const float *restrict s, float *restrict out) {
+#define KEEP(i) out[LANES * i + j] = v##i
+  for (int j = 0; j < LANES; j++) {
+    ALL(TURNED);
+    HADAMARD(v);
+    ALL(KEEP);
+  }
+#undef KEEP
+}
+
+/* Up to 512 columns, written `copies` times, as rows of lanes. */
+static void place(const float *restrict z, const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies,
+                  float *restrict half, float *restrict wide) {
+  for (ptrdiff_t j = 0; j < d; j++) half[j] = relevance[j] * z[j];
+  for (ptrdiff_t i = 1; i < copies; i++) memcpy(half + i * d, half, d * sizeof(float));
+  memset(half + copies * d, 0, (SIZE - copies * d) * sizeof(float));
+  for (int i = 0; i < ROWS; i++) {
+    memcpy(wide + WIDE * i, half + LANES * i, LANES * sizeof(float));
+    memcpy(wide + WIDE * i + LANES, half + LANES * i, LANES / 2 * sizeof(float));
+  }
+}
+
+/* angle = projections of relevance z; `work` has room for 3072 numbers. */
+static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict z,
+                    const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, float *restrict work,
+                    float *restrict angle) {
+  float *one = work, *two = work + SIZE * 2, *half = work + SIZE * 4, *own = work + SIZE * 5;
+  for (ptrdiff_t g = 0; g < groups; g++) {
+    float *to = angle + g * SIZE;
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+      const float *s = sign + (g * blocks + b) * 3 * SIZE;
+      ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
+      place(z + first, relevance + first, n, copies, half, one);
+      stage_wide(one, s, two);
+      stage_wide(two, s + SIZE, one);
+      stage_last(one, s + 2 * SIZE, b == 0 ? to : own);
+      if (b > 0)
+        for (int j = 0; j < SIZE; j++) to[j] += own[j];
+    }
+  }
+}
+
+/* The transpose of one stage, in place. */
+static void stage_back(float *restrict half, const float *restrict sign, float *restrict turned) {
+  for (int n = LANES; n < SIZE; n *= 2)
+    for (int i = 0; i < SIZE; i += 2 * n) {
+      float *restrict one = half + i, *restrict two = half + i + n;
+      for (int j = 0; j < n; j++) {
+        float a = one[j], b = two[j];
+        one[j] = a + b;
+        two[j] = a - b;
+      }
+    }
+  for (int j = 0; j < SIZE; j++) turned[j] = sign[j] * half[j];
+  for (int i = 0; i < ROWS; i++) { /* row i, turned back by i lanes */
+    memcpy(half + LANES * i + i, turned + LANES * i, (LANES - i) * sizeof(float));
+    memcpy(half + LANES * i, turned + LANES * i + LANES - i, i * sizeof(float));
+  }
+}
+
+/* columns = the transpose of `project`, relevance apart, applied to angle. */
+static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict angle,
+                         ptrdiff_t d, ptrdiff_t copies, float *restrict work, float *restrict columns) {
+  float *half = work, *turned = work + SIZE;
+  memset(columns, 0, d * sizeof(float));
+  for (ptrdiff_t g = 0; g < groups; g++)
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+      memcpy(half, angle + g * SIZE, SIZE * sizeof(float));
+      for (int stage = 2; stage >= 0; stage--) stage_back(half, sign + ((g * blocks + b) * 3 + stage) * SIZE, turned);
+      ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
+      for (ptrdiff_t i = 0; i < copies; i++) {
+        const float *restrict copy = half + i * n;
+        float *restrict own = columns + first;
+        for (ptrdiff_t j = 0; j < n; j++) own[j] += copy[j];
+      }
+    }
+}
+
+#if defined(__SSE4_1__) || !defined(__SSE2__)
+#define FLOOR(x) floorf(x)
+#else /* a call, without SSE4: by truncation, which vectorises */
+static inline float FLOOR(float x) {
+  float t = (float)(int32_t)x;
+  return t - (x < t ? 1.0f : 0.0f);
+}
+#endif
+
+static inline float clip(float v) {
+  v = v < -5.0f ? -5.0f : v;
+  return v > 5.0f ? 5.0f : v;
+}
+
+/* raw = cos and sin of 2 pi scale turns, to 0.001: a parabola and one correction, which vectorise.
+   phi = clip((raw - mean) inverse), and its squared length. */
+static float waves(const float *restrict turns, float scale, const float *restrict mean,
+                   const float *restrict inverse, float *restrict raw, float *restrict phi, ptrdiff_t P) {
+  float *restrict sine = raw + P, *restrict last = phi + P;
+  const float *restrict mean2 = mean + P, *restrict inverse2 = inverse + P;
+  float total = 0;
+  for (ptrdiff_t i = 0; i < P; i++) {
+    float t = turns[i] * scale;
+    t = t - FLOOR(t + 0.5f);
+    float r = t + 0.25f;
+    r = r - FLOOR(r + 0.5f);
+    float s = 8.0f * t - 16.0f * t * fabsf(t), c = 8.0f * r - 16.0f * r * fabsf(r);
+    c = c * (0.775f + 0.225f * fabsf(c));
+    s = s * (0.775f + 0.225f * fabsf(s));
+    raw[i] = c;
+    sine[i] = s;
+    float v = clip((c - mean[i]) * inverse[i]), u = clip((s - mean2[i]) * inverse2[i]);
+    phi[i] = v;
+    last[i] = u;
+    total += v * v + u * u;
+  }
+  return total;
+}
+
+/* x . previous, and previous = x. */
+static float dot_and_keep(const float *restrict x, float factor, float *restrict previous, ptrdiff_t d) {
+  float total = 0;
+  for (ptrdiff_t j = 0; j < d; j++) {
+    float v = factor * x[j];
+    total += v * previous[j];
+    previous[j] = v;
+  }
+  return total;
+}
+
+static void moments(const float *restrict x, float *restrict mean, float *restrict var, float a, float b,
+                    ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; i++) {
+    float gap = x[i] - mean[i];
+    mean[i] += a * gap;
+    var[i] = b * (var[i] + a * gap * gap);
+  }
+}
+
+/* out = sum_r c_r A_r. */
+static void combine(const float *restrict A, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, ptrdiff_t d,
+                    float *restrict out) {
+  memset(out, 0, d * sizeof(float));
+  for (ptrdiff_t r = 0; r < k; r++) {
+    const float g = (float)c[r], *restrict a = A + r * stride;
+    for (ptrdiff_t j = 0; j < d; j++) out[j] += g * a[j];
+  }
+}
+
+/* The slope along every projection, from that along phi. */
+static void angle_slopes(const float *restrict slope, const float *restrict inverse, const float *restrict raw,
+                         float *restrict angle, ptrdiff_t P) {
+  const float *restrict slope2 = slope + P, *restrict inverse2 = inverse + P, *restrict sine = raw + P;
+  for (ptrdiff_t i = 0; i < P; i++)
+    angle[i] = slope2[i] * inverse2[i] * raw[i] - slope[i] * inverse[i] * sine[i];
+}
+
+/* slope += rate ((scale relevance columns + share straight)^2 - slope); the sum of slope. */
+static double count_slopes(float scale, const float *restrict relevance, const float *restrict columns, float share,
+                           const float *restrict straight, float rate, float *restrict slope, ptrdiff_t d) {
+  double total = 0;
+  for (ptrdiff_t j = 0; j < d; j++) {
+    float v = scale * relevance[j] * columns[j] + share * straight[j];
+    slope[j] += rate * (v * v - slope[j]);
+    total += slope[j];
+  }
+  return total;
+}
+#undef LANES
+#undef ROWS
+#undef SIZE
+#undef WIDE
+#undef FLOOR

@@ -1,0 +1,37 @@
+from superarm.native.averaging cimport AveragedWeights
+from superarm.native.lift cimport Lift
+from superarm.native.stage cimport Stage
+from superarm.native.types cimport Answer, Features, Round
+
+
+cdef struct Noise:
+    # How often an answer is wrong.
+    double false_yes
+    double false_no
+
+
+cdef class Curves(Stage):
+    """The curved part of a likelihood learner: weights for waves of the row, and a gate."""
+
+    cdef readonly Py_ssize_t k, n_features
+    cdef readonly Lift lift
+    cdef readonly AveragedWeights weights  # of phi
+    cdef double* gate  # g, and G
+    cdef float* linear  # scratch, 2 x k: scores of the average and the last weights, of all that is not curved
+    cdef float* curved  # 2 x k: of the curved part
+    cdef float* mixed
+    cdef float* room
+    cdef double* q
+    cdef float* slopes  # of the loss along phi, and along the row
+    cdef float* straight
+
+    cdef void move_gate(self, double slope) noexcept nogil
+    # s += g a2, for the average; and for the last weights.
+    cdef void add_average(self, const Features* x, float* s) noexcept nogil
+    cdef void add_last(self, float* last) noexcept nogil
+    # p = the probabilities that the other weights are to be moved away from, towards post; the curved weights make
+    # their step, and the gate.
+    cdef void learn(self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post, double step, AveragedWeights linear, double* p) noexcept nogil
+
+
+cdef double slope_of_gate(const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil

@@ -1,0 +1,177 @@
+"""The curved part of a likelihood learner: weights for waves of the row beside those for the row, a gate.
+
+    score = a1 + g a2        a1 linear (dense and sparse part), a2 of the curved features phi (lift.pyx), both averages
+    p1    = softmax at the mix of the linear scores alone
+    p2    = softmax at the mix of the sums, linear + curved
+    W    += step (post - [(1 - g) p1 + g p2]) x~,     W2 += step (post - p2) phi
+
+The gate g in [0, 1] starts at 1 and climbs the likelihood of the answers, by AdaGrad:
+
+    slope = E[a2 | answer] - E[a2] under softmax(score);   G += slope^2;   g += 0.5 slope / sqrt(1 + G)
+
+so that where the truth is linear and noisy, the curves fade.
+"""
+
+from libc.math cimport fmod, sqrt
+
+import numpy as np
+
+from superarm.native.averaging cimport UPDATES
+from superarm.native.cpu cimport vectors
+
+cdef float MIX_GRADIENT = 0.5  # the average's share where the gradient is taken
+cdef double GATE_RATE = 0.5
+cdef double EVERY = 8.0  # the slopes of every 8th row are looked at (lift.pyx)
+
+
+cdef double slope_of_gate(
+    const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m,
+    const Answer* answer,
+) noexcept nogil:
+    """d log Pr(answer) / dg: the mean of a under q given the answer, minus its mean."""
+    cdef double every = 0.0, shown = 0.0, part = 0.0, high = 0.0, inside, outside, total
+    cdef Py_ssize_t i, r
+    for r in range(k):
+        every += q[r] * a[r]
+    if answer.label >= 0:
+        return a[answer.label] - every
+    if answer.likelihood != NULL:
+        for r in range(k):
+            high = max(high, answer.likelihood[r])
+            part += q[r] * answer.likelihood[r]
+            shown += q[r] * answer.likelihood[r] * a[r]
+        return shown / part - every if part >= 1e-6 * high and part > 0.0 else 0.0
+    for i in range(m):
+        part += q[drawn[i]]
+        shown += q[drawn[i]] * a[drawn[i]]
+    inside = 1.0 - noise.false_no if answer.hit else noise.false_no
+    outside = noise.false_yes if answer.hit else 1.0 - noise.false_yes
+    total = inside * part + outside * max(0.0, 1.0 - part)
+    if total < 1e-6:  # what was next to impossible says nothing about the gate
+        return 0.0
+    return (inside * shown + outside * (every - shown)) / total - every
+
+
+def gate_slope(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=None, double false_yes=0.0, double false_no=0.0):
+    """The slope of the log-likelihood of one answer along the gate.
+
+    Args:
+        q: probabilities of the labels.
+        a: scores of their curved part.
+        shown: label numbers.
+        hit: the bit.
+        label: or the label's number.
+        likelihood: or a number for every label.
+        false_yes, false_no: how often a bit is wrong.
+    """
+    cdef Noise noise = Noise(false_yes, false_no)
+    cdef Answer answer
+    q, a = np.ascontiguousarray(q, np.float64), np.ascontiguousarray(a, np.float32)
+    shown = np.ascontiguousarray(shown, np.intp)
+    answer.hit, answer.label, answer.likelihood = hit, label, NULL
+    if likelihood is not None:
+        likelihood = np.ascontiguousarray(likelihood, np.float64)
+        answer.likelihood = <const double*><size_t>likelihood.ctypes.data
+    return slope_of_gate(
+        <const double*><size_t>q.ctypes.data, <const float*><size_t>a.ctypes.data, len(q), &noise,
+        <const Py_ssize_t*><size_t>shown.ctypes.data, len(shown), &answer,
+    )
+
+
+cdef class Curves(Stage):
+    """Curved features, their weights, and the gate.
+
+    Args:
+        k: labels.
+        d: columns of the dense part.
+        features: curved features, an even number; 0 for none, and nothing to do.
+        seed: of the projections.
+        bias: the constant beside the dense part.
+        forget: the least weight of a new row.
+    """
+
+    def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t features, seed, double bias=0.0, double forget=0.0):
+        self.k, self.n_features = k, features
+        self.lift = Lift(d, features // 2, seed, bias, forget)
+        self.weights = AveragedWeights(k, features, 0, forget)
+        self.stages |= {"lift": self.lift, "weights": self.weights}
+        self.gate = self.doubles("gate", 2)
+        self.gate[0] = 1.0
+        if features == 0:
+            k = d = 0
+        self.linear = <float*>self.scratch("linear", (2, k), np.float32)
+        self.curved = <float*>self.scratch("curved", (2, k), np.float32)
+        self.mixed = <float*>self.scratch("mixed", k, np.float32)
+        self.room = <float*>self.scratch("room", k, np.float32)
+        self.q = <double*>self.scratch("q", k, np.float64)
+        self.slopes = <float*>self.scratch("slopes", features, np.float32)
+        self.straight = <float*>self.scratch("straight", d, np.float32)
+
+    cdef void add_average(self, const Features* x, float* s) noexcept nogil:
+        cdef Features phi
+        cdef float g = <float>self.gate[0]
+        cdef Py_ssize_t r
+        self.lift.lift(x, &phi)
+        self.weights.average_scores(&phi, self.curved)
+        for r in range(self.k):
+            self.linear[r] = s[r]
+            s[r] += g * self.curved[r]
+
+    cdef void add_last(self, float* last) noexcept nogil:
+        cdef Features phi
+        cdef float g = <float>self.gate[0]
+        cdef Py_ssize_t r, k = self.k
+        self.lift.lifted(&phi)
+        self.weights.last_scores(&phi, self.curved + k)
+        for r in range(k):
+            self.linear[k + r] = last[r]
+            last[r] += g * self.curved[k + r]
+
+    cdef void learn(
+        self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post,
+        double step, AveragedWeights linear, double* p,
+    ) noexcept nogil:
+        cdef Py_ssize_t r, k = self.k
+        cdef double* q = self.q
+        cdef float* mixed = self.mixed
+        cdef float a = MIX_GRADIENT, b = 1.0 - MIX_GRADIENT
+        cdef double g
+        cdef Features phi
+        vectors.softmax(round.s, q, self.room, k)
+        self.move_gate(slope_of_gate(q, self.curved, k, noise, round.drawn, round.m, answer))
+        g = self.gate[0]
+        for r in range(k):
+            mixed[r] = a * (self.linear[r] + self.curved[r]) + b * (self.linear[k + r] + self.curved[k + r])
+        vectors.softmax(mixed, q, self.room, k)
+        vectors.mix_scores(self.linear, self.linear + k, a, b, mixed, k)
+        vectors.softmax(mixed, p, self.room, k)
+        for r in range(k):
+            p[r] = (1.0 - g) * p[r] + g * q[r]
+            q[r] = step * (post[r] - q[r])
+        self.lift.lifted(&phi)
+        self.weights.step(q, &phi)
+        if fmod(self.weights.omega[UPDATES], EVERY) == 0.0:
+            vectors.combine(self.weights.A, self.weights.stride, q, k, self.n_features, self.slopes)
+            vectors.combine(linear.A, linear.stride, q, k, linear.d, self.straight)
+            self.lift.learn_relevance(self.slopes, self.straight)
+        self.lift.update_stats(x)
+
+    cdef void move_gate(self, double slope) noexcept nogil:
+        cdef double* gate = self.gate
+        gate[1] = (1.0 - self.lift.forget) * gate[1] + slope * slope
+        gate[0] = min(1.0, max(0.0, gate[0] + GATE_RATE * slope / sqrt(1.0 + gate[1])))
+
+    # ---- from Python
+
+    @property
+    def g(self):
+        """The gate, in [0, 1]."""
+        return self.gate[0]
+
+    def features(self, x):
+        """The curved features phi of a scaled row."""
+        return self.lift.features(x)
+
+    def scores(self, x):
+        """What the curves add to the scores of a scaled row, by the average and by the last weights; gate apart."""
+        return self.weights.scores(self.features(x))

@@ -1,0 +1,198 @@
+"""Curved features of a row: random waves, so that a linear model of them bends (Rahimi & Recht 2007).
+
+With z the standardised dense part of a row (scaling.pyx, before the constant takes its share):
+
+    u    = P random projections of a z, each about N(0, |a z|^2), times clip(5.5 sqrt(q), 1, 4)
+    phi  = [cos u, sin u], each wave standardised online, clipped to ±5, as long as half-way between 1 and its
+           own length: what scaling does to a row, again
+
+**The projections** (Le, Sarlos & Smola 2013, "Fastfood", in spirit). 512 numbers are 16 rows of 32 lanes. One
+stage turns row i by i lanes, flips signs at random and takes the Walsh-Hadamard transform over the rows; three
+stages are as good as a Gaussian matrix and cost O(512 log 512). Fewer than 64 columns are written several times.
+Longer rows than 512 are cut into blocks, more than 512 projections are groups, each with signs of its own and all
+added up. The signs are a function of the seed.
+
+**The bandwidth.** q, the running mean of (z . z')^2 over rows z, z' that follow each other, is one over the
+effective dimension of the rows.
+
+**The relevance** a_j of a column: the root mean square of the loss's slope along it, by the averages of the linear
+and of the curved weights, over all columns 1 in the mean square. A column that does not matter leaves the waves,
+and the bandwidth is spent on those that do.
+
+`lift` reads the state, `update_stats` and `learn_relevance` move it.
+"""
+
+from libc.math cimport floor, fmod, pi, sqrt
+from libc.stdint cimport uint64_t
+
+import numpy as np
+
+from superarm.native.averaging cimport one_row
+from superarm.native.cpu cimport vectors
+from superarm.native.randomness cimport uniform
+
+cdef double SHARP = 5.5, LEAST = 1.0, MOST = 4.0  # the bandwidth
+cdef Py_ssize_t SIZE = 512
+cdef Py_ssize_t SPREAD = 64  # columns should fill as many of the 512 places
+cdef double EVERY = 8.0  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
+cdef double FIRST = 256.0
+
+# Places in `seen`: rows counted, those in mean and var, mean |phi|^2, when 1 / sd is due again, q, slopes
+# counted, when the relevance is due again.
+cdef enum:
+    ROWS
+    WAVES
+    LENGTH
+    DUE
+    ALIKE
+    SLOPES
+    RENEW
+
+
+cdef class Lift(Stage):
+    """The projections, and what the rows seen so far say about the waves and the columns.
+
+    Args:
+        d: columns of the dense part.
+        waves: P, as many cosines as sines; 0 for none.
+        seed: of the signs.
+        bias: the constant beside the row, whose length is then sqrt(1 - bias^2).
+        forget: the least weight of a new row.
+    """
+
+    def __init__(self, Py_ssize_t d, Py_ssize_t waves, uint64_t seed, double bias=0.0, double forget=0.0):
+        d = d if waves > 0 else 0
+        self.d, self.waves, self.forget = d, waves, forget
+        self.groups, self.blocks, self.copies = -(-waves // SIZE), -(-d // SIZE), max(1, SPREAD // max(1, d))
+        # Computed once, so that nobody computes them in another way:
+        self.share = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
+        self.stretch = (512 / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
+        self.turns = self.stretch / self.share / (2.0 * pi)  # to turns of the waves, at a bandwidth of 1
+        self.alike = self.share**-4.0  # from (x~ . x~')^2 to (z . z')^2
+        self.sign = self.floats("sign", (self.groups, self.blocks, 3, SIZE))
+        self.mean, self.var = self.floats("mean", 2 * waves), self.floats("var", 2 * waves)
+        self.inverse = self.floats("inverse", 2 * waves)
+        self.previous, self.slope = self.floats("previous", d), self.floats("slope", d)
+        self.relevance = self.floats("relevance", d, 1.0)
+        self.seen = self.doubles("seen", 7)
+        self.seen[ALIKE] = 1.0 / 16.0
+        self.angle = <float*>self.scratch("angle", self.groups * SIZE, np.float32)
+        self.raw = <float*>self.scratch("raw", 2 * waves, np.float32)
+        self.phi = <float*>self.scratch("phi", 2 * waves, np.float32)
+        self.columns = <float*>self.scratch("columns", d, np.float32)
+        self.work = <float*>self.scratch("work", 6 * SIZE, np.float32)
+        self.factor = 1.0
+        cdef Py_ssize_t i
+        for i in range(self.groups * self.blocks * 3 * SIZE):  # no round has the number -1
+            self.sign[i] = 1.0 if uniform(seed, <uint64_t>-1, i) < 0.5 else -1.0
+
+    cdef double sharpness(self) noexcept nogil:
+        return min(MOST, max(LEAST, SHARP * sqrt(self.seen[ALIKE])))
+
+    cdef void lift(self, const Features* x, Features* phi) noexcept nogil:
+        cdef float scale = x.factor * <float>(self.sharpness() * self.turns)
+        cdef double typical = self.seen[LENGTH]
+        vectors.project(
+            self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.work, self.angle
+        )
+        self.squares = vectors.waves(self.angle, scale, self.mean, self.inverse, self.raw, self.phi, self.waves)
+        self.factor = 1.0
+        if self.squares > 0.0:
+            self.factor = 1.0 / sqrt(sqrt(self.squares * (typical if typical > 0.0 else self.squares)))
+        self.lifted(phi)
+
+    cdef void lifted(self, Features* phi) noexcept nogil:
+        phi.x, phi.d, phi.factor, phi.bias = self.phi, 2 * self.waves, <float>self.factor, 0.0
+        phi.indices, phi.values, phi.n, phi.sparse_factor, phi.sparse_bias = NULL, NULL, 0, 1.0, 0.0
+        phi.squares = self.squares * self.factor * self.factor
+
+    cdef void update_stats(self, const Features* x) noexcept nogil:
+        """Count the row in that was lifted last."""
+        cdef double* seen = self.seen
+        cdef double dot = vectors.dot_and_keep(x.x, x.factor, self.previous, self.d), rate
+        seen[ROWS] += 1.0
+        seen[ALIKE] += (self.alike * (dot * dot) - seen[ALIKE]) * max(1.0 / (seen[ROWS] + 16.0), self.forget)
+        seen[LENGTH] += (self.squares - seen[LENGTH]) * max(1.0 / seen[ROWS], max(0.001, self.forget))
+        if seen[ROWS] < FIRST or fmod(seen[ROWS], EVERY) == 0.0:
+            seen[WAVES] += 1.0
+            rate = max(1.0 / seen[WAVES], min(1.0, EVERY * self.forget))
+            vectors.moments(self.raw, self.mean, self.var, <float>rate, <float>(1.0 - rate), 2 * self.waves)
+        if seen[ROWS] >= seen[DUE]:  # 1/sd moves slowly: every row at first, then after each further 1 %
+            seen[DUE] = seen[ROWS] + 1.0 + floor(seen[ROWS] * 0.01)
+            vectors.inverse_root(self.var, self.inverse, 2 * self.waves)
+
+    cdef void learn_relevance(self, const float* curved, const float* straight) noexcept nogil:
+        """At the row that was lifted last; whose angles it overwrites."""
+        cdef double* seen = self.seen
+        cdef Py_ssize_t i, j
+        cdef float scale = <float>(self.stretch * self.sharpness() * self.factor), rate
+        cdef double total
+        vectors.angle_slopes(curved, self.inverse, self.raw, self.angle, self.waves)
+        for i in range(self.waves, self.groups * SIZE):
+            self.angle[i] = 0.0
+        vectors.project_back(
+            self.sign, self.groups, self.blocks, self.angle, self.d, self.copies, self.work, self.columns
+        )
+        seen[SLOPES] += 1.0
+        rate = <float>max(3.0 / (seen[SLOPES] + 3.0), min(1.0, EVERY * self.forget))
+        total = vectors.count_slopes(
+            scale, self.relevance, self.columns, <float>self.share, straight, rate, self.slope, self.d
+        )
+        if seen[SLOPES] >= seen[RENEW] and total > 0.0:  # phi changes with it: seldom, after each further 10 %
+            seen[RENEW] = 1.1 * seen[SLOPES] + 8.0
+            for j in range(self.d):
+                self.relevance[j] = <float>sqrt(<double>self.slope[j] * self.d / total)
+
+    # ---- from Python, for one row as it reaches the weights
+
+    def features(self, x):
+        """phi of a scaled row, as it reaches its weights."""
+        cdef Features f, phi
+        keep = one_row(x, None, None, self.d, 0, 0.0, 0.0, &f)
+        self.lift(&f, &phi)
+        del keep
+        return np.float32(self.factor) * self._scratch["phi"]
+
+    def raw_waves(self, x):
+        """cos u and sin u of a scaled row, before they are standardised."""
+        self.features(x)
+        return self._scratch["raw"].copy()
+
+    def projections(self, x):
+        """u of a row z, before its bandwidth: the bias and the relevance apart, about N(0, |z|^2) each."""
+        self.features(x)
+        return self._scratch["angle"].astype(np.float64) * self.stretch
+
+    def projected_back(self, v):
+        """The transpose of `projections`: a number for each column."""
+        self._scratch["angle"][:] = v
+        vectors.project_back(
+            self.sign, self.groups, self.blocks, self.angle, self.d, self.copies, self.work, self.columns
+        )
+        return self._scratch["columns"].astype(np.float64) * self.stretch
+
+    def count(self, x):
+        """Lift a scaled row, and count it in."""
+        cdef Features f, phi
+        keep = one_row(x, None, None, self.d, 0, 0.0, 0.0, &f)
+        self.lift(&f, &phi)
+        self.update_stats(&f)
+        del keep
+
+    def count_slopes(self, x, curved, straight):
+        """Lift a scaled row, and take in the slopes of the loss along phi and along the row."""
+        self.features(x)
+        v, w = np.ascontiguousarray(curved, np.float32), np.ascontiguousarray(straight, np.float32)
+        if v.shape != (2 * self.waves,) or w.shape != (self.d,):
+            raise ValueError(f"curved must have {2 * self.waves} numbers and straight {self.d}, got {v.shape} and {w.shape}")
+        self.learn_relevance(<const float*><size_t>v.ctypes.data, <const float*><size_t>w.ctypes.data)
+
+    @property
+    def bandwidth(self):
+        """clip(5.5 sqrt(q), 1, 4)."""
+        return self.sharpness()
+
+    @property
+    def q(self):
+        """One over the effective dimension of the rows."""
+        return self.seen[ALIKE]

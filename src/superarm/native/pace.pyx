@@ -1,0 +1,78 @@
+"""How far a step of the sparse part goes: a pace for each label and each feature.
+
+    w_jr += f_r c_r x~_j / (0.06 + sqrt(G_j))          for each non-zero j and the constant
+
+With e = c / step, the error of each label,
+
+    H_r += rate (e_r^2 - H_r),       f_r = sqrt(H' / (H_r + 0.1 H')),   H' the mean of H over labels
+    G_j += x~_j^2 sum_r (f_r e_r)^2  counted before use
+
+Rare labels and rare words take larger steps than frequent ones, and early steps are larger than late ones
+(as in AdaGrad: Duchi, Hazan & Singer 2011). With ``forget``, G forgets as the counts of features do
+(scaling.pyx): halved now and then.
+"""
+
+from libc.math cimport sqrtf
+
+import numpy as np
+
+from superarm.native.averaging cimport SPARSE_OMEGA, one_row
+from superarm.native.cpu cimport vectors
+from superarm.native.linear cimport prefetch_features
+
+cdef double FLOOR = 0.1, TINY = 1e-12
+cdef float SOFT = 0.06
+
+
+cdef class Pace(Stage):
+    """What has been stepped so far, by label and by feature.
+
+    Args:
+        k: labels.
+        width: columns of the sparse part; 0 for none, and nothing to do.
+        step: what the coefficients of a step were multiplied by.
+        forget: the least weight of a new row.
+    """
+
+    def __init__(self, Py_ssize_t k, Py_ssize_t width, double step, double forget=0.0):
+        self.k, self.width, self.step_size, self.forget = k, width, step, forget
+        self.H = self.doubles("H", k if width > 0 else 0)
+        self.G = self.floats("G", width + 1 if width > 0 else 0)
+        self.updates = self.doubles("updates", 1)
+        self.g = <float*>self.scratch("g", k, np.float32)
+
+    cdef void step(self, AveragedWeights weights, double rate, double* c, const Features* x) noexcept nogil:
+        cdef Py_ssize_t i, j, k = self.k
+        cdef double mean = vectors.label_errors(self.H, c, self.step_size, rate, k) / k
+        cdef double squares = vectors.label_pace(self.H, mean + TINY, FLOOR * mean + TINY, c, self.g, k)
+        cdef float squared_step = <float>(squares / (self.step_size * self.step_size))
+        cdef float v, inverse = <float>(1.0 / weights.omega[SPARSE_OMEGA])
+        for i in range(x.n):
+            j, v = x.indices[i], x.sparse_factor * x.values[i]
+            self.G[j] += v * v * squared_step
+            vectors.paced(weights.sparse + 2 * k * j, self.g, v / (SOFT + sqrtf(self.G[j])), inverse, k)
+        j, v = self.width, x.sparse_bias
+        self.G[j] += v * v * squared_step
+        vectors.paced(weights.sparse + 2 * k * j, self.g, v / (SOFT + sqrtf(self.G[j])), inverse, k)
+        self.updates[0] += 1.0
+        if self.updates[0] * self.forget > 1.0:
+            self.updates[0] *= 0.5
+            for j in range(self.width + 1):
+                self.G[j] *= 0.5
+
+    cdef void prefetch(self, const Row* row) noexcept nogil:
+        if self.width > 0:
+            prefetch_features(self.G, 1, row)
+
+    # ---- from Python, for one row as it reaches the weights
+
+    def learn(self, AveragedWeights weights, c, indices, values, *, double rate, double sparse_bias=0.0):
+        """A step of the sparse part of ``weights``; it returns c as it was paced. (`weights.learn` must follow.)"""
+        cdef Features f
+        keep = one_row(np.zeros(weights.d), indices, values, weights.d, self.width, 0.0, sparse_bias, &f)
+        c = np.array(c, np.float64)
+        if c.shape != (self.k,):
+            raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")
+        self.step(weights, rate, <double*><size_t>c.ctypes.data, &f)
+        del keep
+        return c

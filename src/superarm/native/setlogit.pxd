@@ -1,0 +1,27 @@
+from superarm.native.averaging cimport AveragedWeights
+from superarm.native.core cimport Core
+from superarm.native.curves cimport Curves, Noise
+from superarm.native.pace cimport Pace
+from superarm.native.types cimport Answer
+
+
+cdef class SetLogitCore(Core):
+    """The likelihood of one answer, online."""
+
+    cdef readonly AveragedWeights weights
+    cdef readonly Curves curves
+    cdef readonly Pace pace
+    cdef public double step  # of the dense part and its curves
+    cdef readonly double sparse_step
+    cdef readonly double share  # of the average, in post
+    cdef readonly double revive  # of post that labels which were not shown give to each other, on a miss
+    cdef readonly Py_ssize_t none  # the label that is never shown takes no part in that; -1 if there is none
+    cdef Noise noise
+    cdef double* credit  # the running average of post
+    cdef float* last  # scratch: the scores of W
+    cdef float* mixed
+    cdef float* room
+    cdef double* post
+    cdef double* c
+    cdef double* sparse_c
+    cdef void know(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil

@@ -1,0 +1,211 @@
+"""SetLogit: the likelihood of one bit, online, with nothing to tune. (docs/research.md: how it was found)
+
+The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (scaling.pyx).
+
+**The update.** W += step (post - p) x~ with a constant step (dense part: what is too small to matter is left out;
+sparse part: at the pace of each label and feature, pace.pyx); predictions use the running average A (averaging.pyx).
+A constant step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
+
+    p     softmax at  0.5 s + 0.5 s'                        where the gradient is taken
+    post  softmax at  (1 - share) s + share s',  times the likelihood of the answer, renormalised
+    f = 1: 1 - e1 inside S, e0 outside;  f = 0: e1 inside S, 1 - e0 outside;  a label: post = e_y;
+    several answers about one row: a likelihood for each label
+
+On a miss, the labels that were not shown give a share ``revive`` of their part of post to each other in proportion
+to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
+
+A row with both parts has one softmax over the sum of both scores, and each part its own step; curves.pyx says what
+curved features of the dense part add.
+"""
+
+from libc.math cimport signbit
+
+import numpy as np
+
+from superarm.native.averaging cimport averaging_rate
+from superarm.native.cpu cimport vectors
+from superarm.native.linear cimport safe_to_add
+from superarm.native.rule cimport Rule
+from superarm.native.scaling cimport Scaling
+from superarm.native.types cimport Features, Round, Row
+
+cdef double CREDIT = 3.0  # the window of its running average
+cdef float MIX_GRADIENT = 0.5
+
+
+cdef class SetLogitCore(Core):
+    """SetLogit, and with ``sees_label`` AveragedSoftmax.
+
+    Args:
+        k: labels.
+        d, width: columns of the dense and of the sparse part.
+        seed: of the curves.
+        scaling: how rows reach the weights.
+        rule: how sets are chosen.
+        step: of the dense part and its curves.
+        sparse_step: of the sparse part.
+        share: of the average, where post is taken.
+        revive: of post that labels which were not shown give to each other, on a miss.
+        curves: curved features of the dense part, an even number.
+        bias: the constant beside the dense part.
+        forget: the least weight of a new round.
+        false_yes, false_no: how often a bit is wrong.
+        none: the number of the label that is never shown; -1 for none.
+        sees_label: in the fused loop, the answer is the label.
+    """
+
+    def __init__(
+        self, *, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, seed, Scaling scaling, Rule rule, double step,
+        double sparse_step, double share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
+        double false_yes=0.0, double false_no=0.0, Py_ssize_t none=-1, bint sees_label=False,
+    ):
+        Core.__init__(self, k, scaling, rule)
+        self.step, self.sparse_step, self.share, self.revive, self.none = step, sparse_step, share, revive, none
+        self.noise = Noise(false_yes, false_no)
+        self.sees_label = sees_label
+        self.weights = AveragedWeights(k, d, width, forget)
+        self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
+        self.pace = Pace(k, width, sparse_step, forget)
+        self.stages |= {"weights": self.weights, "curves": self.curves, "pace": self.pace}
+        self.credit = self.doubles("credit", k, 1.0 / k)
+        self.last = <float*>self.scratch("last", k, np.float32)
+        self.mixed = <float*>self.scratch("mixed", k, np.float32)
+        self.room = <float*>self.scratch("room", k, np.float32)
+        self.post = <double*>self.scratch("post", k, np.float64)
+        self.c = <double*>self.scratch("c", k, np.float64)
+        self.sparse_c = <double*>self.scratch("sparse_c", k, np.float64)
+
+    def grown(self, Py_ssize_t before):
+        """Labels from ``before`` on are new: they are tried first."""
+        self.arrays["credit"][before:] = 0.0
+
+    cdef void score(self, const Features* x, float* s) noexcept nogil:
+        self.weights.average_scores(x, s)
+        if self.curves.n_features > 0:
+            self.curves.add_average(x, s)
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        cdef Py_ssize_t r, k = self.k
+        cdef double* c = self.c
+        cdef double* post = self.post
+        cdef double rate
+        if not safe_to_add(c, 0, round.x):
+            return False
+        self.weights.last_scores(round.x, self.last)
+        if self.curves.n_features > 0:
+            self.curves.add_last(self.last)
+        self.know(round.s, round.drawn, round.m, answer)
+        if self.curves.n_features > 0:
+            self.curves.learn(round.x, round, answer, &self.noise, post, self.step, self.weights, c)
+        else:
+            vectors.mix_scores(round.s, self.last, MIX_GRADIENT, 1.0 - MIX_GRADIENT, self.mixed, k)
+            vectors.softmax(self.mixed, c, self.room, k)
+        rate = averaging_rate(self.weights.updates(), self.weights.forget, CREDIT)
+        if self.weights.width > 0:
+            for r in range(k):
+                self.sparse_c[r] = self.sparse_step * (post[r] - c[r])
+            self.pace.step(self.weights, rate, self.sparse_c, round.x)
+        for r in range(k):
+            self.credit[r] += rate * (post[r] - self.credit[r])
+            c[r] = self.step * (post[r] - c[r])
+        self.weights.step(c, round.x)
+        return True
+
+    cdef void know(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil:
+        """post = the chance of each label, given the answer."""
+        cdef Py_ssize_t r
+        if answer.label >= 0:
+            for r in range(self.k):
+                self.post[r] = 0.0
+            self.post[answer.label] = 1.0
+            return
+        vectors.mix_scores(s, self.last, <float>self.share, <float>(1.0 - self.share), self.mixed, self.k)
+        vectors.softmax(self.mixed, self.post, self.room, self.k)
+        if answer.likelihood != NULL:
+            times_likelihood(self.post, self.k, answer.likelihood)
+        else:
+            given_bit(
+                self.post, self.k, &self.noise, self.revive, self.none, self.credit, drawn, m, answer.hit, self.c
+            )
+
+    cdef void prefetch_weights(self, const Row* row) noexcept nogil:
+        self.scaling.prefetch(row)
+        self.weights.prefetch(row)
+        self.pace.prefetch(row)
+
+
+cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) noexcept nogil:
+    """Turn p, in place, into post."""
+    cdef double total = 0.0, high = 0.0
+    cdef Py_ssize_t r
+    for r in range(k):
+        total += p[r] * likelihood[r]
+        high = max(high, likelihood[r])
+    if not total > 1e-20 * high:  # it had probability 0: nothing can be learnt from it
+        return
+    for r in range(k):
+        p[r] *= likelihood[r] / total
+
+
+cdef void given_bit(
+    double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none, const double* credit,
+    const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* waiting,
+) noexcept nogil:
+    """Turn p, in place, into post: the chance of each label given the bit."""
+    cdef double inside = 1.0 - noise.false_no if hit else noise.false_no
+    cdef double outside = noise.false_yes if hit else 1.0 - noise.false_yes
+    cdef double shown = 0.0, total, revived = 0.0 if hit else revive, given = 0.0, spread = 0.0, floor = 0.01 / k
+    cdef Py_ssize_t i, r
+    for i in range(m):
+        shown += p[drawn[i]]
+    total = shown * inside + max(1.0 - shown, 0.0) * outside
+    if total < 1e-20:  # the bit had probability 0: nothing can be learnt from it
+        return
+    for i in range(m):
+        p[drawn[i]] *= -inside / total  # marked by a minus
+    for r in range(k):
+        if signbit(p[r]):
+            p[r] = -p[r]
+        else:
+            p[r] *= outside / total
+            if revived > 0.0 and r != none:
+                given += revived * p[r]
+                p[r] *= 1.0 - revived
+                # until the total is known, what r receives waits
+                waiting[r] = 1.0 / (credit[r] + floor)
+                spread += waiting[r]
+                continue
+        waiting[r] = 0.0
+    if given > 0.0:
+        for r in range(k):
+            p[r] += given * waiting[r] / spread
+
+
+def posterior(
+    p, shown=(), *, bint hit=False, likelihood=None, credit=None, double revive=0.0, Py_ssize_t none=-1,
+    double false_yes=0.0, double false_no=0.0,
+):
+    """The chance of each label given an answer.
+
+    Args:
+        p: the chances before it.
+        shown: label numbers.
+        hit: the bit.
+        likelihood: or a number for every label.
+        credit: of every label; all alike if left out.
+        revive, none, false_yes, false_no: as for `SetLogitCore`.
+    """
+    cdef Noise noise = Noise(false_yes, false_no)
+    post = np.array(p, np.float64)
+    k = len(post)
+    drawn, waiting = np.ascontiguousarray(shown, np.intp), np.zeros(k)
+    credit = np.full(k, 1.0 / k) if credit is None else np.ascontiguousarray(credit, np.float64)
+    if likelihood is not None:
+        likelihood = np.ascontiguousarray(likelihood, np.float64)
+        times_likelihood(<double*><size_t>post.ctypes.data, k, <const double*><size_t>likelihood.ctypes.data)
+        return post
+    given_bit(
+        <double*><size_t>post.ctypes.data, k, &noise, revive, none, <const double*><size_t>credit.ctypes.data,
+        <const Py_ssize_t*><size_t>drawn.ctypes.data, len(drawn), hit, <double*><size_t>waiting.ctypes.data,
+    )
+    return post
