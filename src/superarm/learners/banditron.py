@@ -6,37 +6,25 @@ P = (1-gamma) e_y^ + gamma/k,   y~ ~ P,   W += (1[y~ = y] / P(y~) e_y~ - e_y^) x
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-
-from superarm.kernels import Answer, Kernels, Round, add_outer, kernel, reads_none
-from superarm.labels import Label
-from superarm.learners.linear import DrawingLearner
+from superarm.data.labels import Label
+from superarm.data.rows import Layout
+from superarm.explore.base import Rule
+from superarm.explore.dilute import Dilute
+from superarm.learners.learner import Learner
+from superarm.native.bandits import BanditronCore
+from superarm.native.core import Core
 from superarm.parameters import number
 
 
-@kernel
-def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
-    if round.eligible.shape[0] == 1:
-        return True
-    touched, c, drawn, top = scratch.touched, scratch.c, round.drawn[0], round.top[0]
-    touched[0], c[0] = top, -1.0
-    touched[1], c[1] = drawn, np.exp(-round.odds.ordered) if answer.hit else 0.0
-    n = 2
-    if top == drawn:
-        c[0] += c[1]
-        n = 1
-    return add_outer(state.W, touched, c, n, round.x)
-
-
-class Banditron(DrawingLearner):
+class Banditron(Learner):
     """Banditron: the perceptron of bandit feedback.
 
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row; left out, the first row tells it (and may have names).
+        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and may
+            have names).
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
@@ -44,14 +32,14 @@ class Banditron(DrawingLearner):
     """
 
     name = "banditron"
-    kernels = Kernels(learn, reads_scores=reads_none)
+    single_label = True
 
     def __init__(
         self,
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int | None = None,
+        n_features: int | tuple[int, int] | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
@@ -65,4 +53,10 @@ class Banditron(DrawingLearner):
             seed=seed,
             intercept=intercept,
         )
-        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)
+        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
+
+    def make_rule(self) -> Rule:
+        return Dilute(gamma=self.gamma)
+
+    def make_core(self, layout: Layout) -> Core:
+        return BanditronCore(**self.core_parts(layout))

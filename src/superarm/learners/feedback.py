@@ -10,13 +10,13 @@ import numpy as np
 from superarm.data.rows import Row, stack
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among
-from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.errors import FeedbackError, WeightsOverflow
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
-__all__ = ["Answer", "book", "checked_run", "failed", "not_finite", "read", "update_many"]
+__all__ = ["Answer", "book", "checked_run", "failed", "not_finite", "raised", "read", "update_many"]
 
 Array = np.ndarray[Any, Any]
 SCORE_FAILED = 1  # of Core
@@ -352,8 +352,21 @@ def _values(row: Any) -> Array:
     return np.concatenate([row.dense, row.values]) if isinstance(row, Row) else row
 
 
-def not_finite(learner: Learner, row: Any) -> InvalidInput | WeightsOverflow:
-    """Why scores are not finite: the row, or the weights."""
+def raised(learner: Learner) -> BaseException | None:
+    """What a learner or a rule in plain Python has raised while compiled code ran; it is then over."""
+    for core in (learner.core, vars(learner).get("_trial", (None, None))[1]):
+        for part in () if core is None else (core, core.rule):
+            if getattr(part, "error", None) is not None:
+                error: BaseException = part.forget_error()
+                return error
+    return None
+
+
+def not_finite(learner: Learner, row: Any) -> BaseException:
+    """Why scores are not finite: the row, the weights, or what a learner in plain Python has raised."""
+    error = raised(learner)
+    if error is not None:
+        return error
     values = _values(row)
     if not np.isfinite(values).all():
         return learner.invalid("x", "finite", values[~np.isfinite(values)][0].item())
@@ -362,8 +375,11 @@ def not_finite(learner: Learner, row: Any) -> InvalidInput | WeightsOverflow:
     )
 
 
-def failed(learner: Learner, status: int, row: Any, round_: int | None) -> Exception:
+def failed(learner: Learner, status: int, row: Any, round_: int | None) -> BaseException:
     """Why an update was not made."""
+    error = raised(learner)
+    if error is not None:
+        return error
     if status == SCORE_FAILED or not np.isfinite(_values(row)).all():
         return not_finite(learner, row)
     return WeightsOverflow(

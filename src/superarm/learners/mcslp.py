@@ -9,52 +9,23 @@ hinge: it updates on every round. ``gate`` puts the hinge back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from superarm.kernels import Answer, Kernels, Round, Unit, add_outer, kernel, weights
-from superarm.labels import Label
-from superarm.learners.linear import LinearLabelLearner
+from superarm.data.labels import Label
+from superarm.data.rows import Layout
+from superarm.learners.learner import LabelLearner
+from superarm.native.core import Core
+from superarm.native.full_information import MCSLPCore
 from superarm.parameters import number
 
 
-class State(NamedTuple):
-    W: np.ndarray[Any, Any]
-    scaling: Unit
-    rule: Any
-    gate: bool
-    margin: float
-
-
-@kernel
-def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
-    top, m = round.top, round.top.shape[0]
-    if state.gate:
-        loss = state.margin - round.s[answer.label]
-        for i in range(m):
-            loss += round.s[top[i]] / m
-        if not loss > 0.0:
-            return True
-    touched, c = scratch.touched, scratch.c
-    touched[0], c[0] = answer.label, 1.0
-    for i in range(m):
-        touched[i + 1], c[i + 1] = top[i], -1.0 / m
-    return add_outer(state.W, touched, c, m + 1, round.x)
-
-
-@kernel
-def reads_scores(state: Any, round: Round) -> bool:
-    return bool(state.gate)
-
-
-class MCSLP(LinearLabelLearner):
+class MCSLP(LabelLearner):
     """MC-SLP, the full-information twin of MC-DBF.
 
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row; left out, the first row tells it (and may have names).
+        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and may
+            have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
@@ -63,14 +34,13 @@ class MCSLP(LinearLabelLearner):
     """
 
     name = "mc-slp"
-    kernels = Kernels(learn, reads_scores=reads_scores, sees_label=True)
 
     def __init__(
         self,
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int | None = None,
+        n_features: int | tuple[int, int] | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
@@ -86,7 +56,7 @@ class MCSLP(LinearLabelLearner):
             intercept=intercept,
         )
         self.gate = bool(gate)
-        self.margin = number("margin", self.of, margin, 0.0)
+        self.margin = number("margin", self.owner, margin, 0.0)
 
-    def start(self, shape: tuple[int, int]) -> State:
-        return State(weights(shape), self.unit, self.rule.start(), self.gate, self.margin)
+    def make_core(self, layout: Layout) -> Core:
+        return MCSLPCore(**self.core_parts(layout), gate=self.gate, margin=self.margin)

@@ -12,98 +12,15 @@ W = V scaled into the ball. E[g] = (p - e_y) x. Late feedback uses the current W
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-import numpy as np
-
+from superarm.data.labels import Label
+from superarm.data.rows import Layout
 from superarm.explore.base import Rule
 from superarm.explore.boltzmann import Boltzmann
-from superarm.kernels import (
-    Answer,
-    Features,
-    Kernels,
-    Round,
-    Unit,
-    constant,
-    coordinate,
-    kernel,
-    length,
-    scores,
-    softmax,
-    squared_norm,
-    value,
-    weights,
-)
-from superarm.labels import Label
-from superarm.learners.base import Learner, Nothing
+from superarm.learners.learner import Learner
+from superarm.native.core import Core
+from superarm.native.second_order import NewtronCore
 from superarm.parameters import number
-
-
-class State(NamedTuple):
-    W: np.ndarray[Any, Any]  # V, before it is scaled into the ball
-    scaling: Unit
-    rule: Any
-    A: np.ndarray[Any, Any]
-    b: np.ndarray[Any, Any]
-    squared_norm: np.ndarray[Any, Any]  # |V|^2
-    alpha: float
-    beta: float
-    D: float
-
-
-class Scratch(NamedTuple):
-    scaling: Nothing
-    rule: Any
-    p: np.ndarray[Any, Any]
-
-
-@kernel
-def score(state: Any, scratch: Any, features: Features, s: Any) -> None:
-    scores(state.W, features, s)
-    norm = np.sqrt(state.squared_norm[0])
-    if norm > state.D:
-        shrink = np.float32(state.D / norm)
-        for r in range(s.shape[0]):
-            s[r] *= shrink
-
-
-@kernel
-def learn(state: Any, scratch: Any, round: Round, answer: Answer) -> bool:
-    W, A, b, x, s = state.W, state.A, state.b, round.x, round.s
-    eligible, drawn, n = round.eligible, round.drawn[0], round.eligible.shape[0]
-    if n == 1:
-        return True
-    softmax(s, eligible, state.alpha, scratch.p)
-    P = np.exp(round.odds.ordered)
-    p, mean = 0.0, 0.0
-    for i in range(n):
-        mean += s[eligible[i]] / n
-        if eligible[i] == drawn:
-            p = scratch.p[i]
-    # g = factor (e_y~ - 1/k 1) x
-    factor, kappa = (-(1.0 - p) / P, P) if answer.hit else (p / P, 1.0)
-    if not factor * factor * squared_norm(x) <= 1e30:
-        return False
-    gW = factor * (np.float64(s[drawn]) - mean)
-    weight = kappa * state.beta
-    change = 0.0
-    for l in range(n):
-        r = eligible[l]
-        c = factor * ((r == drawn) - 1.0 / n)
-        for i in range(length(x) + 1):
-            at = constant(W, x, r)
-            v = x.bias
-            if i < length(x):
-                at = coordinate(W, x, r, i)
-                v = value(x, i)
-            g = c * v
-            A[at] += np.float32(weight * g * g)
-            b[at] += np.float32((weight * gW - 1.0) * g)
-            old = np.float64(W[at])
-            W[at] = b[at] / A[at]
-            change += np.float64(W[at]) * np.float64(W[at]) - old * old
-    state.squared_norm[0] += change
-    return True
 
 
 class Newtron(Learner):
@@ -112,7 +29,8 @@ class Newtron(Learner):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row; left out, the first row tells it (and may have names).
+        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and may
+            have names).
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
@@ -123,7 +41,6 @@ class Newtron(Learner):
     """
 
     name = "newtron"
-    kernels = Kernels(learn, score=score)
     single_label = True
 
     def __init__(
@@ -131,7 +48,7 @@ class Newtron(Learner):
         *,
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
-        n_features: int | None = None,
+        n_features: int | tuple[int, int] | None = None,
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
@@ -148,28 +65,13 @@ class Newtron(Learner):
             seed=seed,
             intercept=intercept,
         )
-        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)
-        self.alpha = number("alpha", self.of, alpha, 0.0)
-        self.beta = number("beta", self.of, beta, 0.0)
-        self.D = number("D", self.of, D, 0.0)
+        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
+        self.alpha = number("alpha", self.owner, alpha, 0.0)
+        self.beta = number("beta", self.owner, beta, 0.0)
+        self.D = number("D", self.owner, D, 0.0)
 
-    def start(self, shape: tuple[int, int]) -> State:
-        return State(
-            W=weights(shape),
-            scaling=self.unit,
-            rule=self.rule.start(),
-            A=weights(shape, 1.0 / self.D),
-            b=weights(shape),
-            squared_norm=np.zeros(1),
-            alpha=self.alpha,
-            beta=self.beta,
-            D=self.D,
-        )
-
-    def scratch(self) -> Scratch:
-        k = self.n_labels
-        return Scratch(Nothing(), self.rule.scratch(k), np.zeros(k))
-
-    @property
-    def rule(self) -> Rule:
+    def make_rule(self) -> Rule:
         return Boltzmann(gamma=self.gamma, alpha=self.alpha)
+
+    def make_core(self, layout: Layout) -> Core:
+        return NewtronCore(**self.core_parts(layout), alpha=self.alpha, beta=self.beta, D=self.D)

@@ -31,11 +31,20 @@ cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
     double rest
 
 
+cdef struct Table:  # of sets of m out of n labels that were drawn with some gamma
+    const double* values  # e^ for [rho, j, f, group]; for "ordered" without the 1 / (Z tau1) part
+    bint has_rho
+    Py_ssize_t m
+    double log_tau1
+    double inside  # P(r) inside and outside of the top set
+    double outside
+
+
 cdef class MCDBFCore(LinearCore):
     """The paper's algorithm for one bit about a set.
 
     Args:
-        gamma: of its draws. May be set, to that by which somebody else drew a set.
+        gamma: of its draws.
         estimate: ``"ordered"``, ``"set"`` or ``"minimum-variance"``.
         gate: the hinge.
         margin: of the gate; 0 to follow the noise of the estimates.
@@ -43,7 +52,7 @@ cdef class MCDBFCore(LinearCore):
         learn_rho: whether to learn it.
     """
 
-    cdef double gamma_
+    cdef readonly double gamma
     cdef readonly str estimate
     cdef readonly bint ordered, gate, learn_rho
     cdef readonly double margin
@@ -53,12 +62,9 @@ cdef class MCDBFCore(LinearCore):
     cdef int64_t* updates
     cdef double* grid  # the values that the belief can take
     cdef Py_ssize_t* own  # the learner's own top set, where somebody else chose the set
-    # for the sets that were prepared last:
     cdef dict tables
-    cdef const double* table  # e^ for [rho, j, f, group]; for "ordered" without the 1 / (Z tau1) part
-    cdef bint has_rho
-    cdef Py_ssize_t table_m
-    cdef double log_tau1, weight_in, weight_out  # P(r) inside and outside of the top set
+    cdef Table table  # for the sets that were prepared last
+    cdef Table given_table  # and for those that somebody else drew
 
     def __init__(
         self, Py_ssize_t k, Scaling scaling, Rule rule, *,
@@ -67,7 +73,7 @@ cdef class MCDBFCore(LinearCore):
         from superarm.theory.estimates import RHO_GRID
 
         LinearCore.__init__(self, k, scaling, rule)
-        self.gamma_, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
+        self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
         self.gate, self.margin, self.learn_rho, self.tables = gate, margin, learn_rho, {}
         self.rho = self.doubles("rho", 2)
         self.rho[0], self.rho[1] = 20.0 * rho, 20.0
@@ -78,66 +84,67 @@ cdef class MCDBFCore(LinearCore):
         for i, value in enumerate(RHO_GRID):
             self.grid[<Py_ssize_t>i] = value
 
-    @property
-    def gamma(self):
-        return self.gamma_
-
-    @gamma.setter
-    def gamma(self, double gamma):
-        if gamma != self.gamma_:
-            self.gamma_, self.prepared_n = gamma, -1
-
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
-        key = (n, m, self.gamma_)
+        self.fill(&self.table, n, min(n, m), self.gamma)
+
+    def prepare_given(self, Py_ssize_t n, Py_ssize_t m, double gamma):
+        """The next update is about a set of m out of n labels that somebody else drew with this gamma."""
+        self.fill(&self.given_table, n, min(n, m), gamma)
+
+    cdef int fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma) except -1:
+        key = (n, m, gamma)
         if key not in self.tables:
             from superarm.theory.estimates import estimates
 
             if len(self.tables) >= MANY:
                 self.tables.clear()
-            made = estimates(n, min(n, m), self.gamma_, self.estimate)
+                self.prepared_n = -1  # its own is gone, too
+            made = estimates(n, m, gamma, self.estimate)
             self.tables[key] = made.log_tau1, np.ascontiguousarray(made.values, np.float64)
-        self.log_tau1, values = self.tables[key]
-        self.table = <const double*><size_t>values.ctypes.data
-        self.has_rho, self.table_m = len(values) > 1, min(n, m)
-        self.weight_out = self.gamma_ / n
-        self.weight_in = (1.0 - self.gamma_) / self.table_m + self.weight_out
+        table.log_tau1, values = self.tables[key]
+        table.values = <const double*><size_t>values.ctypes.data
+        table.has_rho, table.m = len(values) > 1, m
+        table.outside = gamma / n
+        table.inside = (1.0 - gamma) / m + table.outside
+        return 0
 
     cdef double belief_at_draw(self) noexcept nogil:
         """rho, on the grid: from earlier rounds, never this one."""
-        return self.grid[rho_index(self.rho[0] / self.rho[1])] if self.has_rho else 0.0
+        return self.grid[rho_index(self.rho[0] / self.rho[1])] if self.table.has_rho else 0.0
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         """Not for the plain step: with every label eligible it follows from the sets alone."""
         return self.gate or round.given or round.n < self.k
 
-    cdef double log_ordered(self, const Round* round) noexcept nogil:
+    cdef double log_ordered(self, const Round* round, const Table* table) noexcept nogil:
         """log Z: of a set that somebody else drew, from their top set and gamma."""
         cdef Py_ssize_t i, inside = 0, m = round.m, n = round.n
         cdef double total = 0.0, rest
         if not round.given or m >= n:
             return round.log_ordered
         for i in range(m):
-            rest = (m - inside) * self.weight_in + (n - m - (i - inside)) * self.weight_out
+            rest = (m - inside) * table.inside + (n - m - (i - inside)) * table.outside
             if contains(round.top, round.top_size, round.drawn[i]):
-                total += log(self.weight_in / rest)
+                total += log(table.inside) - log(rest)
                 inside += 1
             else:
-                total += log(self.weight_out / rest)
+                total += log(table.outside) - log(rest)
         return total
 
     cdef Estimate estimated(self, const Round* round, const Answer* answer, Py_ssize_t common) noexcept nogil:
         """What the answer says, where ``common`` labels of the top set were shown."""
         cdef Estimate e
-        cdef const double* value = self.table
+        cdef const Table* table = &self.given_table if round.given else &self.table
+        cdef const double* value = table.values
         cdef double weight = 0.0
         if answer.label >= 0:  # the label itself is added later
             e.both = e.only_drawn = e.only_top = e.rest = 0.0
             return e
-        if self.has_rho:
-            value += rho_index(self.rho[0] / self.rho[1] if round.given else round.belief) * (self.table_m + 1) * 8
+        if table.has_rho:
+            value += rho_index(self.rho[0] / self.rho[1] if round.given else round.belief) * (table.m + 1) * 8
         value += (2 * common + (1 if answer.hit else 0)) * 4
         if self.ordered and answer.hit:
-            weight = exp(-self.log_ordered(round) - self.log_tau1)
+            weight = exp(-self.log_ordered(round, table) - table.log_tau1)
         e.both, e.only_drawn, e.only_top, e.rest = value[0] + weight, value[1] + weight, value[2], value[3]
         return e
 

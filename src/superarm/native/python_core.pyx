@@ -1,0 +1,98 @@
+"""PythonCore: `score` and `learn` are functions in Python. Everything around them is as for the compiled learners.
+
+What goes wrong there must wait until compiled code has come back: then the loop stops, and ``error`` says why.
+"""
+
+from libc.math cimport NAN
+from libc.string cimport memcpy, memset
+
+from superarm.native.core cimport Core
+from superarm.native.cpu cimport vectors
+from superarm.native.rule cimport Rule
+from superarm.native.scaling cimport Scaling
+from superarm.native.types cimport Answer, Features, Round
+
+import numpy as np
+
+
+cdef class PythonCore(Core):
+    """A core that calls back.
+
+    Args:
+        k: labels.
+        scaling: a plain Scaling: the functions get rows as they came.
+        rule: how sets are chosen.
+        score: called with a row, an array that is the callee's own: the dense columns, then the sparse ones
+            with their zeros. Returns the scores of all labels.
+        learn: called with a row, the shown labels as drawn, and the bit. Returns whether it learnt.
+        memory: what was learnt: a dict whose arrays belong to the state.
+    """
+
+    cdef object score_row, learn_row
+    cdef public dict memory
+    cdef object row, found  # arrays behind the two addresses
+    cdef float* x_address
+    cdef float* s_address
+    cdef readonly object error
+
+    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, score, learn, dict memory):
+        Core.__init__(self, k, scaling, rule)
+        self.score_row, self.learn_row, self.memory = score, learn, memory
+        self.x_address = <float*>self.scratch("row", scaling.d + scaling.width, np.float32)
+        self.s_address = <float*>self.scratch("found", k, np.float32)
+        self.row, self.found = self._scratch["row"], self._scratch["found"]
+
+    cdef object as_array(self, const Features* x):
+        """A copy of the row as it came."""
+        cdef Py_ssize_t i
+        if x.d > 0:
+            memcpy(self.x_address, x.x, x.d * sizeof(float))
+        memset(self.x_address + x.d, 0, self.scaling.width * sizeof(float))
+        for i in range(x.n):
+            self.x_address[x.d + x.indices[i]] = x.values[i]
+        return self.row.copy()
+
+    cdef void score(self, const Features* x, float* s) noexcept nogil:
+        s[0] = NAN  # which tells the loop to stop
+        if vectors.all_finite(x.x, x.d) and vectors.all_finite(x.values, x.n):
+            with gil:
+                if self.error is None:
+                    try:
+                        self.found[:] = self.score_row(self.as_array(x))
+                        memcpy(s, self.s_address, self.k * sizeof(float))
+                    except BaseException as error:
+                        self.error = error
+
+    cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef bint learnt = False
+        with gil:
+            if self.error is None:
+                try:
+                    shown = np.array([round.drawn[i] for i in range(round.m)], np.intp)
+                    learnt = self.learn_row(self.as_array(round.x), shown, answer.hit)
+                except BaseException as error:
+                    self.error = error
+        return learnt
+
+    cdef bint reads_scores(self, const Round* round) noexcept nogil:
+        return False
+
+    def forget_error(self):
+        """The error, which is then over."""
+        error, self.error = self.error, None
+        return error
+
+    # ------------------------------------------------------------ the state
+
+    def state(self):
+        arrays = {f"memory.{name}": value for name, value in self.memory.items() if isinstance(value, np.ndarray)}
+        return Core.state(self) | arrays
+
+    def restore(self, state):
+        """As for every stage; arrays of the memory that are new since it began are taken as they are."""
+        own = self.state()
+        for name, saved in state.items():
+            if name.startswith("memory.") and name not in own:
+                self.memory[name.removeprefix("memory.")] = saved.copy()
+        Core.restore(self, state)
