@@ -63,7 +63,8 @@ cdef class Lift(Stage):
     def __init__(self, Py_ssize_t d, Py_ssize_t waves, uint64_t seed, double bias=0.0, double forget=0.0):
         d = d if waves > 0 else 0
         self.d, self.waves, self.forget = d, waves, forget
-        self.groups, self.blocks, self.copies = -(-waves // SIZE), -(-d // SIZE), max(1, SPREAD // max(1, d))
+        self.groups, self.blocks = (waves + SIZE - 1) // SIZE, (d + SIZE - 1) // SIZE
+        self.copies = max(1, SPREAD // max(1, d))
         # Computed once, so that nobody computes them in another way:
         self.share = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
         self.stretch = (512 / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
