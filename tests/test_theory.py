@@ -10,9 +10,10 @@ import pytest
 from exact import GAMMAS, SIZES, group, ordered_draws, set_probabilities
 
 import superarm as sa
-from superarm import estimates, theory
+from superarm import theory
 from superarm.errors import InvalidInput
 from superarm.explore import dilute
+from superarm.theory import estimates
 
 SMALL = [(k, m) for k, m in SIZES if k < 7]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,7 +32,7 @@ def test_a_matrix_is_its_rows(cls: Any, params: dict[str, Any], eligible: Any) -
     many, single = (cls(labels=LABELS, seed=2, **params) for _ in range(2))
     many.id = single.id
     for part in (scores[:150], scores[150:]):
-        decisions = many.decide(scores=part, eligible=eligible)
+        decisions = many.decide_many(scores=part, eligible=eligible)
         assert len(decisions) == len(part)
         for decision, s in zip(decisions, part, strict=True):
             assert decision.to_dict() == single.decide(scores=s, eligible=eligible).to_dict()
@@ -38,7 +41,7 @@ def test_a_matrix_is_its_rows(cls: Any, params: dict[str, Any], eligible: Any) -
 def test_probabilities_and_rows() -> None:
     p = np.random.default_rng(1).dirichlet(np.ones(6), size=50)
     x = np.arange(100.0).reshape(50, 2)
-    decisions = RunnerUp(set_size=2, labels=LABELS).decide(probabilities=p, x=x)
+    decisions = RunnerUp(set_size=2, labels=LABELS).decide_many(probabilities=p, x=x)
     assert decisions[7].x.tolist() == [14.0, 15.0]
     assert decisions.top[:, 0].tolist() == [LABELS[i] for i in p.argmax(axis=1)]
     draw = sa.explore.draw_of(decisions[3])
@@ -46,21 +49,64 @@ def test_probabilities_and_rows() -> None:
     assert draw.probability(decisions[3].labels) == pytest.approx(decisions.propensity[3])
 
 
+@pytest.mark.parametrize(("cls", "params"), RULES)
+def test_probability_of_any_set_moves_nothing(cls: Any, params: dict[str, Any]) -> None:
+    scores = np.random.default_rng(5).normal(size=(30, 6))
+    rule, other = (cls(labels=LABELS, seed=1, **params) for _ in range(2))
+    for s in scores:
+        sets = list(combinations(LABELS, params["set_size"]))
+        p = {frozenset(labels): rule.probability(s, labels) for labels in sets}
+        assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
+        assert rule.probability(s, LABELS[: params["set_size"] + 1]) == 0.0
+        decision = rule.decide(s)
+        assert p[frozenset(decision.labels)] == pytest.approx(decision.propensity, rel=1e-9)
+        assert decision.labels == other.decide(s).labels
+
+
+def test_a_rule_is_pickled_with_what_it_has_moved() -> None:
+    rule = RunnerUp(set_size=2, seed=3)
+    scores = np.random.default_rng(0).normal(size=(60, 5))
+    rule.decide_many(scores[:20])
+    again, copied = pickle.loads(pickle.dumps(rule)), copy.copy(rule)
+    for s in scores[20:]:
+        first = rule.decide(s).to_dict()
+        assert first == again.decide(s).to_dict() == copied.decide(s).to_dict()
+    # its numbers do not depend on how many labels there are
+    assert rule.decide(np.zeros(9)).set_size == 2
+
+
+def test_a_rule_hears_answers() -> None:
+    """Sets that wait for an answer count as asked: where few came, labels that are close are tied."""
+    rule = RunnerUp(set_size=2, explore="rank")
+    made = [rule.decide(scores=[2.0, 1.9, 1.0, 0.0]) for _ in range(50)]
+    assert "groups" not in (made[-1].rule or {})
+    rule.update(made[0], hit=True)
+    assert "groups" in (rule.decide(scores=[2.0, 1.9, 1.0, 0.0]).rule or {})
+    with pytest.raises(InvalidInput, match="decision of RunnerUp must be of this rule"):
+        RunnerUp(set_size=2).update(made[1], hit=True)
+
+
 def test_what_it_refuses() -> None:
     rule = RunnerUp(set_size=2, labels=LABELS)
     with pytest.raises(InvalidInput, match="6 numbers, one a label"):
-        rule.decide(scores=np.zeros((3, 5)))
+        rule.decide_many(scores=np.zeros((3, 5)))
     with pytest.raises(InvalidInput, match="finite"):
-        rule.decide(scores=np.full((3, 6), np.nan))
+        rule.decide_many(scores=np.full((3, 6), np.nan))
+    with pytest.raises(InvalidInput, match="scores of RunnerUp must be finite"):
+        rule.decide(scores=[1e300, 0, 0, 0, 0, 0])
+    with pytest.raises(InvalidInput, match=r"must be one row of numbers \(decide_many takes a matrix\)"):
+        rule.decide(scores=np.zeros((3, 6)))
+    with pytest.raises(InvalidInput, match=r"must be a matrix \(decide takes one row\)"):
+        rule.decide_many(scores=np.zeros(6))
     for p, got in (([0, 0, 0, 0, 0, 0], "0.0"), ([0.9, 0.9, 0.2, 0, 0, 0], "2.0")):
         with pytest.raises(InvalidInput, match=f"must be 1 in sum for each row .* got {got}"):
-            rule.decide(probabilities=np.array([[0.5, 0.5, 0, 0, 0, 0], p]))
+            rule.decide_many(probabilities=np.array([[0.5, 0.5, 0, 0, 0, 0], p]))
     assert rule.decide(probabilities=[0.333, 0.333, 0.333, 0, 0, 0]).set_size == 2  # files have few digits
     for size, wanted in ((99, "at most 6, as there are labels"), (0, "a whole number of at least 1")):
         with pytest.raises(InvalidInput, match=f"set_size of RunnerUp must be {wanted}, got {size}"):
             rule.decide(scores=np.zeros(6), set_size=size)
     with pytest.raises(InvalidInput, match="set_size of Uniform must be at most 6"):
-        sa.explore.Uniform(set_size=7).decide(scores=np.zeros((3, 6)))
+        sa.explore.Uniform(set_size=7).decide_many(scores=np.zeros((3, 6)))
     with pytest.raises(InvalidInput, match="set_size of Boltzmann must be 1"):
         sa.explore.Boltzmann().decide(scores=np.zeros(6), set_size=2)
     with pytest.raises(InvalidInput, match="eligible of RunnerUp must be distinct labels"):
@@ -68,7 +114,7 @@ def test_what_it_refuses() -> None:
     with pytest.raises(InvalidInput, match="x of RunnerUp must be numbers"):
         rule.decide(scores=np.zeros(6), x=["a"])
     with pytest.raises(InvalidInput, match="x of RunnerUp must be 3 rows"):
-        rule.decide(scores=np.zeros((3, 6)), x=np.zeros((2, 4)))
+        rule.decide_many(scores=np.zeros((3, 6)), x=np.zeros((2, 4)))
 
 
 def test_what_a_rule_decides_can_be_logged(tmp_path: Any) -> None:

@@ -76,8 +76,7 @@ def test_probabilities_are_those_of_the_draw(variant: dict[str, object], k: int,
         assert abs(gap[labels]) <= 4.5 * sqrt(variance[labels]) + 1e-6
 
 
-# a learner is compiled anew with each rule: one rule of sets, one of single labels, and its own
-@pytest.mark.parametrize("variant", [VARIANTS[i] for i in (0, 3, 5)], ids=lambda v: str(v["name"]))
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "-".join(map(str, v.values())))
 def test_with_a_learner(variant: dict[str, object]) -> None:
     """SetLogit takes any rule; the record comes with the decision, among eligible labels too."""
     m = 1 if variant["name"] == "boltzmann" else 2

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from superarm.estimates import log_tau1, order_counts, tau2
 from superarm.explore import Dilute
 from superarm.explore.dilute import inclusion, log_ordered_probability, overlap_probabilities, table
 from superarm.explore.draws import log_comb
-from superarm.kernels.randomness import uniform_number as uniform
+from superarm.native.randomness import uniform_number as uniform
+from superarm.theory.estimates import log_tau1, order_counts, tau2
 
 # Seeds are fixed, so these tests never flicker; a correct draw fails each with this probability.
 SIGNIFICANCE = 1e-4
