@@ -136,7 +136,7 @@ cdef class Core(Stage):
             return SCORE_FAILED_
         belief[0] = self.belief_at_draw()
         self.rule.choose(decided, self.s, eligible, n, m, round, drawn, top, draw_log, draw)
-        return 0
+        return SCORE_FAILED_ if draw.size == 0 else 0  # a rule in plain Python has raised
 
     cdef int learn_step(
         self, Round* round, const Answer* answer, bint scored, const double* draw_log, Py_ssize_t n_log
