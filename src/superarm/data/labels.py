@@ -56,7 +56,9 @@ class Labels:
                 raise InvalidInput.must("labels", owner, "a list of names", labels)
             made = cls(list(labels), owner)
             if n_labels not in (None, made.count):
-                raise InvalidInput.must("n_labels", owner, f"left out or {made.count}, as labels has", n_labels)
+                raise InvalidInput.must(
+                    "n_labels", owner, f"left out or {made.count}, as labels has", n_labels
+                )
             n_labels = made.count
         count = whole("n_labels", owner, n_labels, 2)
         return cls(count, owner) if labels is None else made

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from superarm.errors import InvalidInput
 from superarm.data.rows import LARGEST
+from superarm.errors import InvalidInput
 
 __all__ = [
     "Names",

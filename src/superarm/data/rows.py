@@ -251,9 +251,7 @@ def _sparse_row(
         with np.errstate(over="ignore"):
             value = np.array(values, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must(
-            "x", owner, "a pair of index and value vectors", (indices, values)
-        ) from error
+        raise InvalidInput.must("x", owner, "a pair of index and value vectors", (indices, values)) from error
     if index.ndim != 1 or index.shape != value.shape:
         got = f"shapes {index.shape} and {value.shape}"
         raise InvalidInput.must("x", owner, "index and value vectors of one length", got)

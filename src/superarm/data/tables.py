@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm.data.named import spelt
 from superarm.errors import InvalidInput
 from superarm.extras import need
-from superarm.data.named import spelt
 from superarm.storage import UNREADABLE
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from superarm.errors import InvalidInput
 from superarm.data.labels import Label, Labels
 from superarm.data.named import is_named_row, plain_row
 from superarm.data.rows import Row, as_row, row_from_json, row_to_json
+from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
 
 if TYPE_CHECKING:
@@ -223,7 +223,6 @@ class Decision(DecisionBase):  # type: ignore[misc]
             "belief": self.belief,
             "log_propensity": _known(self.log_propensity),
             "log_ordered_propensity": _known(self.log_ordered_propensity),
-            "draw_log": np.frombuffer(self.draw_log).tolist(),
             "round": self.round,
             "learner": self.learner,
         }
@@ -248,7 +247,6 @@ class Decision(DecisionBase):  # type: ignore[misc]
                 log_set=_number(data["log_propensity"]),
                 belief=data["belief"],
                 rule=data["rule"],
-                draw_log=np.array(data["draw_log"], np.float64).tobytes(),
                 round=data["round"],
                 learner=data["learner"],
             )

@@ -2,9 +2,9 @@
 
 from superarm.learners.averaged_softmax import AveragedSoftmax as AveragedSoftmax
 from superarm.learners.banditron import Banditron as Banditron
+from superarm.learners.epabf import EPABF as EPABF
 from superarm.learners.learner import Learner as Learner
 from superarm.learners.learner import load as load
-from superarm.learners.epabf import EPABF as EPABF
 from superarm.learners.mcdbf import MCDBF as MCDBF
 from superarm.learners.mcslp import MCSLP as MCSLP
 from superarm.learners.newtron import Newtron as Newtron

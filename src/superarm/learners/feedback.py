@@ -9,7 +9,7 @@ import numpy as np
 
 from superarm.data.rows import Row, stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among
+from superarm.decisions.decisions import Among, Columns
 from superarm.errors import FeedbackError, WeightsOverflow
 from superarm.parameters import as_bit
 
@@ -51,7 +51,12 @@ def read(learner: Learner, decision: Decision, hit: Any, label: Any, likelihood:
         ordered, belief = learner.given_odds(decision, len(among), size)
         if (ordered, belief) != (decision.log_ordered_propensity, decision.belief):
             made = Decision.made(
-                x=None, sets=sets, size=size, log_ordered=ordered, log_set=decision.log_propensity, belief=belief
+                x=None,
+                sets=sets,
+                size=size,
+                log_ordered=ordered,
+                log_set=decision.log_propensity,
+                belief=belief,
             )
     told = None if likelihood is None else _likelihood(learner, likelihood)
     return Answer(made, row, among, sets, size, bool(hit), number, told)
@@ -92,7 +97,7 @@ def _numbers(learner: Learner, decision: Decision) -> tuple[Any, Array, Array]:
         drawn, top = (known.numbers(part, "decision", owner) for part in sets[1:])
         sets = np.concatenate([drawn, drawn, top])
         among = None if among is None else np.sort(known.numbers(among, "decision", owner))
-        row = None
+        row, decision.draw_log = None, moved_by(learner, decision)
     if row is None or type(decision.x) is dict:
         row = learner.inputs.row(decision.x)
         learner._core()
@@ -100,6 +105,16 @@ def _numbers(learner: Learner, decision: Decision) -> tuple[Any, Array, Array]:
         growth = learner.inputs.growth
         among = learner.inputs.labels_at(decision.round) if growth else learner.inputs.everything
     return row, sets, among
+
+
+def moved_by(learner: Learner, decision: Decision) -> bytes:
+    """What a decision wrote down for its rule; of a stored one, the part that moves the rule."""
+    if decision.known is not None or decision.round is None or decision.rule is None:
+        return bytes(decision.draw_log)
+    try:
+        return np.array(learner.rule.moves(decision.rule), np.float64).tobytes()
+    except (KeyError, TypeError, ValueError) as error:
+        raise learner.invalid("rule of decision", f"as {learner.rule} wrote it", decision.rule) from error
 
 
 def _label(learner: Learner, decision: Decision, label: Any, among: Array) -> int:
@@ -231,8 +246,6 @@ def _learn_part(
 ) -> None:
     every = learner.inputs.everything
     alike = all(labels is every for labels in among)
-    from superarm.decisions.decisions import Columns
-
     columns = Columns.of(
         sets,
         [one.size for one in decisions],
@@ -251,7 +264,12 @@ def _learn_part(
     done = 0
     try:
         done = _learn(
-            learner, batch, Among(every) if alike else Among.each(among), np.arange(len(decisions)), bits, told
+            learner,
+            batch,
+            Among(every) if alike else Among.each(among),
+            np.arange(len(decisions)),
+            bits,
+            told,
         )
     finally:
         if decisions[0].round is None:

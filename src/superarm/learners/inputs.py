@@ -190,11 +190,7 @@ class Inputs:
             self.fix(Layout(names.width, 0, names.places))
         else:
             before = [] if self.names is None else self.names.numbers
-            if (
-                self.names is None
-                or names.width != self.n_features
-                or names.numbers[: len(before)] != before
-            ):
+            if self.names is None or names.width != self.n_features or names.numbers[: len(before)] != before:
                 raise self.invalid("names", "its own, with new ones at the end", names.to_dict())
         self.names = names
 

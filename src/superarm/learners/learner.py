@@ -181,7 +181,12 @@ class Learner:
         return made  # type: ignore[no-any-return]
 
     def update(
-        self, decision: Decision, *, hit: bool | None = None, label: Label | None = None, likelihood: Any = None
+        self,
+        decision: Decision,
+        *,
+        hit: bool | None = None,
+        label: Label | None = None,
+        likelihood: Any = None,
     ) -> None:
         """Learn from the answer to a decision: now or days later, in any order, once.
 
@@ -192,7 +197,12 @@ class Learner:
             likelihood: how probable all that is known is under each label, k numbers; for learners that take it.
         """
         core = self.core
-        if label is None and likelihood is None and core is not None and core.update_plain(decision, hit) == 0:
+        if (
+            label is None
+            and likelihood is None
+            and core is not None
+            and core.update_plain(decision, hit) == 0
+        ):
             return
         answer = feedback.read(self, decision, hit, label, likelihood)
         status = self.core.update(*answer)
@@ -214,7 +224,7 @@ class Learner:
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.names is not None:
             self.inputs.row(decision.x)
-        self._core().advance(decision.round, decision.draw_log)
+        self._core().advance(decision.round, feedback.moved_by(self, decision))
 
     # ------------------------------------------------------------ many rounds
 
