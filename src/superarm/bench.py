@@ -1,4 +1,4 @@
-"""This machine's speed, next to plain NumPy and SciPy, in one run and without compilation time."""
+"""This machine's speed, next to plain NumPy and SciPy, in one run."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _per_round(work: Callable[[], object], rounds: int, repeats: int = 5) -> flo
 def measure() -> list[Measurement]:
     """The reference work: k = 10, d = 512, m = 3, MC-DBF (ordered), one thread; and its sparse twin."""
     from superarm import MCDBF, SetLogit
-    from superarm.rows import as_rows
+    from superarm.data.rows import as_rows
 
     n, few = 20_000, 1_000
     X, y = reference_rows(n)
@@ -138,7 +138,7 @@ def measure() -> list[Measurement]:
 def growth(sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[tuple[int, float, float]]:
     """How a round grows with k (sparse, 2^14 features, 30 non-zeros, m = 3): (k, a round, its scores)."""
     from superarm import MCDBF
-    from superarm.rows import as_rows
+    from superarm.data.rows import as_rows
 
     rows = []
     for k in sizes:
@@ -147,14 +147,7 @@ def growth(sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[t
         matrix = as_rows(S, None, "bench")
         learner = MCDBF(n_labels=k, n_features=2**14, set_size=M)
         learner.run(matrix, y, np.arange(10))
-        out = np.zeros((n, k), np.float32)
-        score = learner._loop.score_rows
-        score(learner._model, matrix, out)
         whole = _per_round(lambda l=learner, m=matrix, t=y: l.run(m, t), n, 3)  # type: ignore[misc]
-        part = _per_round(
-            lambda l=learner, f=score, m=matrix, o=out: f(l._model, m, o),  # type: ignore[misc]
-            n,
-            3,
-        )
+        part = _per_round(lambda l=learner, m=matrix: l.scores(m), n, 3)  # type: ignore[misc]
         rows.append((k, whole, part))
     return rows

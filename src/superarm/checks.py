@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.data.rows import Layout, Row, Rows, stack
+from superarm.decisions.decision import Decision
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.learners.base import Learner, load
-from superarm.learners.files import arrays_of
-from superarm.rows import Rows, sparsify, stack
+from superarm.learners import Learner, load
+from superarm.native.scaling import Standard
 
 __all__ = ["CHECKS", "check_learner", "run_check"]
 
@@ -39,6 +39,7 @@ Check = Callable[[Make], None]
 
 K, D, ROUNDS = 5, 7, 120
 NAMES = ["ant", "bee", "cat", "dog", "eel"]
+LAYOUTS = {"dense": Layout(D, 0), "sparse": Layout(0, D), "mixed": Layout(3, D - 3)}
 
 CHECKS: dict[str, Check] = {}
 
@@ -100,28 +101,42 @@ def _answer(learner: Learner, decision: Decision, y: int) -> None:
         learner.update(decision, label=label)
 
 
-def _play(learner: Learner, X: Any, y: Any, sparse: bool = False) -> list[list[Any]]:
+def _row(x: Any, kind: str) -> Any:
+    """A row as one of the kinds that there are."""
+    d, width, _ = LAYOUTS[kind]
+    if not width:
+        return x
+    stored = np.flatnonzero(x[d:])
+    return Row(x[:d] if d else None, (stored, x[d:][stored]), width)
+
+
+def _rows(X: Any, kind: str) -> Rows:
+    return stack([_row(x, kind) for x in X], LAYOUTS[kind])
+
+
+def _of(make: Make, kind: str, **common: Any) -> Learner:
+    """A learner for rows of this kind."""
+    return make(n_features=LAYOUTS[kind].n_features, **common)
+
+
+def _play(learner: Learner, X: Any, y: Any, kind: str = "dense") -> list[list[Any]]:
     """Decide and answer round by round; what was drawn."""
     drawn = []
     for x, label in zip(X, y, strict=True):
-        decision = learner.decide(sparsify(x) if sparse else x)
+        decision = learner.decide(_row(x, kind))
         drawn.append(decision.drawn)
         _answer(learner, decision, label)
     return drawn
 
 
-def _compressed(X: Any) -> Rows:
-    return stack(list(X), X.shape[1], sparse=True)
-
-
 def _arrays(learner: Learner) -> dict[str, bytes]:
     """Every bit of the state."""
-    return {name: array.tobytes() for name, array in arrays_of(learner.state)}
+    return {name: array.tobytes() for name, array in learner.core.state().items()}
 
 
 def _bits(learner: Learner) -> tuple[Any, ...]:
     """What was learnt, and the counters: what a refused call must leave as it was."""
-    learnt = {name: bits for name, bits in _arrays(learner).items() if not name.startswith("state.rule.")}
+    learnt = {name: bits for name, bits in _arrays(learner).items() if not name.startswith("rule.")}
     return learnt, learner.round, learner.answered.low, bytes(learner.answered.later)
 
 
@@ -157,14 +172,12 @@ def _trained(make: Make, **common: Any) -> Learner:
 
 @_check
 def fused_equals_stepwise(make: Make) -> None:
-    """`run` and round-by-round calls give the same bits, dense and sparse."""
+    """`run` and round-by-round calls give the same bits, whatever the rows."""
     X, y = _data()
-    for sparse in (False, True):
-        fused, stepwise = make(seed=3), make(seed=3)
-        rows = _compressed(X) if sparse else X
-        counts = fused.run(rows, y)
-        drawn = _play(stepwise, X, y, sparse)
-        kind = "sparse" if sparse else "dense"
+    for kind in LAYOUTS:
+        fused, stepwise = _of(make, kind, seed=3), _of(make, kind, seed=3)
+        counts = fused.run(_rows(X, kind), y)
+        drawn = _play(stepwise, X, y, kind)
         _ensure(_arrays(fused) == _arrays(stepwise), f"{kind} run and decide/update differ in bits")
         _ensure(fused.round == stepwise.round == ROUNDS, "run counts other rounds than decide")
         _ensure(fused.answered.low == stepwise.answered.low == ROUNDS, "run leaves rounds unanswered")
@@ -174,17 +187,19 @@ def fused_equals_stepwise(make: Make) -> None:
 
 @_check
 def dense_equals_sparse(make: Make) -> None:
-    """Both layouts compute the same weights, up to float32 (unless it treats them differently)."""
+    """All kinds of rows lead to the same weights, up to float32 (unless it scales them differently)."""
     X, y = _data(rounds=60)
-    dense, sparse = make(seed=1), make(seed=1)
-    if dense.layout_matters:
+    dense = make(seed=1)
+    drawn = _play(dense, X, y)
+    if isinstance(dense.core.scaling, Standard):
         return
-    same = _play(dense, X, y) == _play(sparse, X, y, sparse=True)
-    _ensure(same, "dense and sparse rows lead to different sets")
-    a, b = dense.scores(X), sparse.scores(_compressed(X))
-    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
-    scale = max(1.0, float(np.abs(a).max()))
-    _ensure(np.abs(a - b).max() <= 1e-4 * scale, "dense and sparse scores differ")
+    for kind in ("sparse", "mixed"):
+        other = _of(make, kind, seed=1)
+        _ensure(_play(other, X, y, kind) == drawn, f"dense and {kind} rows lead to different sets")
+        a, b = dense.scores(X), other.scores(_rows(X, kind))
+        a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+        scale = max(1.0, float(np.abs(a).max()))
+        _ensure(np.abs(a - b).max() <= 1e-4 * scale, f"dense and {kind} scores differ")
 
 
 @_check
@@ -203,10 +218,10 @@ def randomness_is_the_seed(make: Make) -> None:
 def saved_goes_on(make: Make) -> None:
     """save, load, go on: the same bits as never having stopped, open decisions included."""
     X, y = _data()
-    for sparse in (False, True):
-        learner = make(seed=2)
-        _play(learner, X[:50], y[:50], sparse)
-        rows = [sparsify(x) if sparse else x for x in X]
+    for kind in LAYOUTS:
+        learner = _of(make, kind, seed=2)
+        _play(learner, X[:50], y[:50], kind)
+        rows = [_row(x, kind) for x in X]
         open_ = [learner.decide(x) for x in rows[50:55]]
         _answer(learner, open_[3], y[53])
         loaded = _saved(learner)
@@ -214,7 +229,7 @@ def saved_goes_on(make: Make) -> None:
         _ensure(loaded.params == learner.params, "other parameters came back")
         for it in (learner, loaded):
             _answer(it, open_[1], y[51])
-            _play(it, X[55:], y[55:], sparse)
+            _play(it, X[55:], y[55:], kind)
             _answer(it, open_[4], y[54])
         _ensure(_arrays(loaded) == _arrays(learner), "the loaded learner went on to other bits")
         _ensure(_bits(loaded) == _bits(learner), "the loaded learner counts other rounds or answers")
@@ -224,10 +239,10 @@ def saved_goes_on(make: Make) -> None:
 def decision_survives_json(make: Make) -> None:
     """to_dict, JSON, from_dict: the update computes the same bits."""
     X, y = _data(rounds=40)
-    for sparse in (False, True):
-        direct, stored = make(seed=8), make(seed=8)
+    for kind in LAYOUTS:
+        direct, stored = _of(make, kind, seed=8), _of(make, kind, seed=8)
         for i, label in enumerate(y):
-            x = sparsify(X[i]) if sparse else X[i]
+            x = _row(X[i], kind)
             among = [0, 2, 3, 4] if i % 3 == 0 else None
             label = 2 if among and label == 1 else label
             _answer(direct, direct.decide(x, eligible=among), label)
@@ -237,6 +252,47 @@ def decision_survives_json(make: Make) -> None:
             _ensure(back.to_dict() == decision.to_dict(), "from_dict gave another Decision back")
             _answer(stored, back, label)
         _ensure(_arrays(direct) == _arrays(stored), "a stored Decision was learnt from differently")
+
+
+@_check
+def batches_equal_single_calls(make: Make) -> None:
+    """decide_many and update_many, of columns and of lists of stored decisions: the bits of single calls."""
+    X, y = _data(rounds=60)
+    for kind in LAYOUTS:
+        single, columns, stored = (_of(make, kind, seed=4) for _ in range(3))
+        decisions = columns.decide_many(_rows(X, kind))
+        one_by_one = [single.decide(_row(x, kind)) for x in X]
+        rows = [Decision.from_dict(stored.decide(_row(x, kind)).to_dict()) for x in X]
+        _ensure(decisions.labels.tolist() == [d.labels for d in one_by_one], f"{kind}: other sets in a batch")
+        for decision, label in zip(one_by_one, y, strict=True):
+            _answer(single, decision, label)
+        hits = [label in decision.drawn for decision, label in zip(one_by_one, y, strict=True)]
+        answers = {"hits": hits} if "hit" in single.feedback else {"labels": y}
+        columns.update_many(decisions, **answers)
+        stored.update_many(rows, **answers)
+        _ensure(_arrays(columns) == _arrays(single), f"{kind}: update_many and update differ in bits")
+        _ensure(
+            _arrays(stored) == _arrays(single), f"{kind}: a list of decisions was learnt from differently"
+        )
+
+
+@_check
+def deciding_moves_a_cursor_only(make: Make) -> None:
+    """decide(at=cursor) leaves the learner alone; advance makes up for it."""
+    X, y = _data(rounds=30)
+    usual, other = make(seed=9), make(seed=9)
+    for x, label in zip(X, y, strict=True):
+        expected, cursor = usual.decide(x), other.cursor()
+        before = None if other.core is None else _arrays(other)
+        decision = other.decide(x, at=cursor)
+        _ensure(decision.drawn == expected.drawn, "another set at a cursor")
+        _ensure(other.round == decision.round, "deciding at a cursor moved the learner")
+        _ensure(before is None or _arrays(other) == before, "deciding at a cursor moved the learner")
+        other.advance(Decision.from_dict(decision.to_dict()))
+        _ensure(other.cursor() == usual.cursor(), "advance did not make up for deciding at a cursor")
+        _answer(usual, expected, label)
+        _answer(other, decision, label)
+    _ensure(_arrays(usual) == _arrays(other), "decide, and decide at a cursor and advance, differ in bits")
 
 
 # ---------------------------------------------------------------- answers
@@ -388,17 +444,16 @@ def eligible_and_set_size_are_respected(make: Make) -> None:
 def ineligible_rows_stay(make: Make) -> None:
     """Weights of labels that could not be shown do not move (unless it says that they do)."""
     X, _ = _data()
-    for sparse in (False, True):
-        learner = make()
+    for kind in LAYOUTS:
+        learner = _of(make, kind)
         if learner.moves_ineligible:
             return
-        _play(learner, X[:30], np.arange(30) % K, sparse)
-        axis = 1 if sparse else 0
-        before = learner.state.W.take([0, 3], axis).tobytes()
+        _play(learner, X[:30], np.arange(30) % K, kind)
+        before = learner.scores(_rows(X, kind))[:, [0, 3]]
         for i, x in enumerate(X[30:]):
-            row = sparsify(x) if sparse else x
-            _answer(learner, learner.decide(row, eligible=[4, 1, 2]), [1, 2, 4][i % 3])
-        _ensure(learner.state.W.take([0, 3], axis).tobytes() == before, "rows of ineligible labels moved")
+            _answer(learner, learner.decide(_row(x, kind), eligible=[4, 1, 2]), [1, 2, 4][i % 3])
+        same = (learner.scores(_rows(X, kind))[:, [0, 3]] == before).all()
+        _ensure(same, "weights of ineligible labels moved")
 
 
 @_check
@@ -410,7 +465,7 @@ def rank_and_predict_agree(make: Make) -> None:
     for i, x in enumerate(X):
         order = learner.rank(x)
         _ensure(sorted(order) == list(range(K)), "rank is no permutation of the labels")
-        _ensure(order == learner.rank(sparsify(x)), "rank differs between a dense and a sparse row")
+        _ensure(order == learner.rank(_row(x, "sparse")), "rank differs between a dense and a sparse row")
         _ensure(best[i] == order[0], "predict is not the first of rank")
         _ensure(list(sets[i]) == order[: learner.set_size], "predict_set is not the beginning of rank")
     before = _arrays(learner)
@@ -451,10 +506,10 @@ def bad_rows_are_refused(make: Make) -> None:
     bad += [np.where(np.arange(D) == 2, value, good) for value in (np.nan, np.inf, -np.inf)]
     bad += [([0, D], [1.0, 1.0]), ([-1, 2], [1.0, 1.0]), ([3, 1], [1.0, 1.0]), ([1, 1], [1.0, 1.0])]
     bad += [([0, 1], [1.0]), ([0, 1], [1.0, np.nan]), ([0, 1], [np.inf, 1.0])]
-    for sparse in (False, True):
+    for kind in ("dense", "sparse"):
         learner, twin = make(), make()
         for it in (learner, twin):
-            _play(it, *_data(3, 30), sparse)
+            _play(it, *_data(3, 30), kind)
         for x in bad:
             with _refused(InvalidInput, f"the row {x!r}"):
                 learner.decide(x)
@@ -462,7 +517,7 @@ def bad_rows_are_refused(make: Make) -> None:
                 learner.rank(x)
         _ensure(_bits(learner) == _bits(twin), "a refused row changed the learner")
         for it in (learner, twin):
-            _play(it, *_data(4, 20), sparse)
+            _play(it, *_data(4, 20), kind)
         _ensure(_bits(learner) == _bits(twin), "a refused row changed what came after it")
     fresh = make()
     with _refused(InvalidInput, "NaN as the first row"):
@@ -488,19 +543,19 @@ def overflow_leaves_the_last_good_state(make: Make) -> None:
     """However large the rows: an update is refused, or leaves all weights finite."""
     X, y = _data(rounds=40)
     for power in (5, 10, 15, 19, 25, 30, 37, 38):
-        for sparse in (False, True):
-            learner = make()
-            _play(learner, X[:10], y[:10], sparse)
+        for kind in LAYOUTS:
+            learner = _of(make, kind)
+            _play(learner, X[:10], y[:10], kind)
             for x, label in zip(X, y, strict=True):
                 row = np.clip(x, -3, 3) * np.float32(10.0**power)
                 before = _bits(learner)
                 try:
-                    decision = learner.decide(sparsify(row) if sparse else row)
+                    decision = learner.decide(_row(row, kind))
                     before = _bits(learner)
                     _answer(learner, decision, label)
                 except WeightsOverflow as error:
                     _ensure("round" in str(error), f"the message names no round: {error}")
                     _ensure(_bits(learner) == before, "a refused update changed the learner")
                     break
-            finite = all(np.isfinite(array).all() for _, array in arrays_of(learner.state))
+            finite = all(np.isfinite(array).all() for array in learner.core.state().values())
             _ensure(finite, f"rows of size 1e{power} left weights that are not finite")

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.columns import TEXTS
-from superarm.decisions import Decisions
+from superarm.data.columns import TEXTS
+from superarm.data.named import is_frame, plain_row
+from superarm.data.tables import read_matrix, read_table
+from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.extras import need
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
 from superarm.logs.cells import hit_in
-from superarm.named import is_frame, plain_row
 from superarm.storage import write_atomically
-from superarm.tables import read_matrix, read_table
 
 if TYPE_CHECKING:
     import polars

@@ -68,7 +68,7 @@ class Trace:
 
     @property
     def rounds_per_second(self) -> float:
-        """Speed of the compiled loop, without compilation and without making the data."""
+        """Speed of the compiled loop, without making the data."""
         return float(self.rounds[-1] / self.seconds) if self.seconds else 0.0
 
     @property
@@ -156,7 +156,7 @@ def simulate(
     for size in ("n_features", "n_labels"):
         if getattr(learner, size) not in (None, getattr(stream, size)):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
-            raise InvalidInput.must(size, learner.of, wanted, getattr(learner, size))
+            raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
     seed = learner.seed if seed is None else seed
     marks = checkpoints(rounds)
     counts = np.zeros((len(marks), 3), np.int64)
@@ -164,7 +164,7 @@ def simulate(
     with ticking(progress, rounds) as tick:
         for chunk in stream.chunks(seed):
             if done == 0:
-                learner.run(chunk.rows, chunk.y, chunk.visit[:0])  # compile off the clock
+                learner.run(chunk.rows, chunk.y, chunk.visit[:0])  # make its arrays off the clock
             start = 0
             while start < len(chunk.visit) and at < len(marks):
                 stop = min(len(chunk.visit), start + int(marks[at]) - done)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.decision import Decision
-from superarm.decisions import Decisions
+from superarm.data.named import has_words_or_gaps, is_frame, is_gap, is_named_rows
+from superarm.decisions.decision import Decision
+from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.extras import need
 from superarm.learners.registry import make, parse
 from superarm.logs.batches import probabilities
-from superarm.named import has_words_or_gaps, is_frame, is_gap, is_named_rows
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -132,12 +132,14 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not len(sets) == len(bits) == len(odds) == X.shape[0]:
             got = f"{X.shape[0]} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
             raise InvalidInput.must("shown and hit", "partial_fit_sets", "one for each row of X", got)
+        given, answers = list[Decision](), list[Any]()
         for i, labels in enumerate(sets):
-            if bits[i] is None:
-                continue
-            codes = self._codes(np.asarray(labels), "shown")
-            row = X[[i]] if hasattr(X, "tocsr") else X[i]
-            learner.update(Decision.given(row, learner.known.public(codes), odds[i]), hit=bits[i])
+            if bits[i] is not None:
+                codes = self._codes(np.asarray(labels), "shown")
+                row = X[[i]] if hasattr(X, "tocsr") else X[i]
+                given.append(Decision.given(row, learner.known.public(codes), odds[i]))
+                answers.append(bits[i])
+        learner.update_many(given, answers)
         return self
 
     def decide(
@@ -232,19 +234,16 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return X
 
     def _as_learnt(self, X: Any) -> Any:
-        """Dense or sparse, as the learner's weights are; and arrays that compiled code can take."""
+        """Dense or sparse, as the learner's rows are."""
         learner: Learner | None = self.learner_
         if is_named_rows(X):
-            rows = np.zeros((len(X), 1)) if learner is None else learner._rows(X, grow=False).values
-            return rows
-        sparse = hasattr(X, "tocsr")
-        if not all(part.flags.writeable for part in ((X.data, X.indices, X.indptr) if sparse else (X,))):
-            X = X.copy()
-        if learner is None or learner.sparse in (None, sparse):
+            return np.zeros((len(X), 1)) if learner is None else learner.inputs.rows(X, grow=False).dense
+        layout = None if learner is None else learner.inputs.layout
+        if layout is None or hasattr(X, "tocsr") == (layout.width > 0):
             return X
         from scipy.sparse import csr_matrix
 
-        return csr_matrix(X) if learner.sparse else X.toarray()
+        return csr_matrix(X) if layout.width else X.toarray()
 
     def _begin(self, classes: Any, X: Any, random: Any) -> None:
         if not isinstance(self.set_size, int | np.integer) or self.set_size < 1:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import TextIOWrapper
 
 __all__ = ["main"]
@@ -23,8 +20,7 @@ def main() -> None:
         from superarm.errors import SuperarmError
 
         try:
-            with _compiling_told():
-                app(prog_name="superarm")
+            app(prog_name="superarm")
         except SuperarmError as error:
             sys.exit(_told(str(error)))
         except (OSError, UnicodeDecodeError) as error:  # a file that is not there, or is not text
@@ -32,29 +28,6 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # what is only half made may complain as it goes
         sys.exit(INTERRUPTED)
-
-
-@contextmanager
-def _compiling_told() -> Iterator[None]:
-    """The first time that compiling takes a while, say so: silence looks like a fault."""
-    log = logging.getLogger("superarm.compiling")
-    level = log.level
-
-    def once(record: logging.LogRecord) -> bool:
-        back()
-        _told(record.getMessage())
-        return False
-
-    def back() -> None:
-        log.removeFilter(once)
-        log.setLevel(level)
-
-    log.setLevel(logging.INFO)
-    log.addFilter(once)
-    try:
-        yield
-    finally:
-        back()
 
 
 def _told(message: str) -> int:

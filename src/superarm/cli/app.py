@@ -29,7 +29,6 @@ from superarm.cli.theory import theory
 from superarm.cli.traffic import traffic
 from superarm.cli.train import train
 from superarm.cli.verify import verify
-from superarm.cli.warm import warm
 
 app = typer.Typer(
     name="superarm",
@@ -42,7 +41,7 @@ for command in (
     *(demo, play, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
     *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
-    *(theory, bench, warm),
+    *(theory, bench),
 ):
     app.command()(command)
 app.add_typer(data.app, name="data")

@@ -15,7 +15,7 @@ def bench(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Measure this machine, next to plain NumPy and SciPy loops; compilation is off the clock.
+    """Measure this machine, next to plain NumPy and SciPy loops.
 
     Example: **superarm bench**
     """

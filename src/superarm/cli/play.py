@@ -23,9 +23,6 @@ def play(
     from superarm.cli.show import open_page, tell
     from superarm.play.app import Play
     from superarm.play.app import play as serve
-    from superarm.play.game import Game
-
-    Game.warm_up()
 
     def ready(address: str) -> None:
         print(address, flush=True)

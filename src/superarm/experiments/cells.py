@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from superarm.errors import InvalidInput
-from superarm.sources import digest, modules_behind
+from superarm.sources import digest
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -68,7 +68,6 @@ def canonical(value: Any) -> str:
 @lru_cache(maxsize=8)
 def open_stream(data: Data, content: str) -> Stream:
     """The stream of ``data``; opened once in each process, again when its content has changed."""
-    from superarm.rows import Sparse
     from superarm.streams import Arrays
     from superarm.streams.catalog import identity, open_data
 
@@ -78,12 +77,12 @@ def open_stream(data: Data, content: str) -> Stream:
     k = data.first_labels
     if k is None:
         return stream
-    if not isinstance(stream, Arrays) or isinstance(stream.rows, Sparse) or not 2 <= k <= stream.n_labels:
+    if not isinstance(stream, Arrays) or stream.rows.starts is not None or not 2 <= k <= stream.n_labels:
         most = f"between 2 and {stream.n_labels}, of dense data that is no generator"
         raise InvalidInput.must("first_labels", data.name, most, k)
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
-    return Arrays(stream.rows.values[keep], stream.y[keep], labels=names, scale="none", name=data.name)
+    return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, scale="none", name=data.name)
 
 
 def make_learner(cell: Cell, stream: Stream) -> Learner:
@@ -117,4 +116,4 @@ def code_digest(learner: Learner, stream: Stream) -> str:
     from superarm.simulation import simulate
     from superarm.streams import open_data
 
-    return digest(modules_behind(learner, learner.rule, stream, open_data, simulate))
+    return digest(learner, learner.rule, stream, open_data, simulate)

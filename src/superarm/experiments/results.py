@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell, code_digest, make_learner, open_stream
+from superarm.native import cpu_level
 
 __all__ = ["Failed", "Finished", "Machine", "run_cell"]
 
@@ -41,9 +42,9 @@ def this_machine() -> Machine:
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """The packages that can change a result."""
-    names = ("superarm", "numpy", "numba", "llvmlite", "scipy", "scikit-learn")
+    names = ("superarm", "numpy", "scipy", "scikit-learn")
     found = {name: version(name) for name in names if find_spec(name.replace("scikit-learn", "sklearn"))}
-    return {"python": platform.python_version()} | found
+    return {"python": platform.python_version(), "cpu level": cpu_level()} | found
 
 
 @dataclass(frozen=True, slots=True)

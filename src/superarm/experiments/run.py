@@ -31,7 +31,7 @@ class RunProgress:
     failed: int
     rounds: int  # of the cells that had to run
     rounds_done: int
-    seconds: float  # of work for these; not of compiling, which comes once and would spoil all estimates
+    seconds: float  # of work for these
 
     @property
     def rounds_per_second(self) -> float:

@@ -6,11 +6,12 @@ parameters, what a Decision records of it, and from that record, how probable an
 
 from __future__ import annotations
 
+import copy
 import inspect
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -114,6 +115,13 @@ class Rule(ABC):
         kept = self._state if self._core is None else self._core.rule.state()
         copied = None if kept is None else {name: array.copy() for name, array in kept.items()}
         return {**vars(self), "_core": None, "_state": copied}
+
+    def resumed(self, native: Any, round_: int) -> Self:
+        """A copy that goes on from a compiled twin, with all that moved it so far, at this round."""
+        copied = copy.copy(self)
+        copied._core, copied.round = None, round_
+        copied._state = {name: array.copy() for name, array in native.state().items()}
+        return copied
 
     # ------------------------------------------------------------ alone, on anybody's scores
 

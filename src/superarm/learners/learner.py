@@ -9,6 +9,7 @@ An algorithm adds parameters, `make_rule` and `make_core`. (docs/extend.md)
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -28,6 +29,7 @@ from superarm.explore.greedy import Greedy
 from superarm.learners import described, feedback, files, predictions
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
+from superarm.native.ledger import Ledger
 from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.parameters import whole
 
@@ -377,6 +379,15 @@ class Learner:
     def rule(self) -> Rule:
         """How it chooses its sets."""
         return self.make_rule()
+
+    def rule_now(self) -> Rule:
+        """A copy of its rule as it stands now, budget and all: to be asked alone, on anybody's scores."""
+        return copy.copy(self.rule) if self.core is None else self.rule.resumed(self.core.rule, self.round)
+
+    @property
+    def answered(self) -> Ledger:
+        """Which rounds have been answered."""
+        return Ledger() if self.core is None else self.core.ledger
 
     @property
     def known(self) -> Labels:

@@ -1,6 +1,6 @@
 """Decision logs: their format, training on them, and what another policy would have done.
 
-A row is a `superarm.decision.Record`: what was shown, how it was drawn, what came of it.
+A row is a `superarm.decisions.decision.Record`: what was shown, how it was drawn, what came of it.
 
 writing.py     Writer: Parquet, JSON lines, CSV
 reading.py     Log: the same formats, frames, and other people's columns: sources.py, cells.py, features.py,
@@ -10,7 +10,7 @@ training.py    several passes over a log
 evaluation.py  policies (policies.py) judged by a log: designs.py, weights.py, estimates.py
 """
 
-from superarm.decision import COLUMNS, Record
+from superarm.decisions.decision import COLUMNS, Record
 from superarm.logs.cells import BadRow
 from superarm.logs.estimates import Estimate, Wanted
 from superarm.logs.evaluation import Evaluation, Verdict, evaluate

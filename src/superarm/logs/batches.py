@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Decision, Record
+from superarm.data.labels import Labels
+from superarm.data.rows import Layout, Row, Rows, stack
+from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
 from superarm.explore import Draw, draw_of
-from superarm.labels import Labels
 from superarm.learners import Learner
-from superarm.learners.common import probabilities as softmax
+from superarm.learners.predictions import probabilities as softmax
 from superarm.logs.cells import BadRow
 from superarm.logs.designs import Design
 from superarm.logs.slots import slots_draw
 from superarm.logs.survey import respelt
-from superarm.rows import SparseRow, stack
 
 __all__ = ["Batch", "batches", "probabilities"]
 
@@ -54,18 +54,20 @@ class Batch:
             [self.designs[at] for at in i],
         )
 
-    def matrix(self, n_features: int, *, sparse: bool | None = None) -> Any:
-        """The features, dense or sparse (``None`` takes them as they are); rows with names as they are."""
+    def matrix(self, n_features: Any, layout: Layout | None = None) -> Rows | list[dict[str, Any]]:
+        """The features, in this layout or as they are; rows with names as they are."""
         rows: list[Any] = [record.decision.x for record in self.records]
         if isinstance(rows[0], dict):
             return rows
-        if sparse is None:
-            sparse = isinstance(rows[0], SparseRow)
-        return stack(rows, n_features, sparse=sparse)
+        if layout is None:
+            sparse = isinstance(rows[0], Row)
+            whole = n_features if isinstance(n_features, tuple) else (0, n_features)[:: 1 if sparse else -1]
+            layout = Layout(*whole)
+        return stack(rows, layout)
 
     def matrix_for(self, learner: Learner) -> Any:
         """The features as a learner takes them: of rows with names, those that it was trained with."""
-        X, own = self.matrix(learner.n_features, sparse=learner.sparse), learner.trained_columns
+        X, own = self.matrix(learner.n_features, learner.inputs.layout), learner.inputs.columns
         return [{name: x.get(name) for name in own} for x in X] if own and isinstance(X, list) else X
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Label
+from superarm.decisions.decision import Label
 from superarm.errors import InvalidInput
 
 __all__ = ["BadRow", "hit_in", "label_in", "labels_in", "number_in", "numbers_in", "rule_in", "share_in"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Record
+from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
 from superarm.learners import SetLogit
 from superarm.logs.batches import Batch, batches, probabilities

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from superarm.columns import NUMBERS, cell, layout, look
-from superarm.named import Names
+from superarm.data.columns import NUMBERS, cell, layout, look
+from superarm.data.named import Names
 
 __all__ = ["Features", "choose_features"]
 

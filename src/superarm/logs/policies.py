@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Label
+from superarm.data.labels import Labels
+from superarm.decisions.decision import Label
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
-from superarm.explore.base import log_of
+from superarm.explore.base import log_scores
 from superarm.extras import need
-from superarm.labels import Labels
 from superarm.learners import Learner
-from superarm.learners.files import copied
 from superarm.logs.batches import Batch
 from superarm.logs.cells import BadRow, numbers_in
 from superarm.logs.survey import numbers_of
 from superarm.logs.weights import Choice
-from superarm.rows import Sparse
 
 __all__ = ["AtWork", "Policy"]
 
@@ -127,16 +125,15 @@ class AtWork:
         if isinstance(rule, Dilute):
             self.gamma = rule.gamma
         self.rule: Rule | None = None
-        self.kept: Any = None  # the budget, if it stands still
+        self.still = False  # whether its budget stands as it is
         if rule is not None and not isinstance(rule, Dilute | Greedy | Uniform):
             if rule.single_label and size != 1:
                 raise InvalidInput.must("set_size", policy.name, "1 (its rule knows no larger sets)", size)
-            self.rule = copy.copy(rule)
-            self.rule.labels, self.rule._tables = None, {}
-            state = rule._state
-            if policy.draws and learner is not None and learner.state is not None:
-                state = learner.state.rule
-            self.rule._state, self.kept = copy.deepcopy(state), copy.deepcopy(state)
+            own_rule = learner is not None and policy.draws
+            self.rule = learner.rule_now() if own_rule else copy.copy(rule)  # type: ignore[union-attr]
+            self.rule.labels = None
+            # a budget that was used stands as it is, a new one runs along the log
+            self.still = learner.inputs.layout is not None if own_rule else rule.round > 0  # type: ignore[union-attr]
 
     def choose(self, batch: Batch, scored: dict[int, Array]) -> Choice:
         """Its sets; ``scored`` keeps the scores of learners that several policies share."""
@@ -162,10 +159,9 @@ class AtWork:
     def _draw(self, s: Array, eligible: Array) -> Any:
         assert self.rule is not None
         among = None if eligible.all() else np.flatnonzero(eligible).tolist()
-        draw = draw_of(self.rule.decide(s, eligible=among, set_size=self.size))
-        if self.kept is not None:
-            copied(self.kept, self.rule._state)
-        return draw
+        if self.still:
+            return self.rule.distribution(s, eligible=among, set_size=self.size)
+        return draw_of(self.rule.decide(s, eligible=among, set_size=self.size))
 
     # ------------------------------------------------------------ anybody's scores
 
@@ -180,7 +176,7 @@ class AtWork:
         if s.shape != (len(batch), k) or not np.isfinite(s).all():
             wanted = f"finite, {k} for each row, one a label"
             raise InvalidInput.must(what, policy.name, wanted, f"shape {s.shape}")
-        return s if what == "scores" else log_of(s, policy.name)
+        return s if what == "scores" else log_scores(s, policy.name)
 
     def _in_row(self, also: Mapping[str, Any] | None, number: int, what: str) -> Array:
         columns, k = self.policy.columns, self.labels.count
@@ -212,20 +208,21 @@ def _json_object(text: str, field: str, where: str) -> Any:
 
 
 def _called(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array:
-    """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, or a Polars
-    frame where they have names."""
+    """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, a pair of
+    both where they are mixed, or a Polars frame where they have names."""
     if isinstance(X, list):
         need("logs")
         import polars as pl
 
         given: Any = pl.DataFrame(X, infer_schema_length=None, strict=False)
-    elif isinstance(X, Sparse):
+    elif X.starts is None:
+        given = X.dense
+    else:
         need("logs")
         from scipy.sparse import csr_matrix
 
-        given = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))
-    else:
-        given = X.values
+        sparse = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))
+        given = sparse if X.dense is None else (X.dense, sparse)
     try:
         return np.asarray(scores(given), np.float64)
     except (TypeError, ValueError) as error:

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import COLUMNS, FORMAT, Decision, Record
+from superarm.data.rows import LARGEST, NOTHING, AnyRow, Row
+from superarm.data.tables import sparse_matrix
+from superarm.decisions.decision import COLUMNS, FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.logs.cells import (
     BadRow,
@@ -31,9 +33,7 @@ from superarm.logs.cells import (
 from superarm.logs.features import Features, choose_features
 from superarm.logs.sources import Row as RawRow
 from superarm.logs.sources import open_source
-from superarm.rows import LARGEST, Row, SparseRow
 from superarm.storage import UNREADABLE
-from superarm.tables import sparse_matrix
 
 __all__ = ["Columns", "Log"]
 
@@ -248,12 +248,17 @@ class Log:
             raise BadRow.must("set_size", where, f"{len(labels)}, the number of labels shown", size)
         chance = share_in(row.get(c.propensity), c.propensity, where)
         ordered = share_in(row.get("ordered_propensity"), "ordered_propensity", where)
-        odds = (nan if ordered is None else ln(ordered), nan if chance is None else ln(chance))
-        x = self._features(row, number, where)
-        learner = None if row.get("learner") is None else str(row["learner"])
-        sets = (labels, drawn or labels, top or ())
         return Record(
-            Decision(x, sets, eligible, odds, 0.0, rule, None, learner, None),
+            Decision.made(
+                x=self._features(row, number, where),
+                sets=(labels, drawn or labels, top or ()),
+                size=len(labels),
+                eligible=eligible,
+                log_ordered=nan if ordered is None else ln(ordered),
+                log_set=nan if chance is None else ln(chance),
+                rule=rule,
+                learner=None if row.get("learner") is None else str(row["learner"]),
+            ),
             hit=hit,
             label=label,
             id=None if row.get("id") is None else str(row["id"]),
@@ -279,7 +284,7 @@ class Log:
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
         return drawn, None if rule is None else top, rule
 
-    def _features(self, row: dict[str, Any], number: int, where: str) -> Row | dict[str, Any]:
+    def _features(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
         if self._matrix is not None:
             if number >= self._matrix.shape[0]:
                 wanted = f"one of the {self._matrix.shape[0]} rows of the file of features"
@@ -287,7 +292,8 @@ class Log:
             if hasattr(self._matrix, "tocsr"):
                 one = self._matrix[[number]]
                 self.n_features = int(self._matrix.shape[1])
-                return SparseRow(one.indices.astype(np.int32), one.data.astype(np.float32), self.n_features)
+                parts = (one.indices.astype(np.int32), one.data.astype(np.float32))
+                return Row.of(NOTHING, *parts, self.n_features)
             return self._checked(self._matrix[number], "x", where)
         if self.features.names is not None:
             named = self.features.row(self._given(row))
@@ -306,8 +312,11 @@ class Log:
                 name, got = next((n, v) for n, v in pairs if number_in(v) is None)
                 raise BadRow.must(name, where, "a number", got)
             return self._checked(x, "x", where)
+        dense: Any = NOTHING
         if row.get("x") is not None:
-            return self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)
+            dense = self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)
+            if row.get("x_indices") is None:
+                return dense
         index = numbers_in(row.get("x_indices"), "x_indices", where, self.separator)
         x = numbers_in(row.get("x_values"), "x_values", where, self.separator)
         _finite(x, "x_values", where)
@@ -316,9 +325,9 @@ class Log:
             wanted = "increasing whole numbers, one for each of x_values"
             raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
         width = int(whole[-1]) + 1 if len(whole) else 1
-        return SparseRow(whole.astype(np.int32), x.astype(np.float32), width)
+        return Row.of(dense, whole.astype(np.int32), x.astype(np.float32), width)
 
-    def _checked(self, x: Any, field: str, where: str) -> Row:
+    def _checked(self, x: Any, field: str, where: str) -> AnyRow:
         _finite(x, field, where)
         self._width = self._width or len(x)
         if len(x) != self._width or not len(x):

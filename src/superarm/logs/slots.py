@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from superarm.data.labels import Label
 from superarm.explore import Draw, FewSets
-from superarm.labels import Label
 
 __all__ = ["slots_draw"]
 

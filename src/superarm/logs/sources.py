@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from superarm.data.tables import mark_of
 from superarm.errors import InvalidInput
 from superarm.extras import need
 from superarm.logs.foreign import from_dsjson, from_obp, is_dsjson
-from superarm.tables import mark_of
 
 __all__ = ["ENDINGS", "Source", "kind_of", "open_source"]
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from superarm.decision import Decision, Label, Record
+from superarm.data.labels import Labels
+from superarm.data.rows import Row
+from superarm.decisions.decision import Decision, Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
-from superarm.kernels.randomness import uniform_number
-from superarm.labels import Labels
 from superarm.learners import Learner
 from superarm.logs.cells import BadRow, label_in
 from superarm.logs.reading import UNIFORM, Log
-from superarm.rows import SparseRow
+from superarm.native.randomness import uniform_number
 
 __all__ = ["Survey", "held_out", "numbers_of", "respelt", "survey"]
 
@@ -28,7 +28,7 @@ class Survey:
         rows, bad: how many can be used, and how many cannot.
         answered, hits: rows with an outcome, and those whose set held the right label.
         with_propensity, with_design: rows that say how probable their set was, and how it was drawn.
-        n_features: the length of a row.
+        n_features: the length of a row, (dense, sparse) if it has both parts.
         labels: names; ``None`` if labels are the numbers 0..n_labels-1.
         n_labels: how many there are.
         set_size: the most common one.
@@ -41,7 +41,7 @@ class Survey:
     hits: int
     with_propensity: int
     with_design: int
-    n_features: int
+    n_features: Any
     labels: tuple[Label, ...] | None
     n_labels: int
     set_size: int
@@ -64,7 +64,11 @@ class Survey:
 
     def ready(self, learner: Learner) -> None:
         """Tell a new learner what stands where in rows with names: it has seen none, this log all of them."""
-        if self.names is not None and learner.state is None and learner.n_features in (None, self.n_features):
+        if (
+            self.names is not None
+            and learner.inputs.layout is None
+            and learner.n_features in (None, self.n_features)
+        ):
             learner.use_names(self.names)
 
 
@@ -79,6 +83,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     seen: set[Label] = set()
     sizes: Counter[int] = Counter()
     rows = answered = hits = known = drawn = width = 0
+    mixed = False
     for record in log:
         made, x = record.decision, record.decision.x
         rows += 1
@@ -90,8 +95,9 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         hits += record.hit is True
         known += made.propensity is not None
         drawn += made.rule is not None
-        if isinstance(x, SparseRow) and len(x.indices):
-            width = max(width, int(x.indices[-1]) + 1)
+        if isinstance(x, Row):
+            mixed = mixed or len(x.dense) > 0
+            width = max(width, x.width)
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _names(seen, labels, log.name)
@@ -103,7 +109,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         hits=hits,
         with_propensity=known,
         with_design=drawn,
-        n_features=log.n_features or max(width, n_features or 1),
+        n_features=(log.n_features, width) if mixed else log.n_features or max(width, n_features or 1),
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
@@ -174,9 +180,16 @@ def respelt(record: Record, labels: Labels, names: list[Label]) -> Decision:
             cls = rules().get(rule["name"])
             named = () if cls is None else cls.names_labels
             rule = {**rule, **{key: own(rule[key], "rule") for key in named if key in rule}}
-    odds = (made.log_ordered_propensity, made.log_propensity)
-    sets = (own(made.labels), own(made.drawn), top)
-    return Decision(made.x, sets, eligible, odds, 0.0, rule, None, made.learner, None)
+    return Decision.made(
+        x=made.x,
+        sets=(own(made.labels), own(made.drawn), top),
+        size=made.set_size,
+        eligible=eligible,
+        log_ordered=made.log_ordered_propensity,
+        log_set=made.log_propensity,
+        rule=rule,
+        learner=made.learner,
+    )
 
 
 def held_out(number: int, share: float, seed: int = 0) -> bool:

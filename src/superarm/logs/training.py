@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Record
+from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
-from superarm.kernels.randomness import uniform_number
 from superarm.learners import Learner
 from superarm.logs.batches import Batch, batches, probabilities
 from superarm.logs.estimates import Estimate
@@ -23,6 +22,7 @@ from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, numbers_of, respelt
 from superarm.logs.weights import logged_odds
+from superarm.native.randomness import uniform_number
 from superarm.progress import Progress as Showing
 from superarm.progress import ticked
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decision import Decision
+from superarm.decisions.decision import Decision
 from superarm.errors import FeedbackError
 from superarm.learners import MCDBF, Learner, SetLogit
 from superarm.streams import open_data
@@ -92,11 +92,6 @@ class Game:
         """The share of held-out pictures whose top label is wrong, for each learner."""
         X, y = self.X[self._exam], self.y[self._exam]
         return tuple(float(np.mean(one.predict(X) != y)) for one in self.learners.values())
-
-    @classmethod
-    def warm_up(cls) -> None:
-        """Compile all that a game needs: nobody's click shall wait for it."""
-        cls().answer_itself(1)
 
     def answer(self, question: int, hit: bool) -> None:
         """A person's answer to the set on show; ``question`` counts the answers before it."""

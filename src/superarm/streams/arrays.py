@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from superarm.data.labels import Label, Labels, plain
+from superarm.data.rows import Rows, as_rows
 from superarm.errors import InvalidInput
-from superarm.labels import Label, Labels, plain
-from superarm.rows import Dense, Rows, Sparse, as_rows
 from superarm.streams.base import Chunk
 
 __all__ = ["Arrays"]
 
 
 class Arrays:
-    """A stream over a matrix X (dense or SciPy sparse) and labels y.
+    """A stream over a matrix X (dense, SciPy sparse, or a pair of both) and labels y.
 
     Args:
         X: one row per example.
@@ -27,7 +27,7 @@ class Arrays:
         name: how it is called in tables.
 
     >>> stream = Arrays([[3.0, 4.0], [0.0, 2.0]], ["ham", "spam"])
-    >>> stream.labels, stream.rows.values.tolist()
+    >>> stream.labels, stream.rows.dense.tolist()
     (('ham', 'spam'), [[3.0, 4.0], [0.0, 2.0]])
     """
 
@@ -42,10 +42,10 @@ class Arrays:
         name: str = "arrays",
     ) -> None:
         rows = as_rows(X, None, "Arrays")
-        self.n_features = rows.width
-        values = rows.values
-        if not np.isfinite(values).all():
-            raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
+        self.n_features = rows.layout.n_features
+        for values in (rows.dense, rows.values):
+            if values is not None and not np.isfinite(values).all():
+                raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         if scale not in ("unit", "none"):
             raise InvalidInput.must("scale", "Arrays", "'unit' or 'none'", scale)
         self.rows = _unit(rows) if scale == "unit" else rows
@@ -67,15 +67,19 @@ class Arrays:
 
 
 def _unit(rows: Rows) -> Rows:
-    """Rows of length 1; a row of zeros stays."""
-    if isinstance(rows, Dense):
-        norms = np.sqrt(np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64))
-        return Dense(rows.values / np.where(norms > 0.0, norms, 1.0).astype(np.float32)[:, None])
-    values, indices, starts, width = rows
-    owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    norms = np.sqrt(np.bincount(owner, values.astype(np.float64) ** 2, len(starts) - 1))
-    norms[norms == 0.0] = 1.0
-    return Sparse((values / norms[owner]).astype(np.float32), indices, starts, width)
+    """Rows of length 1, over both parts; a row of zeros stays."""
+    squares = np.zeros(len(rows))
+    if rows.dense is not None:
+        squares += np.einsum("ij,ij->i", rows.dense, rows.dense, dtype=np.float64)
+    if rows.starts is not None:
+        owner = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+        squares += np.bincount(owner, rows.values.astype(np.float64) ** 2, len(rows))
+    norms = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    dense = None if rows.dense is None else rows.dense / norms.astype(np.float32)[:, None]
+    if rows.starts is None:
+        return Rows(dense)
+    values = (rows.values / norms[owner]).astype(np.float32)
+    return Rows(dense, rows.indices, values, rows.starts, rows.width)
 
 
 def _numbered(y: np.ndarray[Any, Any], labels: Any) -> tuple[np.ndarray[Any, Any], Labels]:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from superarm.labels import Label
-from superarm.rows import Rows
+from superarm.data.labels import Label
+from superarm.data.rows import Rows
 
 __all__ = ["Chunk", "Stream", "size_of"]
 
@@ -22,10 +22,10 @@ class Chunk(NamedTuple):
 
 
 class Stream(Protocol):
-    """A source of rows (in kernel form, see rows.py) with label numbers 0..k-1."""
+    """A source of rows (see data/rows.py) with label numbers 0..k-1."""
 
     name: str
-    n_features: int
+    n_features: int | tuple[int, int]
     n_labels: int
     labels: tuple[Label, ...] | None  # names, if it has them
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from superarm.data.tables import TABLES, read_table, sparse_matrix
 from superarm.errors import InvalidInput
 from superarm.extras import need
 from superarm.storage import UNREADABLE
 from superarm.streams.arrays import Arrays
-from superarm.tables import TABLES, read_table, sparse_matrix
 
 __all__ = ["SUFFIXES", "from_frame", "read_data"]
 

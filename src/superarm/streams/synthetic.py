@@ -8,46 +8,17 @@ other 280 on at random. SYNNONSEP replaces 5 % of the labels at random.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from superarm.kernels.compiling import entry
-from superarm.kernels.randomness import uniform
-from superarm.labels import Label
-from superarm.rows import Dense
+from superarm.data.labels import Label
+from superarm.data.rows import Rows
+from superarm.native.synthetic import fill
 from superarm.streams.base import Chunk
 
 __all__ = ["Synthetic", "synnonsep", "synsep"]
 
-K, D, OWN, DRAWN_OFF, DRAWN_ON, BLOCK = 9, 400, 120, 5, 20, 4096
-
-
-@entry
-def _fill(seed: int, first: int, owned: Any, sizes: Any, noise: float, unit: bool, X: Any, y: Any) -> None:
-    pool = np.empty(D, np.int64)
-    for i in range(X.shape[0]):
-        t = first + i
-        label = int(uniform(seed, t, 0) * K)
-        size = sizes[label]
-        X[i] = 0.0
-        on = np.float32(1.0 / np.sqrt(size - DRAWN_OFF + DRAWN_ON) if unit else 1.0)
-        for j in range(size):
-            pool[j] = owned[label, j]
-        for j in range(DRAWN_OFF):  # the first of the pool are those that go off
-            at = j + int(uniform(seed, t, 1 + j) * (size - j))
-            pool[j], pool[at] = pool[at], pool[j]
-        for j in range(DRAWN_OFF, size):
-            X[i, pool[j]] = on
-        for j in range(D - OWN):
-            pool[j] = OWN + j
-        for j in range(DRAWN_ON):
-            at = j + int(uniform(seed, t, 10 + j) * (D - OWN - j))
-            pool[j], pool[at] = pool[at], pool[j]
-            X[i, pool[j]] = on
-        if uniform(seed, t, 40) < noise:
-            label = int(uniform(seed, t, 41) * K)
-        y[i] = label
+K, D, OWN, BLOCK = 9, 400, 120, 4096
 
 
 class Synthetic:
@@ -75,8 +46,8 @@ class Synthetic:
         while True:
             X, y = np.empty((BLOCK, D), np.float32), np.empty(BLOCK, np.int64)
             # another seed than the learner's, whose draws would be the same numbers
-            _fill(seed + 2**40, first, self._owned, self._sizes, self.noise, self.scale == "unit", X, y)
-            yield Chunk(Dense(X), y, visit)
+            fill(seed + 2**40, first, self._owned, self._sizes, self.noise, self.scale == "unit", X, y)
+            yield Chunk(Rows(X), y, visit)
             first += BLOCK
 
 

@@ -11,9 +11,9 @@ from superarm.view.parts import Markup, bar, between, chips, facts, rate, some, 
 
 if TYPE_CHECKING:
     from superarm.comparison import Comparison
-    from superarm.decision import Decision
-    from superarm.decisions import Decisions
-    from superarm.learners.common import Common
+    from superarm.decisions.decision import Decision
+    from superarm.decisions.decisions import Decisions
+    from superarm.learners import Learner
     from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 FEW = 8  # rows of many
 
 
-def learner_html(learner: Common) -> Markup:
+def learner_html(learner: Learner) -> Markup:
     if learner.names is not None:
         numbers = learner.names.numbers
         rows = f"with names; numbers: {some(numbers)}" if numbers else "with names, all of them words"
     elif learner.n_features is None:
         rows = "the first one will tell"
     else:
-        kind = {None: "", True: "sparse ", False: "dense "}[learner.sparse]
-        rows = f"{learner.n_features:,} {kind}features"
+        rows = _features(learner)
     size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training")
     more = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
     return facts(
@@ -47,6 +46,14 @@ def learner_html(learner: Common) -> Markup:
             *more,
         ],
     )
+
+
+def _features(learner: Learner) -> str:
+    layout = learner.inputs.layout
+    if isinstance(learner.n_features, tuple):
+        d, width = learner.n_features
+        return f"{d:,} dense and {width:,} sparse features"
+    return f"{learner.n_features:,} {'' if layout is None else layout.kind + ' '}features"
 
 
 def decision_html(decision: Decision) -> Markup:
