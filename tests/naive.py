@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import qp
-
-from superarm.kernels.randomness import uniform_number as uniform
+from superarm.native.randomness import uniform_number as uniform
 
 
 class Shown(NamedTuple):

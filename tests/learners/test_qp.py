@@ -5,10 +5,10 @@ import pytest
 import qp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from superarm.native.bandits import epabf_multipliers as multipliers
+from superarm.native.full_information import pa_threshold as threshold
 
 import superarm as sa
-from superarm.learners.epabf import multipliers
-from superarm.learners.pa import threshold
 
 SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0]) | st.floats(-3, 3, width=32)
 PRICE = st.sampled_from([0.01, 0.1, 1.0, 10.0])
@@ -18,7 +18,7 @@ NORM = st.sampled_from([0.25, 1.0, 1.5, 40.0])
 def pa_coefficients(s, y, X, C, variant):
     """What PA's kernel adds, as its `learn` computes it."""
     losses = 1 - s[y] + np.delete(s, y)
-    positive = -np.sort(-losses[losses > 0])
+    positive = losses[losses > 0]
     c = np.zeros(len(s))
     if len(positive):
         Lambda, bound = threshold(positive, X, C, variant)
@@ -45,8 +45,7 @@ def epabf_multipliers(s, shown, a, X, C, variant):
     lambdas = np.maximum(1 - a * s[shown] + s, 0) / X
     high = C if variant == "EPABF-I" else np.inf
     delta = 1 / (2 * C * X) if variant == "EPABF-II" else 0.0
-    multipliers(lambdas, shown, a, high, delta)
-    return lambdas
+    return multipliers(lambdas, shown, a, high, delta)
 
 
 def directions(k, shown, a):
@@ -130,4 +129,4 @@ def test_a_row_of_zeros_teaches_nothing():
         decision = learner.decide([0.0, 0.0])
         answer = {"label": 1} if learner.feedback == ("label",) else {"hit": True}
         learner.update(decision, **answer)
-        assert not learner.state.W.any()
+        assert not learner.core.weights.state()["dense"].any()

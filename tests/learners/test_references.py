@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.rows import sparsify
+from superarm.data.rows import Row
 
 K, D, ROUNDS = 5, 6, 300
 CASES = [
@@ -47,17 +47,30 @@ def data(rounds=ROUNDS):
     return X.astype(np.float32), y
 
 
-def twins(name, params, intercept):
-    fast = getattr(sa, name)(n_labels=K, n_features=D, seed=21, intercept=intercept, **params)
+def twins(name, params, intercept, kind="dense"):
+    width = (D // 2, D - D // 2) if kind == "mixed" else D
+    fast = getattr(sa, name)(n_labels=K, n_features=width, seed=21, intercept=intercept, **params)
     own = {key: value for key, value in params.items() if key != "set_size"}
     slow = getattr(naive, name)(K, D, m=fast.set_size, seed=21, bias=fast.bias, **own)
     return fast, slow
 
 
+def row_of(x, kind):
+    """A row as dense numbers, as a sparse pair, or its first half dense and the rest sparse."""
+    if kind == "dense":
+        return x
+    half = 0 if kind == "sparse" else D // 2
+    at = half + np.flatnonzero(x[half:])
+    return (at, x[at]) if kind == "sparse" else Row(dense=x[:half], sparse=(at - half, x[at]), width=D - half)
+
+
 def weights(learner):
     """W as (label, feature), the intercept last."""
-    W = learner.state.W.astype(float)
-    return W.T if learner.sparse else W[:, : D + 1]
+    W, (d, width, _) = learner.core.weights.state(), learner.inputs.layout
+    parts = [W["dense"][:, :d]] if d else []
+    parts += [W["sparse"][:width].T] if width else []
+    constant = W["dense"][:, d] if d else W["sparse"][width]
+    return np.column_stack([*parts, constant]).astype(float)
 
 
 def assert_same_weights(fast, slow):
@@ -66,14 +79,14 @@ def assert_same_weights(fast, slow):
     np.testing.assert_allclose(a, b, atol=2e-4 * max(1.0, np.abs(b).max()))
 
 
-def play(fast, slow, sparse, delay=0, eligible=False):
+def play(fast, slow, kind, delay=0, eligible=False):
     X, y = data()
     waiting = []
     for t, x in enumerate(X):
         among = None
         if eligible and t % 3:
             among = [[0, 1, 3, 4], [1, 2, 3], [0, 4], [2]][t % 4]
-        decision, shown = fast.decide(sparsify(x) if sparse else x, eligible=among), slow.decide(x, among)
+        decision, shown = fast.decide(row_of(x, kind), eligible=among), slow.decide(x, among)
         assert decision.drawn == shown.drawn
         assert decision.top == shown.top
         assert decision.ordered_propensity == pytest.approx(shown.Z, rel=1e-4)
@@ -91,14 +104,15 @@ def play(fast, slow, sparse, delay=0, eligible=False):
 
 
 @pytest.mark.parametrize(("name", "params"), CASES, ids=IDS)
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_round_by_round(name, params, sparse):
-    play(*twins(name, params, intercept=True), sparse)
+@pytest.mark.parametrize("kind", ["dense", "sparse", "mixed"])
+def test_round_by_round(name, params, kind):
+    play(*twins(name, params, intercept=True, kind=kind), kind)
 
 
 @pytest.mark.parametrize(("name", "params"), CASES, ids=IDS)
-def test_late_feedback_and_eligible_labels(name, params):
-    play(*twins(name, params, intercept=False), sparse=False, delay=4, eligible=True)
+@pytest.mark.parametrize("kind", ["dense", "mixed"])
+def test_late_feedback_and_eligible_labels(name, params, kind):
+    play(*twins(name, params, intercept=False, kind=kind), kind, delay=4, eligible=True)
 
 
 @pytest.mark.parametrize(("name", "params"), CASES, ids=IDS)

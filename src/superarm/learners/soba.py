@@ -37,8 +37,8 @@ class SOBA(Learner):
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels.
-        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and may
-            have names).
+        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
+            may have names).
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
