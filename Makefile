@@ -1,34 +1,41 @@
-# Two commands: `make demo` and `make test`. Both set up .venv by themselves. `make wheel` is what a release runs.
+# Two commands: `make demo` and `make test`. Both set up .venv by themselves, and compile what has changed.
+# `make native` only compiles; `make wheel` is what a release runs.
 PYTHON ?= python3
 BIN := .venv/bin
 # tests on all cores; each core takes the tests of neighbouring files, and helps the other at the end
 PARALLEL ?= -n auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
+# packages are installed while superarm compiles: pip leaves that to build/native
+EDITABLE := SUPERARM_COMPILE=0 $(PIP) --no-build-isolation -e
+MAKEFLAGS += --jobs=2
 
-.PHONY: demo play test docs wheel bench clean
+SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py $(wildcard buildtools/*.py)
 
-demo: .venv/demo
+.PHONY: demo play test native docs wheel bench clean
+
+demo: .venv/demo build/native
 	$(BIN)/superarm demo
 
-play: .venv/demo
+play: .venv/demo build/native
 	$(BIN)/superarm play
 
-test: .venv/test
-	$(BIN)/python -m ruff check src tests benchmarks examples docs
-	$(BIN)/python -m ruff format --check src tests benchmarks examples docs
+test: .venv/test build/native
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python tests/warm.py
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
+native: .venv/demo build/native
+
 wheel: .venv/test
-	$(PIP) build twine
+	$(PIP) auditwheel build twine
 	PYTHON=$(PYTHON) .ci/wheel
 
-docs: .venv/test
+docs: .venv/test build/native
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html"
 
-bench: .venv/test
+bench: .venv/test build/native
 	$(BIN)/python benchmarks/speed.py
 
 .venv/bin/python:
@@ -36,16 +43,26 @@ bench: .venv/test
 	  || { echo "superarm needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/demo: .venv/bin/python pyproject.toml constraints.txt
+# what setup.py needs; it stays, so that a change is compiled without installing anything again
+.venv/build: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing superarm into .venv …"
-	$(PIP) -e ".[experiments,serve]"
+	$(PIP) cython numpy setuptools $$($(BIN)/python buildtools/compiler.py)
 	@touch $@
 
-.venv/test: .venv/bin/python pyproject.toml constraints.txt
-	@echo "installing superarm and its test tools into .venv …"
-	$(PIP) -e ".[experiments,sklearn,data,serve,dask,postgres,dev]"
+.venv/demo: .venv/build
+	$(EDITABLE) ".[experiments,serve]"
+	@touch $@
+
+.venv/test: .venv/build
+	$(EDITABLE) ".[experiments,sklearn,data,serve,dask,postgres,dev]"
 	@touch $@ .venv/demo
+
+build/native: $(SOURCES) | .venv/build
+	@echo "compiling superarm …"
+	@$(BIN)/python setup.py -q build_ext --inplace
+	@touch $@
 
 clean:
 	rm -rf .venv build dist superarm-demo .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src \( -name '*.so' -o -name '*.egg-info' \) -prune -exec rm -rf {} +

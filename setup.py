@@ -115,7 +115,7 @@ class Files(build_py):
     """What is left in build/lib of files that are gone must not reach a wheel."""
 
     def run(self) -> None:
-        modules = {ext.name.rpartition(".")[2] for ext in self.distribution.ext_modules}
+        modules = {ext.name.rpartition(".")[2] for ext in self.distribution.ext_modules or []}
         for path in Path(self.build_lib).rglob("*"):
             compiled = path.suffix in (".so", ".pyd") and path.name.partition(".")[0] in modules
             if path.is_file() and not compiled:
@@ -128,7 +128,7 @@ GLIBC = os.environ.get("SUPERARM_GLIBC")
 PLATFORM = {"plat_name": f"manylinux_{GLIBC.replace('.', '_')}_{os.uname().machine}"} if GLIBC else {}
 
 setup(
-    ext_modules=extensions(),
+    ext_modules=[] if os.environ.get("SUPERARM_COMPILE") == "0" else extensions(),  # the Makefile compiles
     cmdclass={"build_ext": Build, "build_py": Files},
     options={"bdist_wheel": PLATFORM},
 )

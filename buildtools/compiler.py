@@ -126,3 +126,7 @@ def loop_flags(command: list[str]) -> dict[str, list[str]]:
     )
     gcc = [] if "__clang__" in defined else GCC_LOOPS if x86 else GCC_LOOPS[:1]
     return {level: [*LOOPS, *gcc, *flags] for level, flags in (X86_LEVELS if x86 else {"base": []}).items()}
+
+
+if __name__ == "__main__":  # the Makefile asks what must be installed before it compiles
+    print("ziglang" if wants_zig() else "")
