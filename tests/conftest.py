@@ -17,4 +17,4 @@ def digits():
     from superarm.streams import open_data
 
     stream = open_data("digits", scale="unit")
-    return stream.rows.values, stream.y
+    return stream.rows.dense, stream.y

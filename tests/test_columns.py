@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from superarm.columns import cell, layout, look
-from superarm.named import Names, spelt
+from superarm.data.columns import cell, layout, look
+from superarm.data.named import Names, spelt
 
 
 def column(values: list[Any], name: str = "c") -> Any:

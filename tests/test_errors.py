@@ -10,7 +10,7 @@ import superarm as sa
 from superarm import errors
 from superarm.errors import FeedbackError, InvalidInput, ModelFileError, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
-from superarm.rows import as_row, as_rows, densify, sparsify
+from superarm.data.rows import as_row, as_rows, densify, sparsify
 
 SIZES = {"n_labels": 4, "n_features": 3}
 HERE = Path(__file__).parent
@@ -300,24 +300,24 @@ def test_overflow_names_the_round_and_leaves_the_last_good_state():
     assert 12 <= learner.round < 20
     assert f"round {learner.round}" in str(caught.value)
     short.run(X[: learner.round], y[: learner.round])
-    assert learner.state.W.tobytes() == short.state.W.tobytes()
-    assert np.isfinite(learner.state.W).all()
+    assert learner.core.state()["weights.dense"].tobytes() == short.core.state()["weights.dense"].tobytes()
+    assert np.isfinite(learner.core.state()["weights.dense"]).all()
 
 
 def test_overflow_of_a_single_update():
     learner = sa.Softmax(step=1e20, **SIZES)
     decision = learner.decide([2.0, 0.0, 0.0])
-    before = learner.state.W.tobytes()
+    before = learner.core.state()["weights.dense"].tobytes()
     with pytest.raises(WeightsOverflow, match="weights of Softmax must stay finite; the update of round 0"):
         learner.update(decision, label=1)
-    assert learner.state.W.tobytes() == before
+    assert learner.core.state()["weights.dense"].tobytes() == before
     assert 0 not in learner.answered
 
 
 def test_overflow_of_the_scores():
     learner = sa.Perceptron(**SIZES)
     learner.update(learner.decide([1e14, 0.0, 0.0]), label=1)
-    learner.state.W[1, :2] = 3e38
+    learner.core.state()["weights.dense"][1, :2] = 3e38
     with pytest.raises(
         WeightsOverflow, match="scores of Perceptron must be finite, got an overflow at round 1"
     ):

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.learners.files import arrays_of
-from superarm.named import Names, plain_row
+from superarm.data.named import Names, plain_row
 
 LABELS = [f"label {i}" for i in range(6)]
 CITIES = ["Rome", "Oslo", "Lima", "Cairo", "Delhi", "Paris", "Quito", "Bonn"]
@@ -53,7 +52,7 @@ def people(n: int, seed: int = 0) -> tuple[list[dict[str, Any]], np.ndarray[Any,
 
 
 def state_of(learner: Any) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in arrays_of(learner.state)}
+    return {name: array.tobytes() for name, array in learner.core.state().items()}
 
 
 def play(learner: Any, X: Any, y: Any) -> float:
@@ -272,8 +271,8 @@ def test_a_gap_counts_as_the_mean() -> None:
         decision = learner.decide({"x": x if known else None})
         learner.update(decision, hit=decision.labels == [y])
     assert learner.predict([{"x": 1010.0}, {"x": 990.0}, {}]).tolist() == [1, 0, 1]
-    assert 999 < learner.state.scaling.mean[0] < 1001  # gaps do not pull it to 0
-    assert 8 < learner.state.scaling.var[0] ** 0.5 < 12
+    assert 999 < learner.core.state()["scaling.mean"][0] < 1001  # gaps do not pull it to 0
+    assert 8 < learner.core.state()["scaling.var"][0] ** 0.5 < 12
 
 
 def test_a_given_set_with_names() -> None:
@@ -413,12 +412,12 @@ def test_a_refused_row_leaves_no_names_behind() -> None:
         for learner in (one, two):
             if weights:
                 learner.update(learner.decide({"age": 41}), label=LABELS[0])
-                learner.state.W[:] = weights
+                learner.core.state()["weights.dense"][:] = weights
         with pytest.raises((InvalidInput, sa.errors.WeightsOverflow)):
             one.decide({"big": 3.0, "city": "Rome"} if weights else {"age": 41, "bad": [1]})
         rows = [{"age": 41, "income": 1.0}, {"zip": 3, "age": None}]
         for learner in (one, two):
-            learner.state is None or learner.state.W.fill(0.0)
+            learner.core is None or learner.core.state()["weights.dense"].fill(0.0)
         assert [one.decide(x).labels for x in rows] == [two.decide(x).labels for x in rows]
         assert one.names.to_dict() == two.names.to_dict()
         assert state_of(one) == state_of(two)

@@ -63,7 +63,7 @@ def test_y_answers_only_the_bit(digits):
         for i in random.permutation(200):
             decision = own.decide(X[i])
             own.update(decision, hit=bool(codes[i] in decision.labels))
-    np.testing.assert_array_equal(own.state.W, model.learner_.state.W)
+    np.testing.assert_array_equal(own.core.state()["weights.dense"], model.learner_.core.state()["weights.dense"])
 
 
 def test_full_information_learners_fit_too(digits):
@@ -387,7 +387,7 @@ def test_sparse_output_of_a_column_transformer():
     X, y = people(400)
     before = make_column_transformer((OneHotEncoder(), ["city"]), sparse_threshold=1.0)
     model = make_set_pipeline(before, SetFeedbackClassifier(set_size=2, random_state=0)).fit(X, y)
-    assert model[-1].learner_.sparse
+    assert model[-1].learner_.inputs.layout.width
     decisions = model.decide(X)
     model.update(decisions, (decisions.labels == y[:, None]).any(axis=1))
     assert model.predict_set(X).shape == (400, 2)

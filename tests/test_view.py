@@ -12,7 +12,7 @@ import pytest
 import superarm as sa
 from superarm import progress as progress_module
 from superarm.errors import InvalidInput
-from superarm.learners.answered import Answered
+from superarm.native.ledger import Ledger
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.progress import progress_bar, ticked
 
@@ -72,7 +72,7 @@ def test_a_learner_in_a_notebook(learner):
 
 
 def test_how_many_rounds_were_answered():
-    answered, random = Answered(), np.random.default_rng(0)
+    answered, random = Ledger(), np.random.default_rng(0)
     rounds = set()
     for round_ in random.permutation(200)[:120]:
         answered.add(int(round_))

@@ -20,22 +20,25 @@ if TYPE_CHECKING:
     from superarm import theory as theory
     from superarm.comparison import Comparison as Comparison
     from superarm.comparison import compare as compare
-    from superarm.decisions.decision import Decision as Decision
-    from superarm.decisions.decision import Record as Record
-    from superarm.decisions.decisions import Decisions as Decisions
+    from superarm.data.rows import Row as Row
+    from superarm.decisions import Decision as Decision
+    from superarm.decisions import Decisions as Decisions
+    from superarm.decisions import Record as Record
     from superarm.learners import *  # noqa: F403
     from superarm.learners.registry import make as make
+    from superarm.native.core import Cursor as Cursor
     from superarm.simulation import Trace as Trace
     from superarm.simulation import simulate as simulate
 
 __version__ = "0.2.0"
 
-# Where public names live. Nothing is imported before it is used: Numba alone takes a second.
+# Where public names live. Nothing is imported before it is used.
 _HOMES = {
     "superarm.comparison": ("Comparison", "compare"),
-    "superarm.decisions.decision": ("Decision", "Record"),
-    "superarm.decisions.decisions": ("Decisions",),
+    "superarm.data.rows": ("Row",),
+    "superarm.decisions": ("Decision", "Decisions", "Record"),
     "superarm.learners.registry": ("make",),
+    "superarm.native.core": ("Cursor",),
     "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

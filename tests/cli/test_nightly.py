@@ -18,7 +18,6 @@ import pytest
 import superarm as sa
 from superarm import nightly
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.learners.files import arrays_of
 from superarm.logs import Log, Policy, evaluate, survey
 from superarm.nightly import decide_file, learn_file
 
@@ -46,7 +45,7 @@ def model(tmp_path: Path) -> Path:
 
 def bits(path: Path) -> Any:
     learner = sa.load(path)
-    return {name: a.tobytes() for name, a in arrays_of(learner.state)}, learner.round, learner.answered.low
+    return {name: a.tobytes() for name, a in learner.core.state().items()}, learner.round, learner.answered.low
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -54,7 +54,7 @@ def test_the_store_has_what_simulate_gives(tmp_path):
         (polars.col("learner") == "mc-dbf") & (polars.col("set_size") == 4) & (polars.col("seed") == 2)
     )
     assert curve["miss_rate"].to_list() == trace.curve["miss_rate"].to_list()
-    assert {"version_numba", "version_superarm", "cpu", "cores", "params", "seconds"} <= set(runs.columns)
+    assert {"version_numpy", "version_superarm", "cpu", "cores", "params", "seconds"} <= set(runs.columns)
 
 
 def test_nothing_runs_twice_and_any_number_of_processes_gives_the_same(tmp_path):

@@ -28,7 +28,7 @@ from superarm.kernels import (
     weights,
 )
 from superarm.kernels.ranking import all_finite
-from superarm.rows import sparsify
+from superarm.data.rows import sparsify
 
 # Seeds are fixed, so these tests never flicker; good numbers fail each with this probability.
 SIGNIFICANCE = 1e-4

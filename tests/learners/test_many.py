@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.decisions import Decisions
+from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.learners.answered import Answered
-from superarm.learners.files import arrays_of
-from superarm.rows import Dense, Sparse
+from superarm.native.ledger import Ledger
 
 LABELS = ["ant", "bee", "cat", "dog", "eel"]
 SPECS = ["set-logit", "set-logit:uniform=0.2", "mc-dbf:gamma=0.3", "mc-dbf:estimate=minimum-variance"]
@@ -37,7 +35,7 @@ def pair(spec: str, **more: Any) -> list[Any]:
 
 
 def bits(learner: Any) -> Any:
-    arrays = {name: array.tobytes() for name, array in arrays_of(learner.state)}
+    arrays = {name: array.tobytes() for name, array in learner.core.state().items()}
     return arrays, learner.round, learner.answered.low, bytes(learner.answered.later)
 
 
@@ -135,7 +133,7 @@ def test_through_a_frame_and_back(sparse: bool, names: Any) -> None:
     assert frame["labels"].to_list() == direct.labels.tolist()
     assert np.array_equal(frame["propensity"].to_numpy(), direct.propensity)
     back = Decisions.from_frame(frame, learners[1].known)
-    assert isinstance(back.rows, Sparse if sparse else Dense)
+    assert back.rows.layout.kind == ("sparse" if sparse else "dense")
     hits = np.arange(30) % 3 == 0
     learners[0].update_many(direct, hits)
     learners[1].update_many(back, hits)
@@ -157,7 +155,8 @@ def test_wrong_answers_are_refused_as_a_whole() -> None:
         (decisions[4:], {"labels": ["ant", "bee", "fox", None]}, "known labels"),
         (decisions[4:], {}, "answers of SetLogit"),
         (other.decide_many(X), {"hits": [True] * 8}, "its own"),
-        (list(decisions), {"hits": [True] * 8}, "Decisions, as decide_many"),
+        (list(decisions), {"hits": [True] * 8}, "not answered before"),
+        (3, {"hits": [True] * 8}, "Decisions, as decide_many"),
     ]
     for these, answer, message in refused:
         with pytest.raises(FeedbackError, match=message):
@@ -199,7 +198,7 @@ def test_no_rows() -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 60), unique=True), st.lists(st.integers(0, 60), unique=True))
 def test_many_rounds_are_booked_as_one_by_one(first: list[int], then: list[int]) -> None:
-    many, single = Answered(), Answered()
+    many, single = Ledger(), Ledger()
     then = [r for r in then if r not in first]
     for rounds in (first, then):
         many.add_many(np.array(rounds, np.int64))

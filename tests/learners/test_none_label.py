@@ -69,7 +69,7 @@ def test_the_fused_loop_and_single_calls_are_one() -> None:
         single.update(decision, hit=hit)
         shown_misses += not hit
     assert counts[2] == shown_misses
-    np.testing.assert_array_equal(fused.state.weights.W, single.state.weights.W)
+    np.testing.assert_array_equal(fused.core.state()["weights.W"], single.core.state()["weights.W"])
 
 
 def test_it_may_be_told_and_kept(tmp_path: Path) -> None:

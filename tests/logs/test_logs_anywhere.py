@@ -11,7 +11,7 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
-from superarm.decision import COLUMNS, FORMAT
+from superarm.decisions.decision import COLUMNS, FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Columns, Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import batches

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.labels import Labels
+from superarm.data.labels import Labels
 from superarm.logs import BadRow, Columns, Log, Record, Writer, survey
 from superarm.streams import Arrays
 

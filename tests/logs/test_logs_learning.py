@@ -310,7 +310,7 @@ def test_sparse_logs(tmp_path):
     assert facts.n_features == 9
     made = sa.SetLogit(**facts.common)
     train(log, made, facts)
-    assert made.sparse
+    assert made.inputs.layout.kind == "sparse"
     answer = evaluate(log, [Policy("made", learner=made)], facts, holdout=0.5)
     assert answer.verdicts[0].best.high > 0.9
 

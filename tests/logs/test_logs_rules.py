@@ -11,7 +11,6 @@ from logged import World, mask
 
 import superarm as sa
 from superarm.explore import Boltzmann, Dilute, Draw, FewSets, RunnerUp, TiedSets, Uniform, draw_of
-from superarm.learners.files import arrays_of
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import Batch, batches
 from superarm.logs.designs import Design
@@ -196,7 +195,7 @@ def test_policies_are_left_as_they_were(logged):
     rule = RunnerUp(set_size=2)
     for _ in range(5):
         rule.decide([0.1] * K)
-    before, clock = copy.deepcopy(learner), rule._state.clock.copy()
+    before, clock = copy.deepcopy(learner), rule.distribution([0.1] * K)
     policies = [
         Policy("draws", learner=learner, draws=True),
         Policy("rule", learner=learner, rule=rule),
@@ -204,9 +203,10 @@ def test_policies_are_left_as_they_were(logged):
     ]
     evaluate(log, policies, facts, holdout=0.1)
     assert (learner.round, learner.answered.low) == (before.round, before.answered.low)
-    for (name, was), (_, now) in zip(arrays_of(before.state), arrays_of(learner.state), strict=True):
-        np.testing.assert_array_equal(was, now, err_msg=name)
-    np.testing.assert_array_equal(clock, rule._state.clock)
+    for name, was in before.core.state().items():
+        np.testing.assert_array_equal(was, learner.core.state()[name], err_msg=name)
+    now = rule.distribution([0.1] * K)
+    assert now.probability([0, 1]) == clock.probability([0, 1])
 
 
 def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path):

@@ -155,7 +155,7 @@ def test_the_page_is_alone_and_says_everything(page):
     assert not re.search(r"""(src|href)=["'](https?:)?//""", text)
     assert "A report&#x27;s &lt;grid&gt; &amp; more" in text
     assert "The paper says so." in text
-    for part in ("What came out", "digits: the best of 3 values", "numba: ", "cpu: ", "seeds = 3"):
+    for part in ("What came out", "digits: the best of 3 values", "numpy: ", "cpu: ", "seeds = 3"):
         assert part in text, part
 
 

@@ -236,7 +236,7 @@ class Decision(DecisionBase):  # type: ignore[misc]
             if x is None and data["x"] is not None:
                 x = row_from_json(data["x"])
             shown, drawn, top = (tuple(data[key]) for key in ("labels", "drawn", "top"))
-            if not shown or set(shown) != set(drawn) or len(shown) != len(drawn):
+            if not shown or set(shown) != set(drawn) or len(shown) != len(drawn) or len(set(top)) != len(top):
                 raise ValueError("sets")
             return cls.made(
                 x=x,
