@@ -1,56 +1,33 @@
-"""A learner as a user would write one: what was shown goes up after a yes, and down after a no."""
+"""A learner as a user would write one, in a file of plain Python: what was shown goes up after a yes, and down
+after a no. (A compiled one: tests/learners/test_own_compiled.py.)"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from superarm import Learner
+from superarm import PlainLearner
 from superarm.explore import Dilute
-from superarm.kernels import Kernels, Unit, add_outer, kernel, weights
 from superarm.parameters import number
 
 
-class State(NamedTuple):
-    W: np.ndarray[Any, Any]
-    scaling: Unit
-    rule: Any
-    rate: float
-
-
-class Scratch(NamedTuple):
-    scaling: int
-    rule: Any
-    c: np.ndarray[Any, Any]
-
-
-@kernel
-def learn(state, scratch, round, answer):
-    m = round.drawn.shape[0]
-    for i in range(m):
-        scratch.c[i] = state.rate / m if answer.hit else -state.rate / m
-    return add_outer(state.W, round.drawn, scratch.c, m, round.x)
-
-
-class UpAndDown(Learner):
+class UpAndDown(PlainLearner):
     name = "up-and-down"
-    kernels = Kernels(learn)
 
     def __init__(self, *, gamma: float = 0.1, rate: float = 1.0, **common: Any) -> None:
-        super().__init__(**common)
-        self.gamma = number("gamma", self.of, gamma, 0.0, 1.0)
-        self.rate = number("rate", self.of, rate, 0.0)
+        super().__init__(explore=Dilute(gamma=gamma), **{k: v for k, v in common.items() if k != "explore"})
+        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
+        self.rate = number("rate", self.owner, rate, 0.0)
 
-    @property
-    def rule(self) -> Dilute:
-        return Dilute(gamma=self.gamma)
+    def begin(self) -> dict[str, Any]:
+        return {"W": np.zeros((self.n_labels, self.row_length), np.float32)}
 
-    def start(self, shape: tuple[int, int]) -> State:
-        return State(weights(shape), self.unit, self.rule.start(), self.rate)
+    def score(self, x: Any) -> Any:
+        return self.memory["W"] @ x
 
-    def scratch(self) -> Scratch:
-        return Scratch(0, self.rule.scratch(self.n_labels), np.zeros(self.n_labels))
+    def learn(self, x: Any, shown: Any, hit: bool) -> None:
+        self.memory["W"][shown] += (self.rate if hit else -self.rate) / len(shown) * x
 
 
 class NoLearner:

@@ -15,7 +15,7 @@ class PlainSteps(PlainLearner):
         self.step = step
 
     def begin(self) -> dict[str, Any]:
-        return {"W": np.zeros((self.n_labels, self.n_features + 1)), "answers": 0}
+        return {"W": np.zeros((self.n_labels, self.row_length + 1)), "answers": 0}
 
     def score(self, x: Any) -> Any:
         return self.memory["W"] @ np.append(x, 1.0)
