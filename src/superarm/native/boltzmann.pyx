@@ -7,8 +7,9 @@ from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
 
 from superarm.native.randomness cimport uniform
-from superarm.native.ranking cimport softmax, top_positions
+from superarm.native.ranking cimport softmax
 from superarm.native.rule cimport Rule
+from superarm.native.top cimport best_positions
 from superarm.native.types cimport Draw
 
 
@@ -28,7 +29,7 @@ cdef class BoltzmannRule(Rule):
     cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, chosen = n - 1
         cdef double point = uniform(self.seed, <uint64_t>round, 0)
-        top_positions(s, eligible, n, top, 1)
+        best_positions(s, eligible, n, top, 1)
         softmax(s, eligible, n, self.alpha, draw_log)
         for i in range(n):
             draw_log[i] = (1.0 - self.gamma) * draw_log[i] + self.gamma / n

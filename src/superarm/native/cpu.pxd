@@ -38,5 +38,8 @@ cdef extern from "vectors.h":
         void (*angle_slopes)(const float* slope, const float* inverse, const float* raw, float* angle, Py_ssize_t P) noexcept nogil
         double (*count_slopes)(float scale, const float* relevance, const float* columns, float share, const float* straight, float rate, float* slope, Py_ssize_t d) noexcept nogil
         # end of setlogit
+        # ranking.h
+        void (*top_positions)(const float* s, Py_ssize_t n, Py_ssize_t* top, Py_ssize_t m) noexcept nogil
+        double (*exp_sum)(const float* s, float high, float sharp, double* e, Py_ssize_t n) noexcept nogil
 
 cdef const Vectors* vectors

@@ -14,8 +14,8 @@ from libc.stdint cimport int64_t, uint64_t
 import numpy as np
 
 from superarm.native.randomness cimport uniform
-from superarm.native.ranking cimport top_positions
 from superarm.native.rule cimport Rule
+from superarm.native.top cimport best_positions
 from superarm.native.types cimport Draw
 
 
@@ -76,7 +76,7 @@ cdef class DiluteRule(Rule):
         cdef Py_ssize_t* skip = self.skip
         cdef Py_ssize_t i, l, at, inside = 0, outside = 0
         m = min(n, m)
-        top_positions(s, eligible, n, top, m)
+        best_positions(s, eligible, n, top, m)
         for i in range(m):
             pool[i] = top[i]
         for i in range(m):

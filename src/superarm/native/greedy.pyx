@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-from superarm.native.ranking cimport top_positions
 from superarm.native.rule cimport Rule
+from superarm.native.top cimport best_positions
 from superarm.native.types cimport Draw
 
 
@@ -11,7 +11,7 @@ cdef class GreedyRule(Rule):
     cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i
         m = min(n, m)
-        top_positions(s, eligible, n, top, m)
+        best_positions(s, eligible, n, top, m)
         for i in range(m):
             top[i] = eligible[top[i]]
             drawn[i] = top[i]

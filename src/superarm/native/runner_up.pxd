@@ -8,8 +8,10 @@ cdef class RunnerUpRule(Rule):
     cdef double sharp  # w
     # of the n and m that were prepared last
     cdef double budget, flat  # B / sqrt(n t); the probability of a uniform set
+    cdef float* s  # of the eligible labels
     cdef double* p
+    cdef double* b
     cdef Py_ssize_t* order  # positions of the labels ranked 1 to m + 3
     cdef double* sums  # C, the running sums of pi
     cdef Ties ties
-    cdef double leave_out(self, const double* decided, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil
+    cdef double leave_out(self, const double* decided, const float* s, bint tied, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil

@@ -19,13 +19,14 @@ draw_log   what this round adds to M; the labels of ranks m+1 and m+2 (-1: none)
 explore/runner_up.py says why.
 """
 
-from libc.math cimport exp, expf, floor, log, sqrt
+from libc.math cimport exp, floor, log, sqrt
 from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
 
+from superarm.native.cpu cimport vectors
 from superarm.native.randomness cimport uniform
-from superarm.native.ranking cimport contains, top_positions
+from superarm.native.ranking cimport contains
 from superarm.native.rule cimport Rule
 from superarm.native.ties cimport count_groups, find_ties, is_tied, order_ties, way_to_choose, write_ties
 from superarm.native.types cimport Answer, Draw
@@ -43,7 +44,9 @@ cdef class RunnerUpRule(Rule):
         self.n_decided = 3
         self.decided = self.doubles("decided", 3)
         self.answers = self.doubles("answers", 1)
+        self.s = <float*>self.scratch("s", k, np.float32)
         self.p = <double*>self.scratch("p", k, np.float64)
+        self.b = <double*>self.scratch("b", k, np.float64)
         self.order = <Py_ssize_t*>self.scratch("order", k + 1, np.intp)
         self.sums = <double*>self.scratch("sums", k + 1, np.float64)
         self.ties.group = <Py_ssize_t*>self.scratch("group", k + 1, np.intp)
@@ -66,39 +69,39 @@ cdef class RunnerUpRule(Rule):
 
     cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, groups, count, ranks, most, filled = 0, first = -1, second = -1
-        cdef double near = EQUAL, chance = 0.0, total = 0.0, scale, u
+        cdef double near = EQUAL, chance = 0.0, scale, u
         cdef Py_ssize_t* order = self.order
         cdef double* p = self.p
         cdef double* sums = self.sums
         cdef uint64_t t = <uint64_t>round
         cdef bint flat = False
-        cdef float high
+        cdef const float* all_scores = s
         m = min(n, m)
+        if eligible[n - 1] != n - 1:  # else all labels are eligible
+            for i in range(n):
+                self.s[i] = all_scores[eligible[i]]
+            s = self.s
         draw.size = draw.top_size = m
         draw.log_ordered = draw.log_set = 0.0
         draw.n_log = 0
         if n == m:
-            top_positions(s, eligible, n, top, m)
+            vectors.top_positions(s, n, top, m)
             for i in range(m):
                 drawn[i] = top[i] = eligible[top[i]]
             return
         if self.answers[0] > 0.0 and decided[2] > 0.0:
             near += log(1.0 + decided[2] / self.answers[0])
         ranks, most = min(n, m + 2) if m > 1 else 1, min(2, n - m)
-        top_positions(s, eligible, n, order, min(n, ranks + 1))
-        high = s[eligible[order[0]]]
-        for i in range(n):
-            p[i] = expf(s[eligible[i]] - high)
-            total += p[i]
-        scale = 1.0 / total
-        groups = find_ties(&self.ties, s, eligible, n, order, ranks, <float>near)
+        vectors.top_positions(s, n, order, min(n, ranks + 1))
+        scale = 1.0 / vectors.exp_sum(s, s[order[0]], 1.0, p, n)
+        groups = find_ties(&self.ties, s, n, order, ranks, <float>near)
         if groups > 0:
             for i in range(n):
                 p[i] *= scale
             scale = 1.0
-            order_ties(&self.ties, s, eligible, n, order, ranks, p, self.seed, round, <uint64_t>(2 + m))
+            order_ties(&self.ties, s, n, order, ranks, p, self.seed, round, <uint64_t>(2 + m))
         count = n if m == 1 else m - 1
-        draw_log[0] = self.leave_out(decided, scale, n, m)
+        draw_log[0] = self.leave_out(decided, s, groups > 0, scale, n, m)
         draw_log[1] = eligible[order[m]] if m > 1 else -1.0
         draw_log[2] = eligible[order[m + 1]] if m > 1 and m + 1 < n else -1.0
         draw_log[3] = count
@@ -110,11 +113,9 @@ cdef class RunnerUpRule(Rule):
             flat = True
         else:
             u = uniform(self.seed, t, 0)
-            for i in range(count):
-                if sums[i] <= u and u < sums[i + 1]:
-                    first = i
-                if most > 1 and sums[i] <= u + 1.0 and u + 1.0 < sums[i + 1]:
-                    second = i
+            first = _interval(u, sums, count)
+            if m > 1 and most > 1:
+                second = _interval(u + 1.0, sums, count)
             if m == 1:
                 drawn[0] = order[0] if first < 0 else first
             else:
@@ -123,7 +124,7 @@ cdef class RunnerUpRule(Rule):
                         drawn[filled] = order[i]
                         filled += 1
         if groups > 0:
-            chance = _tied_probability(self, s, eligible, n, drawn, m, groups)
+            chance = _tied_probability(self, s, n, drawn, m, groups)
         elif flat or m == 1:
             chance = _set_probability(drawn, order, sums, n, m, count)
         else:  # which ranks are missing is known
@@ -135,29 +136,36 @@ cdef class RunnerUpRule(Rule):
             top[i] = eligible[order[i]]
             drawn[i] = eligible[drawn[i]]
 
-    cdef double leave_out(self, const double* decided, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+    cdef double leave_out(self, const double* decided, const float* s, bint tied, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         """Fill ``sums`` with the running sums of pi, and return what they would have cost at q = 1.
 
         Sum i belongs to rank i + 2; at m = 1, to position i, shown in place of the top one. p is to be scaled.
+        Without ties, log(p_r / p_1) is the difference of their scores.
         """
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, first = self.order[0]
         cdef double* p = self.p
         cdef double* sums = self.sums
         cdef double keep = 1.0 - self.forget, q = 1.0, b, own, best, rest, fill, cost = 0.0
         if self.explore < 1.0 and decided[1] * keep > 0.0:
             q = min(1.0, self.budget * sqrt(n * (decided[0] * keep)) / (decided[1] * keep))
-        best, sums[0] = p[self.order[0]] * scale, 0.0
+        best, sums[0] = p[first] * scale, 0.0
         if m == 1:
+            if not tied:
+                vectors.exp_sum(s, s[first], <float>(1.0 + self.sharp), self.b, n)
             for i in range(n):
                 own = p[i] * scale
-                b = own * exp(self.sharp * log(own / best)) if own > 0.0 else 0.0
+                if tied:
+                    b = own * exp(self.sharp * log(own / best)) if own > 0.0 else 0.0
+                else:
+                    b = self.b[i] * scale
                 cost += b * (best - own)
                 sums[i + 1] = sums[i] + q * b
             return cost
         rest, fill = max(1e-9, 1.0 - best), p[self.order[m]] * scale
         for i in range(m - 1):
             own = p[self.order[i + 1]] * scale
-            b = min(1.0, 2.0 * own / rest) * exp(self.sharp * log(max(own, 1e-30) / best))
+            b = log(max(own, 1e-30) / best) if tied else <double>(s[self.order[i + 1]] - s[first])
+            b = min(1.0, 2.0 * own / rest) * exp(self.sharp * b)
             cost += b * (own - fill)
             sums[i + 1] = sums[i] + q * b
         return cost
@@ -171,6 +179,14 @@ cdef class RunnerUpRule(Rule):
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
         self.decided[2] = floor(self.decided[2] * 0.5)
         self.answers[0] += 1.0
+
+
+cdef inline Py_ssize_t _interval(double u, const double* sums, Py_ssize_t count) noexcept nogil:
+    """The i with sums[i] <= u < sums[i + 1]; -1 for none. It counts, as a branch could not be foreseen."""
+    cdef Py_ssize_t i, found = 0
+    for i in range(1, count + 1):
+        found += sums[i] <= u
+    return found if found < count else -1
 
 
 cdef double _probability_left_out(Py_ssize_t first, Py_ssize_t second, const double* sums, Py_ssize_t count, Py_ssize_t most) noexcept nogil:
@@ -212,7 +228,7 @@ cdef double _set_probability(const Py_ssize_t* drawn, const Py_ssize_t* order, c
     return _probability_of_ranks(first, second, sums, count, most)
 
 
-cdef double _tied_probability(RunnerUpRule rule, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, const Py_ssize_t* drawn, Py_ssize_t m, Py_ssize_t groups) noexcept nogil:
+cdef double _tied_probability(RunnerUpRule rule, const float* s, Py_ssize_t n, const Py_ssize_t* drawn, Py_ssize_t m, Py_ssize_t groups) noexcept nogil:
     """The same where labels are tied, over all the orders they could have had."""
     cdef Py_ssize_t first, second, g, i, sign, most = min(2, n - m), count = n if m == 1 else m - 1
     cdef Py_ssize_t* wanted = rule.ties.wanted
@@ -222,10 +238,10 @@ cdef double _tied_probability(RunnerUpRule rule, const float* s, const Py_ssize_
     cdef bint same
     if m == 1:
         chance = sums[drawn[0] + 1] - sums[drawn[0]]
-        if is_tied(&rule.ties, 0, s[eligible[drawn[0]]]):
+        if is_tied(&rule.ties, 0, s[drawn[0]]):
             chance += max(0.0, 1.0 - sums[count]) / <double>rule.ties.size[0]
         return chance
-    if not count_groups(&rule.ties, groups, s, eligible, drawn, m):
+    if not count_groups(&rule.ties, groups, s, drawn, m):
         return 0.0
     way = way_to_choose(&rule.ties, groups)
     for i in range(m):

@@ -7,7 +7,7 @@ labels. Then a rule chooses ranks. The labels S are shown with probability
 
     sum over sets of ranks R of P(R) prod_g 1 / C(size_g, |S n g|)
 
-where R must have as many ranks of every group g as S has labels of it.
+where R must have as many ranks of every group g as S has labels of it. Here s[i] is the score of position i.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -31,7 +31,7 @@ cdef inline bint is_tied(const Ties* ties, Py_ssize_t g, float value) noexcept n
     return ties.low[g] <= value and value <= ties.high[g]
 
 
-cdef inline Py_ssize_t find_ties(Ties* ties, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, const Py_ssize_t* order, Py_ssize_t ranks, float near) noexcept nogil:
+cdef inline Py_ssize_t find_ties(Ties* ties, const float* s, Py_ssize_t n, const Py_ssize_t* order, Py_ssize_t ranks, float near) noexcept nogil:
     """Group the first ``ranks`` places of ``order`` (which has one more, if ranks < n): how many groups.
 
     As many groups as ranks, and none of them larger, means that there are no ties: then it returns 0.
@@ -39,23 +39,23 @@ cdef inline Py_ssize_t find_ties(Ties* ties, const float* s, const Py_ssize_t* e
     cdef Py_ssize_t i, last, groups = 0
     cdef float value
     for i in range(ranks):
-        value = s[eligible[order[i]]]
+        value = s[order[i]]
         if i == 0 or value < ties.low[groups - 1]:
             ties.low[groups], ties.high[groups], ties.size[groups] = value - near, value, 0
             groups += 1
         ties.group[i] = groups - 1
         ties.size[groups - 1] += 1
     last = groups - 1
-    if n > ranks and s[eligible[order[ranks]]] >= ties.low[last]:
+    if n > ranks and s[order[ranks]] >= ties.low[last]:
         ties.size[last] = 0
         for i in range(n):
-            ties.size[last] += is_tied(ties, last, s[eligible[i]])
+            ties.size[last] += is_tied(ties, last, s[i])
     elif groups == ranks:
         return 0
     return groups
 
 
-cdef inline void order_ties(Ties* ties, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t* order, Py_ssize_t ranks, double* p, uint64_t seed, int64_t round, uint64_t draw) noexcept nogil:
+cdef inline void order_ties(Ties* ties, const float* s, Py_ssize_t n, Py_ssize_t* order, Py_ssize_t ranks, double* p, uint64_t seed, int64_t round, uint64_t draw) noexcept nogil:
     """Put tied labels into a random order, and share their p, with the uniforms from number ``draw`` on."""
     cdef Py_ssize_t g, i, at, place, size, held, stop, start = 0
     cdef double total
@@ -73,7 +73,7 @@ cdef inline void order_ties(Ties* ties, const float* s, const Py_ssize_t* eligib
                     order[start + i] = at if not contains(order + start, i, at) else size - held + i
                 at = 0
                 for place in range(n):
-                    if is_tied(ties, g, s[eligible[place]]):
+                    if is_tied(ties, g, s[place]):
                         for i in range(start, stop):
                             if order[i] == at:
                                 ties.found[i] = place
@@ -82,7 +82,7 @@ cdef inline void order_ties(Ties* ties, const float* s, const Py_ssize_t* eligib
                 for i in range(start, stop):
                     order[i] = ties.found[i]
                 for place in range(n):
-                    if is_tied(ties, g, s[eligible[place]]):
+                    if is_tied(ties, g, s[place]):
                         p[place] = total / size
             else:
                 for i in range(start, stop):
@@ -96,14 +96,14 @@ cdef inline void order_ties(Ties* ties, const float* s, const Py_ssize_t* eligib
         start = stop
 
 
-cdef inline bint count_groups(Ties* ties, Py_ssize_t groups, const float* s, const Py_ssize_t* eligible, const Py_ssize_t* drawn, Py_ssize_t m) noexcept nogil:
+cdef inline bint count_groups(Ties* ties, Py_ssize_t groups, const float* s, const Py_ssize_t* drawn, Py_ssize_t m) noexcept nogil:
     """Count in ``wanted`` how many of these positions each group has; False if one is behind all ranks."""
     cdef Py_ssize_t g, i
     cdef float value
     for g in range(groups):
         ties.wanted[g] = 0
     for i in range(m):
-        value, g = s[eligible[drawn[i]]], 0
+        value, g = s[drawn[i]], 0
         while g < groups and not is_tied(ties, g, value):
             g += 1
         if g == groups:
@@ -144,7 +144,7 @@ cdef inline Py_ssize_t write_ties(const Ties* ties, Py_ssize_t groups, const flo
     draw_log[at + 2 + ranks] = behind if inside else rest
     at += 3 + ranks
     for i in range(n):
-        if is_tied(ties, last, s[eligible[i]]) == inside and not contains(order, ranks, i):
+        if is_tied(ties, last, s[i]) == inside and not contains(order, ranks, i):
             draw_log[at] = eligible[i]
             at += 1
     return at

@@ -5,6 +5,7 @@
 #include "curves.h"
 #include "linear.h"
 #include "pace.h"
+#include "ranking.h"
 #include "scaling.h"
 #include "second_order.h"
 
@@ -37,4 +38,6 @@ const Vectors LEVEL = {
     .combine = combine,
     .angle_slopes = angle_slopes,
     .count_slopes = count_slopes,
+    .top_positions = top_positions,
+    .exp_sum = exp_sum,
 };

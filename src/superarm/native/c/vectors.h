@@ -43,6 +43,9 @@ typedef struct {
   void (*angle_slopes)(const float *, const float *, const float *, float *, ptrdiff_t);
   double (*count_slopes)(float, const float *, const float *, float, const float *, float, float *, ptrdiff_t);
   /* end of setlogit */
+  /* ranking.h */
+  void (*top_positions)(const float *, ptrdiff_t, ptrdiff_t *, ptrdiff_t);
+  double (*exp_sum)(const float *, float, float, double *, ptrdiff_t);
 } Vectors;
 
 extern const Vectors vectors_base;

@@ -1,0 +1,108 @@
+/* Scores to ranks and to exponentials (top.pxd, runner_up.pyx); exp_negative is in averaging.h. */
+
+/* rank[i]: how many of v[0..n) come before v[i], all at once and without a branch to guess; ties: first wins. */
+static inline void count_ranks(const float *restrict v, ptrdiff_t n, int32_t *restrict rank, const int lanes) {
+  for (int i = 0; i < lanes; i++) rank[i] = 0;
+  for (int j = 0; j < n; j++) {
+    const float w = v[j];
+    for (int i = 0; i < lanes; i++) rank[i] += (w > v[i]) | ((w == v[i]) & (j < i));
+  }
+}
+
+/* One best after the other: the quickest way to few of few. */
+static inline void select_few(const float *restrict s, ptrdiff_t n, ptrdiff_t *restrict top, ptrdiff_t m) {
+  float v[80];
+  for (ptrdiff_t i = 0; i < n; i++) v[i] = s[i];
+  for (ptrdiff_t r = 0; r < m; r++) {
+    float best = v[0];
+    ptrdiff_t at = 0;
+    for (ptrdiff_t i = 1; i < n; i++) {
+      const int better = v[i] > best;
+      best = better ? v[i] : best;
+      at = better ? i : at;
+    }
+    top[r] = at;
+    v[at] = -INFINITY;
+  }
+}
+
+static inline void rank_few(const float *restrict s, ptrdiff_t n, ptrdiff_t *restrict top, ptrdiff_t m) {
+  float v[32];
+  int32_t rank[32];
+  ptrdiff_t at[32] = {0};
+  for (int i = 0; i < 32; i++) v[i] = i < n ? s[i] : -INFINITY;
+  count_ranks(v, n, rank, 32);
+  for (int i = 0; i < n; i++) at[rank[i]] = i;
+  for (int i = 0; i < m; i++) top[i] = at[i];
+}
+
+/* No more than the m-th best: that of the best of each of 16 columns. Whoever is below it need not be looked at. */
+static inline float bound_below(const float *restrict s, ptrdiff_t n, ptrdiff_t m) {
+  float best[16], found = 0;
+  int32_t rank[16];
+  for (int i = 0; i < 16; i++) best[i] = s[i];
+  for (ptrdiff_t p = 16; p + 16 <= n; p += 16)
+    for (int i = 0; i < 16; i++) best[i] = s[p + i] > best[i] ? s[p + i] : best[i];
+  count_ranks(best, 16, rank, 16);
+  for (int i = 0; i < 16; i++) found += rank[i] == m - 1 ? best[i] : 0.0f;
+  return found;
+}
+
+/* The positions of the best m of n scores, best first; ties: first wins. */
+static void top_positions(const float *restrict s, ptrdiff_t n, ptrdiff_t *restrict top, ptrdiff_t m) {
+  if (n * m <= 80) {
+    select_few(s, n, top, m);
+    return;
+  }
+  if (n <= 32) {
+    rank_few(s, n, top, m);
+    return;
+  }
+  float least = m <= 16 ? bound_below(s, n, m) : -INFINITY;
+  ptrdiff_t filled = 0;
+  for (ptrdiff_t p = 0; p < n; p += 16) {
+    const ptrdiff_t stop = p + 16 < n ? p + 16 : n;
+    if (p + 16 <= n) {
+      int any = 0;
+      for (int i = 0; i < 16; i++) any |= s[p + i] >= least;
+      if (!any) continue;
+    }
+    for (ptrdiff_t q = p; q < stop; q++) {
+      if (!(s[q] >= least)) continue;
+      ptrdiff_t i = filled;
+      if (filled < m)
+        filled++;
+      else if (s[q] > s[top[m - 1]])
+        i = m - 1;
+      else
+        continue;
+      for (; i > 0 && s[q] > s[top[i - 1]]; i--) top[i] = top[i - 1];
+      top[i] = q;
+      if (filled == m) least = s[top[m - 1]];
+    }
+  }
+}
+
+static inline double exp_block(const float *restrict s, float high, float sharp, double *restrict e) {
+  float f[16];
+  double total = 0;
+  for (int i = 0; i < 16; i++) f[i] = exp_negative(sharp * (s[i] - high));
+  for (int i = 0; i < 16; i++) e[i] = f[i];
+  for (int i = 0; i < 16; i++) total += f[i];
+  return total;
+}
+
+/* e = exp(sharp (s - high)), and their sum; high is the largest. The last block is filled up: ten labels are one. */
+static double exp_sum(const float *restrict s, float high, float sharp, double *restrict e, ptrdiff_t n) {
+  double total = 0;
+  ptrdiff_t p = 0;
+  for (; p + 16 <= n; p += 16) total += exp_block(s + p, high, sharp, e + p);
+  if (p < n) {
+    float rest[16];
+    double found[16];
+    for (int i = 0; i < 16; i++) rest[i] = p + i < n ? s[p + i] : -INFINITY;
+    total += exp_block(rest, high, sharp, found);
+    for (int i = 0; p + i < n; i++) e[p + i] = found[i];
+  }
+  return total;
+}
