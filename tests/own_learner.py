@@ -1,5 +1,5 @@
-"""A learner as a user would write one, in a file of plain Python: what was shown goes up after a yes, and down
-after a no. (A compiled one: tests/learners/test_own_compiled.py.)"""
+"""A learner as a user would write one, in a file of plain Python: what was shown goes up after a yes, and
+down after a no. (A compiled one: tests/learners/test_own_compiled.py.)"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,11 @@ def own(tmp_path_factory):
         line for line in PAGE.read_text(encoding="utf-8").splitlines() if "steps.pyx" in line and "$" in line
     )
     words = command.removeprefix("$ python ").split()
-    subprocess.run([sys.executable, *words], cwd=folder, check=True, capture_output=True)
+    home = {**os.environ, "PYTHONPATH": str(Path(sa.__file__).parents[1])}
+    built = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=home, capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
     sys.path.insert(0, str(folder))
     try:
         yield importlib.import_module("up_and_down").UpAndDown
