@@ -12,8 +12,7 @@ After update t the average moves by rho_t (W - average), rho_t = max(w / (t + w)
 and the number of updates.
 """
 
-from libc.math cimport fabs, fmod
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 import numpy as np
@@ -22,7 +21,9 @@ from superarm.native.cpu cimport vectors
 from superarm.native.linear cimport prefetch_features
 
 cdef double DENSE_WINDOW = 3.0, SPARSE_WINDOW = 20.0
-cdef double EVERY = 8.0
+cdef enum:
+    EVERY = 8
+
 cdef double SMALL = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
 cdef Py_ssize_t LINE = 16  # float32 numbers in a cache line
 
@@ -97,24 +98,20 @@ cdef class AveragedWeights(Stage):
         cdef double* omega = self.omega
         cdef double updates = omega[UPDATES] + 1.0
         cdef Py_ssize_t r, d = self.d
-        cdef float rate, g
+        cdef float rate
         cdef float* w
         cdef float* a
         omega[DENSE_OMEGA] *= 1.0 - averaging_rate(omega[UPDATES], self.forget, DENSE_WINDOW)
         rate = <float>(1.0 - omega[DENSE_OMEGA])
-        if updates < 64.0 or fmod(updates, EVERY) == 0.0:
-            omega[DENSE_OMEGA] = 1.0
-            for r in range(self.k):
-                w, a = self.W + r * self.stride, self.A + r * self.stride
-                w[d] += <float>c[r] * x.bias
-                vectors.step_average(w, a, x.factor * <float>c[r], x.x, rate, d)
-                a[d] += rate * (w[d] - a[d])
+        if updates >= 64.0 and <int64_t>updates % EVERY != 0:
+            vectors.steps(self.W, self.stride, c, self.k, SMALL, x.x, x.factor, x.bias, d)
             return
+        omega[DENSE_OMEGA] = 1.0
         for r in range(self.k):
-            w, g = self.W + r * self.stride, <float>c[r]
-            w[d] += g * x.bias
-            if fabs(c[r]) > SMALL:
-                vectors.axpy(w, x.factor * g, x.x, d)
+            w, a = self.W + r * self.stride, self.A + r * self.stride
+            w[d] += <float>c[r] * x.bias
+            vectors.step_average(w, a, x.factor * <float>c[r], x.x, rate, d)
+            a[d] += rate * (w[d] - a[d])
 
     cdef void shrink(self) noexcept nogil:
         """The average of the sparse part takes in an update that A already has."""

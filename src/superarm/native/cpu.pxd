@@ -21,7 +21,11 @@ cdef extern from "vectors.h":
         double (*newtron_step)(float* w, float* a, float* b, const double* z, double c, double weight, double slope, Py_ssize_t n) noexcept nogil
         void (*add_difference)(double* u, double v, const double* a, const double* b, Py_ssize_t n) noexcept nogil
         void (*subtract)(double* a, double v, const double* u, Py_ssize_t n) noexcept nogil
+        # ranking.h
+        void (*top_positions)(const float* s, Py_ssize_t n, Py_ssize_t* top, Py_ssize_t m) noexcept nogil
+        double (*exp_sum)(const float* s, float high, float sharp, double* e, Py_ssize_t n) noexcept nogil
         # setlogit: averaging.h
+        void (*steps)(float* W, Py_ssize_t stride, const double* c, Py_ssize_t k, double small, const float* x, float factor, float bias, Py_ssize_t d) noexcept nogil
         void (*mix_scores)(const float* a, const float* b, float share, float rest, float* out, Py_ssize_t k) noexcept nogil
         void (*softmax)(const float* s, double* p, float* e, Py_ssize_t k) noexcept nogil
         # pace.h
@@ -38,8 +42,5 @@ cdef extern from "vectors.h":
         void (*angle_slopes)(const float* slope, const float* inverse, const float* raw, float* angle, Py_ssize_t P) noexcept nogil
         double (*count_slopes)(float scale, const float* relevance, const float* columns, float share, const float* straight, float rate, float* slope, Py_ssize_t d) noexcept nogil
         # end of setlogit
-        # ranking.h
-        void (*top_positions)(const float* s, Py_ssize_t n, Py_ssize_t* top, Py_ssize_t m) noexcept nogil
-        double (*exp_sum)(const float* s, float high, float sharp, double* e, Py_ssize_t n) noexcept nogil
 
 cdef const Vectors* vectors

@@ -12,7 +12,8 @@ The gate g in [0, 1] starts at 1 and climbs the likelihood of the answers, by Ad
 so that where the truth is linear and noisy, the curves fade.
 """
 
-from libc.math cimport fmod, sqrt
+from libc.math cimport sqrt
+from libc.stdint cimport int64_t
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from superarm.native.cpu cimport vectors
 
 cdef float MIX_GRADIENT = 0.5  # the average's share where the gradient is taken
 cdef double GATE_RATE = 0.5
-cdef double EVERY = 8.0  # the slopes of every 8th row are looked at (lift.pyx)
+
+cdef enum:
+    EVERY = 8  # the slopes of every 8th row are looked at (lift.pyx)
 
 
 cdef double slope_of_gate(
@@ -150,7 +153,7 @@ cdef class Curves(Stage):
             q[r] = step * (post[r] - q[r])
         self.lift.lifted(&phi)
         self.weights.step(q, &phi)
-        if fmod(self.weights.omega[UPDATES], EVERY) == 0.0:
+        if <int64_t>self.weights.omega[UPDATES] % EVERY == 0:
             vectors.combine(self.weights.A, self.weights.stride, q, k, self.n_features, self.slopes)
             vectors.combine(linear.A, linear.stride, q, k, linear.d, self.straight)
             self.lift.learn_relevance(self.slopes, self.straight)

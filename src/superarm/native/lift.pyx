@@ -22,8 +22,8 @@ and the bandwidth is spent on those that do.
 `lift` reads the state, `update_stats` and `learn_relevance` move it.
 """
 
-from libc.math cimport floor, fmod, pi, sqrt
-from libc.stdint cimport uint64_t
+from libc.math cimport floor, pi, sqrt
+from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
 
@@ -34,8 +34,10 @@ from superarm.native.randomness cimport uniform
 cdef double SHARP = 5.5, LEAST = 1.0, MOST = 4.0  # the bandwidth
 cdef Py_ssize_t SIZE = 512
 cdef Py_ssize_t SPREAD = 64  # columns should fill as many of the 512 places
-cdef double EVERY = 8.0  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
 cdef double FIRST = 256.0
+
+cdef enum:
+    EVERY = 8  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
 
 # Places in `seen`: rows counted, those in mean and var, mean |phi|^2, when 1 / sd is due again, q, slopes
 # counted, when the relevance is due again.
@@ -114,7 +116,7 @@ cdef class Lift(Stage):
         seen[ROWS] += 1.0
         seen[ALIKE] += (self.alike * (dot * dot) - seen[ALIKE]) * max(1.0 / (seen[ROWS] + 16.0), self.forget)
         seen[LENGTH] += (self.squares - seen[LENGTH]) * max(1.0 / seen[ROWS], max(0.001, self.forget))
-        if seen[ROWS] < FIRST or fmod(seen[ROWS], EVERY) == 0.0:
+        if seen[ROWS] < FIRST or <int64_t>seen[ROWS] % EVERY == 0:
             seen[WAVES] += 1.0
             rate = max(1.0 / seen[WAVES], min(1.0, EVERY * self.forget))
             vectors.moments(self.raw, self.mean, self.var, <float>rate, <float>(1.0 - rate), 2 * self.waves)

@@ -10,6 +10,19 @@ static void step_average(float *restrict w, float *restrict a, float g, const fl
   }
 }
 
+/* w_r += c_r x for the labels whose c_r is not too small; the constant's weight, which is the last, for all. */
+static void steps(float *restrict W, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, double small,
+                  const float *restrict x, float factor, float bias, ptrdiff_t d) {
+  for (ptrdiff_t r = 0; r < k; r++) {
+    float *restrict w = W + r * stride, g = (float)c[r];
+    if (bias != 0.0f) w[d] += g * bias;
+    if (!(fabs(c[r]) > small)) continue;
+    g *= factor;
+#pragma GCC unroll 4
+    for (ptrdiff_t j = 0; j < d; j++) w[j] += g * x[j];
+  }
+}
+
 /* out = share a + (1 - share) b. */
 static void mix_scores(const float *restrict a, const float *restrict b, float share, float rest, float *restrict out,
                        ptrdiff_t k) {

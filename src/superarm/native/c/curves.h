@@ -91,33 +91,33 @@ static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t bloc
   }
 }
 
-/* The transpose of one stage, in place. */
-static void stage_back(float *restrict half, const float *restrict sign, float *restrict turned) {
-  for (int n = LANES; n < SIZE; n *= 2)
-    for (int i = 0; i < SIZE; i += 2 * n) {
-      float *restrict one = half + i, *restrict two = half + i + n;
-      for (int j = 0; j < n; j++) {
-        float a = one[j], b = two[j];
-        one[j] = a + b;
-        two[j] = a - b;
-      }
-    }
-  for (int j = 0; j < SIZE; j++) turned[j] = sign[j] * half[j];
-  for (int i = 0; i < ROWS; i++) { /* row i, turned back by i lanes */
-    memcpy(half + LANES * i + i, turned + LANES * i, (LANES - i) * sizeof(float));
-    memcpy(half + LANES * i, turned + LANES * i + LANES - i, i * sizeof(float));
+/* The transpose of one stage: H, signs, and row i turned back by i lanes. */
+static void stage_back(float *restrict h, const float *restrict s, float *restrict w) {
+#define TAKE(i) float v##i = h[LANES * i + j]
+#define TURN(i) w[WIDE * i + i + j] = s[LANES * i + j] * v##i
+  for (int j = 0; j < LANES; j++) {
+    ALL(TAKE);
+    HADAMARD(v);
+    ALL(TURN);
   }
+#undef TAKE
+#undef TURN
+#define FOLD(i)                                        \
+  memcpy(h + LANES * i, w + WIDE * i + LANES, i * 4); \
+  memcpy(h + LANES * i + i, w + WIDE * i + i, (LANES - i) * 4)
+  ALL(FOLD);
+#undef FOLD
 }
 
 /* columns = the transpose of `project`, relevance apart, applied to angle. */
 static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict angle,
                          ptrdiff_t d, ptrdiff_t copies, float *restrict work, float *restrict columns) {
-  float *half = work, *turned = work + SIZE;
+  float *half = work, *wide = work + SIZE;
   memset(columns, 0, d * sizeof(float));
   for (ptrdiff_t g = 0; g < groups; g++)
     for (ptrdiff_t b = 0; b < blocks; b++) {
       memcpy(half, angle + g * SIZE, SIZE * sizeof(float));
-      for (int stage = 2; stage >= 0; stage--) stage_back(half, sign + ((g * blocks + b) * 3 + stage) * SIZE, turned);
+      for (int stage = 2; stage >= 0; stage--) stage_back(half, sign + ((g * blocks + b) * 3 + stage) * SIZE, wide);
       ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
       for (ptrdiff_t i = 0; i < copies; i++) {
         const float *restrict copy = half + i * n;
@@ -136,9 +136,15 @@ static inline float FLOOR(float x) {
 }
 #endif
 
+/* To ±5, as whole numbers: comparing floats, GCC would not take the two instructions that there are for it. */
 static inline float clip(float v) {
-  v = v < -5.0f ? -5.0f : v;
-  return v > 5.0f ? 5.0f : v;
+  union {
+    float f;
+    int32_t i;
+  } bits = {v};
+  int32_t size = bits.i & 0x7fffffff, sign = bits.i & (int32_t)0x80000000;
+  bits.i = (size < 0x40a00000 ? size : 0x40a00000) | sign;
+  return bits.f;
 }
 
 /* raw = cos and sin of 2 pi scale turns, to 0.001: a parabola and one correction, which vectorise.
@@ -189,8 +195,14 @@ static void moments(const float *restrict x, float *restrict mean, float *restri
 /* out = sum_r c_r A_r. */
 static void combine(const float *restrict A, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, ptrdiff_t d,
                     float *restrict out) {
+  ptrdiff_t r = 0;
   memset(out, 0, d * sizeof(float));
-  for (ptrdiff_t r = 0; r < k; r++) {
+  for (; r + 5 <= k; r += 5) {
+    const float *a0 = A + r * stride, *a1 = a0 + stride, *a2 = a1 + stride, *a3 = a2 + stride, *a4 = a3 + stride;
+    const float c0 = (float)c[r], c1 = (float)c[r + 1], c2 = (float)c[r + 2], c3 = (float)c[r + 3], c4 = (float)c[r + 4];
+    for (ptrdiff_t j = 0; j < d; j++) out[j] += c0 * a0[j] + c1 * a1[j] + c2 * a2[j] + c3 * a3[j] + c4 * a4[j];
+  }
+  for (; r < k; r++) {
     const float g = (float)c[r], *restrict a = A + r * stride;
     for (ptrdiff_t j = 0; j < d; j++) out[j] += g * a[j];
   }

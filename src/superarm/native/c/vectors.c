@@ -25,6 +25,9 @@ const Vectors LEVEL = {
     .newtron_step = newtron_step,
     .add_difference = add_difference,
     .subtract = subtract,
+    .top_positions = top_positions,
+    .exp_sum = exp_sum,
+    .steps = steps,
     .mix_scores = mix_scores,
     .softmax = softmax,
     .label_errors = label_errors,
@@ -38,6 +41,4 @@ const Vectors LEVEL = {
     .combine = combine,
     .angle_slopes = angle_slopes,
     .count_slopes = count_slopes,
-    .top_positions = top_positions,
-    .exp_sum = exp_sum,
 };

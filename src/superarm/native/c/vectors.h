@@ -25,7 +25,11 @@ typedef struct {
   double (*newtron_step)(float *, float *, float *, const double *, double, double, double, ptrdiff_t);
   void (*add_difference)(double *, double, const double *, const double *, ptrdiff_t);
   void (*subtract)(double *, double, const double *, ptrdiff_t);
+  /* ranking.h */
+  void (*top_positions)(const float *, ptrdiff_t, ptrdiff_t *, ptrdiff_t);
+  double (*exp_sum)(const float *, float, float, double *, ptrdiff_t);
   /* setlogit: averaging.h */
+  void (*steps)(float *, ptrdiff_t, const double *, ptrdiff_t, double, const float *, float, float, ptrdiff_t);
   void (*mix_scores)(const float *, const float *, float, float, float *, ptrdiff_t);
   void (*softmax)(const float *, double *, float *, ptrdiff_t);
   /* pace.h */
@@ -43,9 +47,6 @@ typedef struct {
   void (*angle_slopes)(const float *, const float *, const float *, float *, ptrdiff_t);
   double (*count_slopes)(float, const float *, const float *, float, const float *, float, float *, ptrdiff_t);
   /* end of setlogit */
-  /* ranking.h */
-  void (*top_positions)(const float *, ptrdiff_t, ptrdiff_t *, ptrdiff_t);
-  double (*exp_sum)(const float *, float, float, double *, ptrdiff_t);
 } Vectors;
 
 extern const Vectors vectors_base;
