@@ -5,14 +5,18 @@ same mistakes, but for the last bits of float32 sums. test_frozen.py compares th
 frozen_02.json.gz, which 0.2 wrote:
 
     python tests/learners/frozen.py freeze           # with 0.2 only: writes the file
-    python tests/learners/frozen.py check 5          # five times, with rows changed in their last bits
+    python tests/learners/frozen.py check 5 6        # compares; here on rows changed in last bits, twice
 
 A case has a short part, round by round, whose every decision is kept, and for the plain ones a long part, one
 fused loop on a learner of its own, whose counts are kept after 1/16, 1/4 and all of its rounds.
 
 Last bits may turn a near-tie, and from there on two runs are strangers. So 0.2 also ran every case on rows
-changed by some parts in 10^7, eight times, and what that changed is kept: the short part is held as far as
-all these runs chose the same sets (``stable`` rounds), and counts within twice their spread.
+changed by some parts in 10^7, 8 times, or 32 where that moved something. The short part is held as far as all
+these runs chose the same sets (less a quarter, if they parted). Counts must be equal where the changes moved
+none, in this stretch or the next; else they may differ by twice the spread, or 1 % of the rounds.
+
+Labels with the same history have the same scores, to the last bit, as long as one loop serves them: 0.2 took
+labels by five. Hence k = 10, 25 and 100; with 26, or 9, the last bits rank such labels, and less is held.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from superarm.streams import open_data
 
 FILE = Path(__file__).parent / "frozen_02.json.gz"
 N, SHORT, LONG = 2000, 60, 4000
-RUNS = 8  # on changed rows, when freezing
+RUNS, MORE = 8, 24  # on changed rows, when freezing; more where these moved something
 LOUDNESS = (2e-7, 1e-6)  # of the changes, by turns; a float32 has 6e-8
 
 Array = np.ndarray[Any, Any]
@@ -107,21 +111,19 @@ def changed(X: Any, seed: int | None) -> Any:
     """The rows, with changes in the last bits of every number that ``seed`` chooses."""
     if seed is None:
         return X
-    random = np.random.Generator(np.random.PCG64(seed))
-    loud = LOUDNESS[seed % len(LOUDNESS)]
+    random, loud = np.random.Generator(np.random.PCG64(seed)), LOUDNESS[seed % len(LOUDNESS)]
 
-    def change(values: Array) -> Array:
-        return (values.astype(np.float64) * (1.0 + loud * (2.0 * random.random(values.shape) - 1.0))).astype(
-            np.float32
-        )
+    def factors(shape: Any) -> Array:
+        return 1.0 + loud * (2.0 * random.random(shape) - 1.0)
 
     if isinstance(X, Table):
-        turn = iter(1.0 + loud * (2.0 * random.random(4 * len(X)) - 1.0))
+        turn = iter(factors(4 * len(X)))
         return Table({n: v * next(turn) if type(v) is float else v for n, v in x.items()} for x in X)
     if isinstance(X, np.ndarray):
-        return change(X)
+        whole = bool((np.round(X) == X).all())  # then numbers that were equal must stay so: one for a column
+        return (X * factors(X.shape[1] if whole else X.shape)).astype(np.float32)
     X = X.copy()
-    X.data = change(X.data)
+    X.data = (X.data * factors(X.data.shape)).astype(np.float32)
     return X
 
 
@@ -224,7 +226,7 @@ def _cases() -> Iterator[Case]:
         for kind, d, k, m in (
             ("dense", 2, 3, 2),
             ("dense", 16, 10, 2),
-            ("dense", 64, 26, 4),
+            ("dense", 64, 25, 4),
             ("sparse", 3000, 10, 2),
             ("named", 0, 10, 3),
         ):
@@ -333,12 +335,12 @@ def eligible(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> I
 
 
 def grown(case: Case, learner: Any, row: Callable[[int], Any], y: Array) -> Iterator[Any]:
-    """The last two labels are added in the middle, while the answers to some earlier sets are still open."""
+    """Half of the labels are added in the middle, while the answers to some earlier sets are still open."""
     open_ = []
     for t in range(SHORT):
         if t == SHORT // 2:
-            learner.add_labels(2)
-        label = int(y[t]) if t >= SHORT // 2 or y[t] < case.k - 2 else 0
+            learner.add_labels(case.k // 2)
+        label = int(y[t]) if t >= SHORT // 2 or y[t] < case.k - case.k // 2 else 0
         decision = learner.decide(row(t))
         yield decision
         if SHORT // 2 - 4 <= t < SHORT // 2:
@@ -401,7 +403,7 @@ def short(case: Case, X: Any, y: Array) -> dict[str, Any]:
     """Decisions one after the other, the ranks after some of them, and some scores at the end."""
     more: dict[str, Any] = {}
     if case.way == "grown":
-        more = {"n_labels": case.k - 2}
+        more = {"n_labels": case.k - case.k // 2}
     elif case.way == "names":
         more = {"n_labels": None, "labels": [f"label {r}" for r in range(case.k)]}
     learner, kept, ranks = made(case, **more), Kept(), []
@@ -422,11 +424,15 @@ def scores(learner: Any, X: Any) -> list[list[float]]:
 # ---------------------------------------------------------------- the long part
 
 
+def stretches(case: Case) -> tuple[int, ...]:
+    return 0, case.long // 16, case.long // 4, case.long
+
+
 def long(case: Case, X: Any, y: Array) -> dict[str, Any]:
     """Wrong tops, top sets that missed and shown sets that missed, so far, after each stretch; and scores."""
     learner, visit = made(case), np.arange(case.long) * 997 % len(y)
     counts, total = [], np.zeros(3, np.int64)
-    for start, stop in pairwise((0, case.long // 16, case.long // 4, case.long)):
+    for start, stop in pairwise(stretches(case)):
         total += learner.run(X, y, visit[start:stop])
         counts.append(total.tolist())
     return {"counts": counts, "final": scores(learner, X)}
@@ -456,14 +462,11 @@ def _apart(one: Any, other: Any) -> float:
 def freeze(case: Case) -> dict[str, Any]:
     """What 0.2 does, and what changes in the last bits of its rows do to that."""
     frozen, others = run(case), [run(case, 100 + i) for i in range(RUNS)]
-    stable = len(frozen["sets"])
-    for other in others:
-        same = [a == b for a, b in zip(frozen["sets"], other["sets"], strict=True)]
-        stable = min(stable, same.index(False) if False in same else stable)
-        ranks = [a == b for a, b in zip(frozen["ranks"], other["ranks"], strict=True)]
-        if False in ranks:  # a rank is read after its round, and before the answer to it
-            stable = min(stable, 20 * (ranks.index(False) + 1) - 1)
+    if _sensitive(frozen, others):
+        others += [run(case, 100 + i) for i in range(RUNS, RUNS + MORE)]
+    stable = min(_same(frozen, other) for other in others)
     whole = stable == len(frozen["sets"])
+    stable = stable if whole else stable * 3 // 4  # others may part earlier still
     frozen["sets"], frozen["numbers"] = frozen["sets"][:stable], frozen["numbers"][:stable]
     frozen["ranks"] = frozen["ranks"][: stable // 20]
     frozen["apart"] = max(_apart(frozen["numbers"], other["numbers"][:stable]) for other in others)
@@ -478,15 +481,37 @@ def freeze(case: Case) -> dict[str, Any]:
     return frozen
 
 
-def tolerances(frozen: dict[str, Any]) -> Array:
+def _same(one: dict[str, Any], other: dict[str, Any]) -> int:
+    """How many rounds two runs went together."""
+    sets = [a == b for a, b in zip(one["sets"], other["sets"], strict=True)]
+    ranks = [a == b for a, b in zip(one["ranks"], other["ranks"], strict=True)]
+    together = sets.index(False) if False in sets else len(sets)
+    return min(together, 20 * ranks.index(False) + 19) if False in ranks else together
+
+
+def _sensitive(one: dict[str, Any], others: list[dict[str, Any]]) -> bool:
+    """Whether the last bits grew, in sets, counts or scores."""
+    return any(
+        _same(one, other) < len(one["sets"])
+        or one.get("counts") != other.get("counts")
+        or any(
+            _apart(one[s], other[s]) > 1e-5 * np.abs(one[s]).max() for s in ("scores", "final") if s in one
+        )
+        for other in others
+    )
+
+
+def tolerances(case: Case, frozen: dict[str, Any]) -> Array:
     """How far each count may be off: not at all where changes move nothing, here and one stretch on."""
     spread = np.array(frozen["spread"])
     touched = spread.any(axis=1)
+    touched[-1] |= frozen["final_apart"] > 1e-3 * np.abs(frozen["final"]).max()
     touched[:-1] |= touched[1:]
-    return np.where(touched[:, None], np.maximum(2 * spread, 3), 0)
+    rounds = np.array(stretches(case))[1:, None]
+    return np.where(touched[:, None], np.maximum(np.maximum(2 * spread, 3), rounds // 100), 0)
 
 
-def differences(frozen: dict[str, Any], got: dict[str, Any]) -> list[str]:
+def differences(case: Case, frozen: dict[str, Any], got: dict[str, Any]) -> list[str]:
     """What is not as it was, in words; none is as it should be."""
     found = []
     n = len(frozen["sets"])
@@ -502,14 +527,14 @@ def differences(frozen: dict[str, Any], got: dict[str, Any]) -> list[str]:
     if not off <= max(4.0 * frozen["apart"], 1e-5):
         found.append(f"log propensities or beliefs differ by {off:.2g}; changed rows: {frozen['apart']:.2g}")
     for name, apart in (("scores", "scores_apart"), ("final", "final_apart")):
-        if name in frozen:
+        if name in frozen and (name == "scores" or not tolerances(case, frozen)[-1].any()):
             off, size = _apart(frozen[name], got[name]), np.abs(frozen[name]).max()
-            if not off <= max(4.0 * frozen[apart], 1e-4 * size):
+            if not off <= max(4.0 * frozen[apart], 1e-3 * size):
                 found.append(
                     f"{name} of size {size:.3g} differ by {off:.2g}; changed rows: {frozen[apart]:.2g}"
                 )
     if "counts" in frozen:
-        off_by, most = np.abs(np.subtract(frozen["counts"], got["counts"])), tolerances(frozen)
+        off_by, most = np.abs(np.subtract(frozen["counts"], got["counts"])), tolerances(case, frozen)
         if (off_by > most).any():
             found.append(
                 f"counts were {frozen['counts']}, are {got['counts']}, may be off by {most.tolist()}"
@@ -534,11 +559,11 @@ def main() -> None:
         FILE.write_bytes(gzip.compress(text.encode(), mtime=0))
         print(f"superarm {sa.__version__}: {len(CASES)} cases, {FILE.stat().st_size:,} bytes")
     else:
-        frozen = read()
-        for turn in range(int(more[0])):
+        frozen, seeds = read(), [int(seed) for seed in more] or [None]
+        for noise in seeds:
             for case in CASES:
-                for line in differences(frozen[str(case)], run(case, 1000 + turn)):
-                    print(f"{turn} {case}: {line}", flush=True)
+                for line in differences(case, frozen[str(case)], run(case, noise)):
+                    print(f"{noise} {case}: {line}", flush=True)
 
 
 if __name__ == "__main__":
