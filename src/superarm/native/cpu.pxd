@@ -7,6 +7,8 @@ cdef extern from "vectors.h":
         void (*axpy)(float* w, float c, const float* x, Py_ssize_t d) noexcept nogil
         void (*sparse_scores)(const float* W, Py_ssize_t k, const int32_t* indices, const float* values, Py_ssize_t n, float factor, float* s) noexcept nogil
         int (*all_finite)(const float* s, Py_ssize_t n) noexcept nogil
+        void (*dense_add)(float* W, Py_ssize_t stride, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const float* x, Py_ssize_t d, float factor, float bias) noexcept nogil
+        void (*sparse_add)(float* W, Py_ssize_t k, Py_ssize_t width, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const int32_t* indices, const float* values, Py_ssize_t stored, float factor, float bias) noexcept nogil
         # scaling.h
         float (*sum_squares)(const float* x, Py_ssize_t d) noexcept nogil
         float (*standardise)(const float* x, const float* mean, const float* inverse, float* z, Py_ssize_t d, Py_ssize_t* huge) noexcept nogil

@@ -58,28 +58,14 @@ cdef class Weights(Stage):
 
     cdef bint add_outer(self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
         """w_r += c_r x for n pairs (r, c_r); False, and nothing done, if W might overflow."""
-        cdef Py_ssize_t i, l
-        cdef float v, g
-        cdef float* w
         if not safe_to_add(c, n, x):
             return False
         if self.d > 0:
-            for i in range(n):
-                g = <float>c[i]
-                if g != 0.0:
-                    w = self.dense + labels[i] * self.stride
-                    vectors.axpy(w, g * x.factor, x.x, self.d)
-                    w[self.d] += g * x.bias
+            vectors.dense_add(self.dense, self.stride, labels, c, n, x.x, self.d, x.factor, x.bias)
         if self.width > 0:
-            for i in range(x.n):
-                v = x.sparse_factor * x.values[i]
-                w = self.sparse + <Py_ssize_t>x.indices[i] * self.k
-                for l in range(n):
-                    w[labels[l]] += <float>c[l] * v
-            if x.sparse_bias != 0.0:
-                w = self.sparse + self.width * self.k
-                for l in range(n):
-                    w[labels[l]] += <float>c[l] * x.sparse_bias
+            vectors.sparse_add(
+                self.sparse, self.k, self.width, labels, c, n, x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias
+            )
         return True
 
     cdef void centre(self) noexcept nogil:

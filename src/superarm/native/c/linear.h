@@ -45,3 +45,41 @@ static int all_finite(const float *restrict s, ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < n; i++) bad += !(fabsf(s[i]) <= 3.402823466e38f); /* NaN, too */
   return bad == 0;
 }
+
+/* w_r += c_r (factor x, bias) for n pairs (r, c_r). */
+static void dense_add(float *restrict W, ptrdiff_t stride, const ptrdiff_t *restrict labels, const double *restrict c,
+                      ptrdiff_t n, const float *restrict x, ptrdiff_t d, float factor, float bias) {
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const float g = (float)c[i], h = g * factor;
+    float *restrict w = W + labels[i] * stride;
+    if (g == 0.0f) continue;
+    for (ptrdiff_t j = 0; j < d; j++) w[j] += h * x[j];
+    w[d] += g * bias;
+  }
+}
+
+static void sparse_add_some(float *restrict w, float v, const ptrdiff_t *restrict labels, const double *restrict c,
+                            ptrdiff_t n) {
+  for (ptrdiff_t l = 0; l < n; l++) w[labels[l]] += (float)c[l] * v;
+}
+
+static void sparse_add_all(float *restrict w, float v, const double *restrict c, ptrdiff_t k) {
+  for (ptrdiff_t r = 0; r < k; r++) w[r] += (float)c[r] * v;
+}
+
+/* The same for a sparse row; its constant is feature number width. */
+static void sparse_add(float *restrict W, ptrdiff_t k, ptrdiff_t width, const ptrdiff_t *restrict labels,
+                       const double *restrict c, ptrdiff_t n, const int32_t *restrict indices,
+                       const float *restrict values, ptrdiff_t stored, float factor, float bias) {
+  ptrdiff_t same = 0; /* labels that stand at their own place: then all of them are side by side */
+  if (n == k)
+    while (same < n && labels[same] == same) same++;
+  for (ptrdiff_t i = 0; i <= stored; i++) {
+    const float v = i < stored ? factor * values[i] : bias;
+    float *w = W + (i < stored ? (ptrdiff_t)indices[i] : width) * k;
+    if (same == k)
+      sparse_add_all(w, v, c, k);
+    else
+      sparse_add_some(w, v, labels, c, n);
+  }
+}

@@ -11,6 +11,10 @@ typedef struct {
   void (*axpy)(float *, float, const float *, ptrdiff_t);
   void (*sparse_scores)(const float *, ptrdiff_t, const int32_t *, const float *, ptrdiff_t, float, float *);
   int (*all_finite)(const float *, ptrdiff_t);
+  void (*dense_add)(float *, ptrdiff_t, const ptrdiff_t *, const double *, ptrdiff_t, const float *, ptrdiff_t, float,
+                    float);
+  void (*sparse_add)(float *, ptrdiff_t, ptrdiff_t, const ptrdiff_t *, const double *, ptrdiff_t, const int32_t *,
+                     const float *, ptrdiff_t, float, float);
   /* scaling.h */
   float (*sum_squares)(const float *, ptrdiff_t);
   float (*standardise)(const float *, const float *, const float *, float *, ptrdiff_t, ptrdiff_t *);
