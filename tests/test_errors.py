@@ -10,7 +10,7 @@ import superarm as sa
 from superarm import errors
 from superarm.errors import FeedbackError, InvalidInput, ModelFileError, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
-from superarm.data.rows import as_row, as_rows, densify, sparsify
+from superarm.data.rows import Layout, as_row, as_rows, densify, fitted
 
 SIZES = {"n_labels": 4, "n_features": 3}
 HERE = Path(__file__).parent
@@ -192,12 +192,12 @@ def test_broken_csr():
 def test_good_rows():
     assert as_row([[1, 2, 3]], 3, "PA").tolist() == [1, 2, 3]
     assert as_row((1, 2, 3), 3, "PA").tolist() == [1, 2, 3]
-    assert [len(part) for part in as_row(([], []), 3, "PA")[:2]] == [0, 0]
+    assert [len(part) for part in (as_row(([], []), 3, "PA").indices, as_row(([], []), 3, "PA").values)] == [0, 0]
     unsorted = csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), (1, 3))
     row = as_row(unsorted, 3, "PA")
     assert (row.indices.tolist(), row.values.tolist(), row.width) == ([0, 2], [2.0, 4.0], 3)
     assert densify(row, 3).tolist() == [2.0, 0.0, 4.0]
-    back = sparsify(densify(row, 3))
+    back = fitted(densify(row, 3), Layout(0, 3), "PA")
     assert (back.indices.tolist(), back.values.tolist(), back.width) == ([0, 2], [2.0, 4.0], 3)
 
 

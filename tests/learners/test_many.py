@@ -192,7 +192,7 @@ def test_no_rows() -> None:
     assert len(decisions) == 0
     assert learner.update_many(decisions, []) == 0
     assert decisions.to_frame().height == 0
-    assert repr(decisions) == "Decisions(0 x 2 labels, no rounds)"
+    assert repr(decisions) == "Decisions(0 x 0 labels, no rounds)"
 
 
 @settings(deadline=None)

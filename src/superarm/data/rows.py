@@ -74,15 +74,13 @@ class Row:
     ([0.5, 1.0], [3, 17], [1.0, 2.0], 100)
     """
 
-    __slots__ = ("dense", "indices", "sized", "values", "width")
+    __slots__ = ("dense", "indices", "values", "width")
 
     def __init__(self, dense: Any = None, sparse: Any = None, width: int | None = None) -> None:
         self.dense = NOTHING if dense is None else _dense_row(dense, None, "Row")
         self.indices, self.values, self.width = NO_INDICES, NOTHING, width or 0
-        self.sized = width is not None  # else the width is only what the last index says
         if hasattr(sparse, "tocsr"):
             self.indices, self.values, self.width = _scipy_row(sparse, None, "Row")
-            self.sized = True
         elif sparse is not None:
             if not (isinstance(sparse, Sequence) and len(sparse) == 2):
                 raise InvalidInput.must("sparse", "Row", "a pair (indices, values) or a SciPy row", sparse)
@@ -92,7 +90,7 @@ class Row:
     def of(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
         """From parts that were checked."""
         row: Row = cls.__new__(cls)
-        row.dense, row.indices, row.values, row.width, row.sized = dense, indices, values, width, True
+        row.dense, row.indices, row.values, row.width = dense, indices, values, width
         return row
 
     @property
@@ -201,24 +199,16 @@ def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
 
 
 def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
-    d, width, sized = len(x.dense), x.width, x.sized
-    if isinstance(n_features, tuple):
-        parts: tuple[int | None, int | None] = (n_features[0] if d else None, n_features[1])
-    else:
-        parts = (n_features, 0) if d and not width else (0, n_features) if not d else (None, None)
-    if d and parts[0] not in (None, d):
-        raise InvalidInput.must("x", owner, f"of length {parts[0]}", f"shape {(d,)}")
+    d, width = len(x.dense), x.width
     if d and width and isinstance(n_features, int):
         raise InvalidInput.must("x", owner, f"{n_features} numbers of one kind", "a dense and a sparse part")
-    if not width and not isinstance(n_features, tuple):
+    if not isinstance(n_features, tuple):
+        n_features = (n_features, 0) if not width else (0, n_features) if n_features else (d, width)
+    if d and n_features[0] not in (None, d):
+        raise InvalidInput.must("x", owner, f"of length {n_features[0]}", f"shape {(d,)}")
+    if not n_features[1]:
         return x.dense.copy()
-    wanted = parts[1]
-    if wanted is None or (sized and width == wanted):
-        return Row.of(x.dense.copy(), x.indices.copy(), x.values.copy(), width)
-    if sized and width:
-        raise InvalidInput.must("x", owner, f"sparse with {wanted} columns", f"{width} columns")
-    indices, values, width = _sparse_row(x.indices, x.values, None, owner, wanted)
-    return Row.of(x.dense.copy(), indices, values, width)
+    return Row.of(x.dense.copy(), *_sparse_row(x.indices, x.values, None, owner, n_features[1]))
 
 
 def _dense_row(x: Any, length: int | None, owner: str) -> Array:
@@ -272,11 +262,10 @@ def fitted(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
         d, width = len(row.dense), row.width
         if layout.width == 0:
             return densify(row, layout.d)
-        if (d in (0, layout.d) or not layout.d) and width in (0, layout.width):
-            if d == layout.d:
-                return row if width else Row.of(row.dense, NO_INDICES, NOTHING, layout.width)
-            dense = np.zeros(layout.d, np.float32)
-            return Row.of(dense, row.indices, row.values, layout.width)
+        if d == layout.d and width <= layout.width:
+            return row if width == layout.width else Row.of(row.dense, row.indices, row.values, layout.width)
+        if d == 0 and width <= layout.width:
+            return Row.of(np.zeros(layout.d, np.float32), row.indices, row.values, layout.width)
         raise InvalidInput.must("x", owner, f"{layout.kind}, as its first row was", f"{row.layout.kind}")
     if layout.width == 0:
         return row

@@ -16,6 +16,8 @@ from superarm.errors import ModelFileError
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
+STATE = "state."  # what the names of the core's arrays begin with
+
 __all__ = ["carry_over", "read", "set_state", "state_of", "write"]
 
 
@@ -46,12 +48,14 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
         "memory": learner.memory_to_json(),
         "names": None if inputs.names is None else inputs.names.to_dict(),
     }
-    storage.write(path, header, {} if core is None else core.state())
+    arrays = {} if core is None else core.state()
+    storage.write(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
 
 
 def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
     """The model in a file, of a class that is known by now."""
-    header, arrays = storage.read(path)
+    header, found = storage.read(path)
+    arrays = {name.removeprefix(STATE): array for name, array in found.items() if name.startswith(STATE)}
     known = {cls.__name__: cls for cls in _subclasses(root)}
     file, name = header.get("file"), header.get("class")
     if isinstance(name, str) and name not in known and header.get("module") is not None:
@@ -73,7 +77,10 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         if header.get("names") is not None:
             inputs.names = Names.from_dict(header["names"])
         if header["layout"] is not None:
-            inputs.fix(Layout(*header["layout"]))
+            layout = Layout(*header["layout"])
+            if inputs.n_features not in (None, layout.n_features):
+                raise ValueError("layout")
+            inputs.fix(layout)
             core = learner._core()
             if header.get("memory") is not None:
                 learner.memory_from(header["memory"], arrays)
