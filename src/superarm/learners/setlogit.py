@@ -110,8 +110,8 @@ class LikelihoodLearner(Learner):
         d, width, _ = layout
         if d and not self.n_curved and self.curves is None:
             warnings.warn(
-                f"{self.owner} stays linear: {CURVES} curved features for each of {self.n_labels} labels take "
-                f"{self.n_labels * CURVES * 8 / 2**30:.1f} GiB; curves={CURVES} takes them all the same",
+                f"{self.owner} stays linear: {CURVES} curved features for each of {self.n_labels} labels "
+                f"take {self.n_labels * CURVES * 8 / 2**30:.1f} GiB; curves={CURVES} takes them all the same",
                 stacklevel=2,
             )
         sparse_step = STEP_SPARSE * self.n_labels**0.5

@@ -13,7 +13,6 @@ and the number of updates.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memset
 
 import numpy as np
 
@@ -55,37 +54,21 @@ cdef class AveragedWeights(Stage):
         return self.omega[UPDATES]
 
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil:
+        vectors.scores(self.A, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
+
+    cdef void last_scores(self, const Features* x, float* last) noexcept nogil:
+        vectors.scores(self.W, self.stride, self.k, self.d, x.x, x.factor, x.bias, last)
+
+    cdef void sparse_scores(self, const Features* x) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef float* both = self.both
-        cdef const float* w
+        cdef const float* w = self.sparse + 2 * k * self.width
         cdef float omega = <float>self.omega[SPARSE_OMEGA]
-        if self.d > 0:
-            vectors.scores(self.A, self.stride, k, self.d, x.x, x.factor, x.bias, s)
-        elif self.width == 0:
-            memset(s, 0, k * sizeof(float))
-        if self.width == 0:
-            return
-        w = self.sparse + 2 * k * self.width
         for r in range(2 * k):
             both[r] = x.sparse_bias * w[r]
         vectors.sparse_scores(self.sparse, 2 * k, x.indices, x.values, x.n, x.sparse_factor, both)
-        if self.d > 0:
-            for r in range(k):
-                s[r] += both[r] - omega * both[k + r]
-        else:
-            for r in range(k):
-                s[r] = both[r] - omega * both[k + r]
-
-    cdef void last_scores(self, const Features* x, float* last) noexcept nogil:
-        cdef Py_ssize_t r
-        if self.d > 0:
-            vectors.scores(self.W, self.stride, self.k, self.d, x.x, x.factor, x.bias, last)
-            if self.width > 0:
-                for r in range(self.k):
-                    last[r] += self.both[r]
-        else:
-            for r in range(self.k):
-                last[r] = self.both[r]
+        for r in range(k):
+            both[k + r] = both[r] - omega * both[k + r]
 
     cdef void step(self, const double* c, const Features* x) noexcept nogil:
         if self.d > 0:
@@ -136,9 +119,14 @@ cdef class AveragedWeights(Stage):
         """The scores of the average and of the last weights, for a row that is already scaled."""
         cdef Features f
         keep = one_row(x, indices, values, self.d, self.width, bias, sparse_bias, &f)
-        average, last = np.empty(self.k, np.float32), np.empty(self.k, np.float32)
-        self.average_scores(&f, <float*><size_t>average.ctypes.data)
-        self.last_scores(&f, <float*><size_t>last.ctypes.data)
+        average, last = np.zeros(self.k, np.float32), np.zeros(self.k, np.float32)
+        if self.d > 0:
+            self.average_scores(&f, <float*><size_t>average.ctypes.data)
+            self.last_scores(&f, <float*><size_t>last.ctypes.data)
+        if self.width > 0:
+            self.sparse_scores(&f)
+            last += self._scratch["both"][: self.k]
+            average += self._scratch["both"][self.k :]
         del keep
         return average, last
 

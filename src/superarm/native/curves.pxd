@@ -25,13 +25,15 @@ cdef class Curves(Stage):
     cdef float* slopes  # of the loss along phi, and along the row
     cdef float* straight
 
-    cdef void move_gate(self, double slope) noexcept nogil
     # s += g a2, for the average; and for the last weights.
     cdef void add_average(self, const Features* x, float* s) noexcept nogil
     cdef void add_last(self, float* last) noexcept nogil
+    # v times the scores of another part, average and last, belong to what is not curved, too.
+    cdef void add_others(self, const float* scores, float v) noexcept nogil
     # p = the probabilities that the other weights are to be moved away from, towards post; the curved weights make
-    # their step, and the gate.
-    cdef void learn(self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post, double step, AveragedWeights linear, double* p) noexcept nogil
+    # their step, and the gate; u is how much of all this reaches the score.
+    cdef void learn(self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post, double step, AveragedWeights linear, double u, double* p) noexcept nogil
 
 
 cdef double slope_of_gate(const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil
+cdef void move_gate(double* gate, double slope, double forget) noexcept nogil

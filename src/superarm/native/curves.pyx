@@ -55,6 +55,12 @@ cdef double slope_of_gate(
     return (inside * shown + outside * (every - shown)) / total - every
 
 
+cdef void move_gate(double* gate, double slope, double forget) noexcept nogil:
+    """One step of g, gate[0], by AdaGrad; gate[1] is G."""
+    gate[1] = (1.0 - forget) * gate[1] + slope * slope
+    gate[0] = min(1.0, max(0.0, gate[0] + GATE_RATE * slope / sqrt(1.0 + gate[1])))
+
+
 def gate_slope(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=None, double false_yes=0.0, double false_no=0.0):
     """The slope of the log-likelihood of one answer along the gate.
 
@@ -130,9 +136,14 @@ cdef class Curves(Stage):
             self.linear[k + r] = last[r]
             last[r] += g * self.curved[k + r]
 
+    cdef void add_others(self, const float* scores, float v) noexcept nogil:
+        cdef Py_ssize_t r
+        for r in range(2 * self.k):
+            self.linear[r] += v * scores[r]
+
     cdef void learn(
         self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post,
-        double step, AveragedWeights linear, double* p,
+        double step, AveragedWeights linear, double u, double* p,
     ) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef double* q = self.q
@@ -141,7 +152,7 @@ cdef class Curves(Stage):
         cdef double g
         cdef Features phi
         vectors.softmax(round.s, q, self.room, k)
-        self.move_gate(slope_of_gate(q, self.curved, k, noise, round.drawn, round.m, answer))
+        move_gate(self.gate, u * slope_of_gate(q, self.curved, k, noise, round.drawn, round.m, answer), self.lift.forget)
         g = self.gate[0]
         for r in range(k):
             mixed[r] = a * (self.linear[r] + self.curved[r]) + b * (self.linear[k + r] + self.curved[k + r])
@@ -158,11 +169,6 @@ cdef class Curves(Stage):
             vectors.combine(linear.A, linear.stride, q, k, linear.d, self.straight)
             self.lift.learn_relevance(self.slopes, self.straight)
         self.lift.update_stats(x)
-
-    cdef void move_gate(self, double slope) noexcept nogil:
-        cdef double* gate = self.gate
-        gate[1] = (1.0 - self.lift.forget) * gate[1] + slope * slope
-        gate[0] = min(1.0, max(0.0, gate[0] + GATE_RATE * slope / sqrt(1.0 + gate[1])))
 
     # ---- from Python
 

@@ -2,7 +2,8 @@ from superarm.native.averaging cimport AveragedWeights
 from superarm.native.core cimport Core
 from superarm.native.curves cimport Curves, Noise
 from superarm.native.pace cimport Pace
-from superarm.native.types cimport Answer
+from superarm.native.parts cimport Parts
+from superarm.native.types cimport Answer, Features, Round
 
 
 cdef class SetLogitCore(Core):
@@ -11,6 +12,8 @@ cdef class SetLogitCore(Core):
     cdef readonly AveragedWeights weights
     cdef readonly Curves curves
     cdef readonly Pace pace
+    cdef readonly Parts parts
+    cdef readonly bint mixed_rows
     cdef public double step  # of the dense part and its curves
     cdef readonly double sparse_step
     cdef readonly double share  # of the average, in post
@@ -24,4 +27,6 @@ cdef class SetLogitCore(Core):
     cdef double* post
     cdef double* c
     cdef double* sparse_c
+    cdef void last_scores(self, const Features* x) noexcept nogil
+    cdef void expect(self, const Round* round, const Answer* answer) noexcept nogil
     cdef void know(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil

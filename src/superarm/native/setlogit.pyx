@@ -19,6 +19,7 @@ curved features of the dense part add.
 """
 
 from libc.math cimport signbit
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -66,7 +67,9 @@ cdef class SetLogitCore(Core):
         self.weights = AveragedWeights(k, d, width, forget)
         self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
         self.pace = Pace(k, width, sparse_step, forget)
-        self.stages |= {"weights": self.weights, "curves": self.curves, "pace": self.pace}
+        self.mixed_rows = d > 0 and width > 0
+        self.parts = Parts(k if self.mixed_rows else 0, forget)
+        self.stages |= {"weights": self.weights, "curves": self.curves, "pace": self.pace, "parts": self.parts}
         self.credit = self.doubles("credit", k, 1.0 / k)
         self.last = <float*>self.scratch("last", k, np.float32)
         self.mixed = <float*>self.scratch("mixed", k, np.float32)
@@ -80,36 +83,68 @@ cdef class SetLogitCore(Core):
         self.arrays["credit"][before:] = 0.0
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
-        self.weights.average_scores(x, s)
-        if self.curves.n_features > 0:
-            self.curves.add_average(x, s)
+        if self.weights.width > 0:
+            self.weights.sparse_scores(x)
+        if self.weights.d > 0:
+            self.weights.average_scores(x, s)
+            if self.curves.n_features > 0:
+                self.curves.add_average(x, s)
+            if self.mixed_rows:
+                self.parts.join_average(self.weights, s)
+        else:
+            memcpy(s, self.weights.both + self.k, self.k * sizeof(float))
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef double* c = self.c
+        cdef double* p = self.c  # of the sparse part
         cdef double* post = self.post
         cdef double rate
         if not safe_to_add(c, 0, round.x):
             return False
-        self.weights.last_scores(round.x, self.last)
-        if self.curves.n_features > 0:
-            self.curves.add_last(self.last)
+        self.last_scores(round.x)
         self.know(round.s, round.drawn, round.m, answer)
-        if self.curves.n_features > 0:
-            self.curves.learn(round.x, round, answer, &self.noise, post, self.step, self.weights, c)
-        else:
-            vectors.mix_scores(round.s, self.last, MIX_GRADIENT, 1.0 - MIX_GRADIENT, self.mixed, k)
-            vectors.softmax(self.mixed, c, self.room, k)
+        self.expect(round, answer)
         rate = averaging_rate(self.weights.updates(), self.weights.forget, CREDIT)
         if self.weights.width > 0:
+            if self.mixed_rows:
+                p = self.sparse_c
             for r in range(k):
-                self.sparse_c[r] = self.sparse_step * (post[r] - c[r])
+                self.sparse_c[r] = self.sparse_step * (post[r] - p[r])
             self.pace.step(self.weights, rate, self.sparse_c, round.x)
         for r in range(k):
             self.credit[r] += rate * (post[r] - self.credit[r])
             c[r] = self.step * (post[r] - c[r])
         self.weights.step(c, round.x)
         return True
+
+    cdef void last_scores(self, const Features* x) noexcept nogil:
+        if self.weights.d == 0:
+            memcpy(self.last, self.weights.both, self.k * sizeof(float))
+            return
+        self.weights.last_scores(x, self.last)
+        if self.curves.n_features > 0:
+            self.curves.add_last(self.last)
+        if self.mixed_rows:
+            self.parts.join_last(self.weights, self.last)
+
+    cdef void expect(self, const Round* round, const Answer* answer) noexcept nogil:
+        """c = the probabilities that the weights are to be moved away from; the curves make their step, and gates."""
+        cdef double u = 1.0
+        if self.mixed_rows:
+            u = self.parts.gates[0]
+            self.parts.expect_sparse(self.curves, self.sparse_c)
+        if self.curves.n_features > 0:
+            if self.mixed_rows:
+                self.curves.add_others(self.parts.sparse, <float>self.parts.gates[2])
+            self.curves.learn(round.x, round, answer, &self.noise, self.post, self.step, self.weights, u, self.c)
+        elif self.mixed_rows:
+            self.parts.expect_dense(self.c)
+        else:
+            vectors.mix_scores(round.s, self.last, MIX_GRADIENT, 1.0 - MIX_GRADIENT, self.mixed, self.k)
+            vectors.softmax(self.mixed, self.c, self.room, self.k)
+        if self.mixed_rows:
+            self.parts.move(round, answer, &self.noise)
 
     cdef void know(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil:
         """post = the chance of each label, given the answer."""

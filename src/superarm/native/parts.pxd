@@ -1,0 +1,27 @@
+from superarm.native.averaging cimport AveragedWeights
+from superarm.native.curves cimport Curves, Noise
+from superarm.native.stage cimport Stage
+from superarm.native.types cimport Answer, Round
+
+
+cdef class Parts(Stage):
+    """Rows with both parts: a gate for each."""
+
+    cdef readonly Py_ssize_t k
+    cdef readonly double forget
+    cdef double* gates  # u, its G, v, its G
+    cdef float* dense  # scratch, 2 x k: scores of the average and the last weights, of the dense part with its curves
+    cdef float* sparse  # of the sparse part
+    cdef float* mixed
+    cdef float* room
+    cdef double* q
+
+    # s = u s + v (scores of the sparse part), for the average; and for the last weights.
+    cdef void join_average(self, AveragedWeights weights, float* s) noexcept nogil
+    cdef void join_last(self, AveragedWeights weights, float* last) noexcept nogil
+    # The gates climb the likelihood of the answer.
+    cdef void move(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil
+    # p = the probabilities that weights are to be moved away from: of the dense part without curves, of the sparse part.
+    cdef void expect_dense(self, double* p) noexcept nogil
+    cdef void expect_sparse(self, Curves curves, double* p) noexcept nogil
+    cdef void mix(self, const float* own, const float* other, float gate) noexcept nogil

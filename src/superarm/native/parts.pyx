@@ -1,0 +1,89 @@
+"""Rows with both parts: one softmax over the sum of both, and a gate for each part.
+
+    score  = u a1 + v a2       a1 of the dense part with its curves, a2 of the sparse part, both averages
+    dense    W1 += step (post - softmax(a1 + v a2)) x1
+    sparse   W2 += step (post - softmax(a2 + u a1)) x2       (the softmax at the mix of average and last weights)
+
+The gates u, v in [0, 1] start at 1 and climb the likelihood of the answers, as that of the curves does
+(curves.pyx): where one part is noise, its gate closes, and the other part learns as if it were alone. Each part
+learns as if its own gate were open, so that it can come back. (docs/research.md: mixed rows)
+"""
+
+import numpy as np
+
+from superarm.native.cpu cimport vectors
+from superarm.native.curves cimport move_gate, slope_of_gate
+
+cdef float MIX_GRADIENT = 0.5  # the share of average and last weights where the gradient is taken
+
+
+cdef class Parts(Stage):
+    """The gates of both parts.
+
+    Args:
+        k: labels; 0 where rows have one part, and nothing to do.
+        forget: the least weight of a new round.
+    """
+
+    def __init__(self, Py_ssize_t k, double forget=0.0):
+        self.k, self.forget = k, forget
+        self.gates = self.doubles("gates", 4 if k > 0 else 0)
+        if k > 0:
+            self.gates[0] = self.gates[2] = 1.0
+        self.dense = <float*>self.scratch("dense", (2, k), np.float32)
+        self.sparse = <float*>self.scratch("sparse", (2, k), np.float32)
+        self.mixed = <float*>self.scratch("mixed", k, np.float32)
+        self.room = <float*>self.scratch("room", k, np.float32)
+        self.q = <double*>self.scratch("q", k, np.float64)
+
+    cdef void join_average(self, AveragedWeights weights, float* s) noexcept nogil:
+        cdef float u = <float>self.gates[0], v = <float>self.gates[2]
+        cdef Py_ssize_t r, k = self.k
+        for r in range(k):
+            self.dense[r], self.sparse[r] = s[r], weights.both[k + r]
+            s[r] = u * self.dense[r] + v * self.sparse[r]
+
+    cdef void join_last(self, AveragedWeights weights, float* last) noexcept nogil:
+        cdef float u = <float>self.gates[0], v = <float>self.gates[2]
+        cdef Py_ssize_t r, k = self.k
+        for r in range(k):
+            self.dense[k + r], self.sparse[k + r] = last[r], weights.both[r]
+            last[r] = u * self.dense[k + r] + v * self.sparse[k + r]
+
+    cdef void move(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil:
+        vectors.softmax(round.s, self.q, self.room, self.k)
+        cdef double dense = slope_of_gate(self.q, self.dense, self.k, noise, round.drawn, round.m, answer)
+        cdef double sparse = slope_of_gate(self.q, self.sparse, self.k, noise, round.drawn, round.m, answer)
+        move_gate(self.gates, dense, self.forget)
+        move_gate(self.gates + 2, sparse, self.forget)
+
+    cdef void expect_dense(self, double* p) noexcept nogil:
+        self.mix(self.dense, self.sparse, <float>self.gates[2])
+        vectors.softmax(self.mixed, p, self.room, self.k)
+
+    cdef void expect_sparse(self, Curves curves, double* p) noexcept nogil:
+        cdef Py_ssize_t r, k = self.k
+        cdef float u = <float>self.gates[0]
+        cdef double g = curves.gate[0]
+        if curves.n_features == 0:
+            self.mix(self.sparse, self.dense, u)
+            vectors.softmax(self.mixed, p, self.room, k)
+            return
+        self.mix(self.sparse, curves.linear, u)
+        vectors.softmax(self.mixed, p, self.room, k)
+        for r in range(k):
+            self.mixed[r] += u * MIX_GRADIENT * (curves.curved[r] + curves.curved[k + r])
+        vectors.softmax(self.mixed, self.q, self.room, k)
+        for r in range(k):
+            p[r] = (1.0 - g) * p[r] + g * self.q[r]
+
+    cdef void mix(self, const float* own, const float* other, float gate) noexcept nogil:
+        """mixed = own + gate other, each half-way between average and last."""
+        cdef Py_ssize_t r, k = self.k
+        for r in range(k):
+            self.mixed[r] = MIX_GRADIENT * (own[r] + own[k + r]) + gate * MIX_GRADIENT * (other[r] + other[k + r])
+
+    @property
+    def open(self):
+        """The gates of the dense and of the sparse part, in [0, 1]."""
+        return (self.gates[0], self.gates[2]) if self.k > 0 else None
