@@ -1,0 +1,136 @@
+"""Type stubs (.pyi) of the compiled modules, from their .pyx and .pxd files:  python buildtools/stubs.py
+
+Types of arguments and attributes are those that Cython knows. What functions return is not written in Cython;
+it is in RETURNS where Python's side wants to know it, else Any. A test compares the stubs with what this makes.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+NATIVE = Path(__file__).parents[1] / "src/superarm/native"
+TYPES = {
+    "Py_ssize_t": "int",
+    "int": "int",
+    "int64_t": "int",
+    "uint64_t": "int",
+    "double": "float",
+    "bint": "bool",
+    "str": "str",
+    "bytes": "bytes",
+    "dict": "dict[str, Any]",
+    "tuple": "tuple[Any, ...]",
+    "list": "list[Any]",
+    "object": "Any",
+    "np.ndarray": "NDArray[Any]",
+}
+RETURNS = {
+    "__init__": "None",
+    "__len__": "int",
+    "__contains__": "bool",
+    "__eq__": "bool",
+    "__repr__": "str",
+    "state": "dict[str, NDArray[Any]]",
+    "restore": "None",
+    "prepare": "None",
+    "Core.cursor": "Cursor",
+    "Core.run": "int",
+    "Cursor.copy": "Cursor",
+    "Cursor.from_dict": "Cursor",
+    "Cursor.to_dict": "dict[str, Any]",
+    "Ledger.add": "None",
+    "Ledger.add_many": "None",
+    "Ledger.count": "int",
+    "aligned": "NDArray[Any]",
+    "levels": "tuple[str, ...]",
+    "log_set_table": "NDArray[Any]",
+    "uniform_number": "float",
+}
+CONSTANTS = {"LEVEL": "str", "LEVELS": "tuple[str, ...]", "LINE": "int", "MANY": "int"}
+
+
+def parameter(text: str, classes: dict[str, str]) -> str:
+    """`double bias=0.0` is `bias: float = ...`."""
+    declared, _, default = (part.strip() for part in text.partition("="))
+    *kind, name = declared.split()
+    if name in ("self", "cls", "*") or name.startswith("*"):
+        return name
+    known = kind[-1] if kind else "object"
+    python = TYPES.get(known, known if known in classes else "Any")
+    return f"{name}: {python}" + (" = ..." if default else "")
+
+
+def signature(name: str, text: str, owner: str, classes: dict[str, str]) -> str:
+    parameters = [parameter(part, classes) for part in re.split(r",\s*(?![^()]*\))", text) if part.strip()]
+    if name == "__eq__":
+        parameters = ["self", "other: object"]
+    returns = RETURNS.get(f"{owner}.{name}") or RETURNS.get(name, "Any")
+    return f"def {name}({', '.join(parameters)}) -> {returns}: ..."
+
+
+def attributes(body: str, classes: dict[str, str]) -> list[str]:
+    """What `cdef readonly` and `cdef public` show to Python."""
+    lines = []
+    for kind, names in re.findall(r"^    cdef (?:readonly|public) (\S+) ([\w, ]+)", body, re.M):
+        python = TYPES.get(kind, kind if kind in classes else "Any")
+        lines += [f"{name.strip()}: {python}" for name in names.split(",")]
+    return lines
+
+
+def bodies(text: str) -> dict[str, str]:
+    """The text of each `cdef class`, by its name."""
+    found = re.split(r"^cdef class (\w+)[^\n]*\n", text, flags=re.M)
+    return {
+        name: re.split(r"^\S", body, flags=re.M)[0]
+        for name, body in zip(found[1::2], found[2::2], strict=True)
+    }
+
+
+def methods(body: str, owner: str, indent: str, classes: dict[str, str]) -> list[str]:
+    lines = []
+    pattern = rf"(?:^{indent}@(\w+)\n)?^{indent}(?:def|cpdef) (\w+)\(([^:]*?)\):"
+    for decorator, name, text in re.findall(pattern, body, re.M):
+        if name == "__cinit__" or (name.startswith("_") and not name.startswith("__")):
+            continue
+        if decorator:
+            lines.append(f"@{decorator}")
+        lines.append(signature(name, " ".join(text.split()), owner, classes))
+    return lines
+
+
+def stub(path: Path, classes: dict[str, str]) -> str:
+    """The stub of one module."""
+    text, contract = path.read_text(), path.with_suffix(".pxd")
+    declared = bodies(contract.read_text()) if contract.exists() else {}
+    parts = [
+        f"{name}: {CONSTANTS[name]}" for name in re.findall(r"^([A-Z]+) = ", text, re.M) if name in CONSTANTS
+    ]
+    for name, body in bodies(text).items():
+        base = re.search(rf"^cdef class {name}\((\w+)\)", text, re.M)
+        inside = [*attributes(declared.get(name, "") + body, classes), *methods(body, name, "    ", classes)]
+        parts.append(f"class {name}{f'({base[1]})' if base else ''}:")
+        parts += [f"    {line}" for line in inside or ["..."]]
+    parts += methods(text, "", "", classes)
+    used = {word for word in re.findall(r"\w+", "\n".join(parts)) if word in classes}
+    imports = ["from typing import Any"] if re.search(r"\bAny\b", "\n".join(parts)) else []
+    if "NDArray" in "\n".join(parts):
+        imports.append("from numpy.typing import NDArray")
+    modules = sorted({classes[name] for name in used} - {path.stem})
+    for module in modules:
+        names = sorted(name for name in used if classes[name] == module)
+        imports.append(f"from superarm.native.{module} import {', '.join(names)}")
+    head = f"# Made by buildtools/stubs.py from {path.name}."
+    return "\n".join([head, *imports, "", *parts]) + "\n"
+
+
+def stubs() -> dict[Path, str]:
+    """Every stub, by its path."""
+    sources = sorted(NATIVE.glob("*.pyx"))
+    classes = {name: path.stem for path in sources for name in bodies(path.read_text())}
+    return {path.with_suffix(".pyi"): stub(path, classes) for path in sources}
+
+
+if __name__ == "__main__":
+    for path, text in stubs().items():
+        path.write_text(text)

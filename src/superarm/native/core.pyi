@@ -1,0 +1,67 @@
+# Made by buildtools/stubs.py from core.pyx.
+from typing import Any
+from numpy.typing import NDArray
+from superarm.native.ledger import Ledger
+from superarm.native.linear import Weights
+from superarm.native.rows import RowBlock
+from superarm.native.rule import Rule
+from superarm.native.scaling import Scaling
+from superarm.native.stage import Stage
+
+class Cursor:
+    round: int
+    numbers: Any
+    def __init__(self, round: int, numbers: Any = ...) -> None: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    @classmethod
+    def from_dict(cls, data: Any) -> Cursor: ...
+    def copy(self) -> Cursor: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __repr__(self) -> str: ...
+    def __reduce__(self) -> Any: ...
+class DecisionBase:
+    x: Any
+    row: Any
+    sets: Any
+    size: int
+    eligible_: Any
+    log_ordered_propensity: float
+    log_propensity: float
+    belief: float
+    draw_log: Any
+    rule_: Any
+    round: Any
+    learner: Any
+    taught: Any
+    known: Any
+class Core(Stage):
+    k: int
+    scaling: Scaling
+    rule: Rule
+    ledger: Ledger
+    round: int
+    sees_label: bool
+    decision_class: Any
+    known: Any
+    id: Any
+    words: Any
+    everything: Any
+    can_show: Any
+    set_size: int
+    plain: bool
+    takes_hit: bool
+    def __init__(self, k: int, scaling: Scaling, rule: Rule) -> None: ...
+    def prepare(self, n: int, m: int) -> None: ...
+    def cursor(self) -> Cursor: ...
+    def decide_plain(self, x: Any) -> Any: ...
+    def decide(self, row: Any, x: Any, eligible: Any, m: int, at: Cursor) -> Any: ...
+    def advance(self, round: int, draw_log: bytes) -> Any: ...
+    def update_plain(self, decision: Any, hit: Any) -> Any: ...
+    def update(self, made: DecisionBase, row: Any, eligible: Any, sets: Any, size: int, hit: bool, label: int, likelihood: Any) -> Any: ...
+    def scores(self, rows: RowBlock, out: NDArray[Any]) -> Any: ...
+    def run(self, rows: RowBlock, y: NDArray[Any], visit: NDArray[Any], counts: NDArray[Any]) -> int: ...
+    def decide_many(self, rows: RowBlock, eligible: NDArray[Any], starts: Any, m: int) -> Any: ...
+    def update_many(self, rows: RowBlock, which: NDArray[Any], eligible: NDArray[Any], starts: Any, flat: NDArray[Any], ends: NDArray[Any], sizes: NDArray[Any], odds: NDArray[Any], log: NDArray[Any], log_ends: NDArray[Any], hits: NDArray[Any], labels: NDArray[Any], given: bool) -> Any: ...
+class LinearCore(Core):
+    weights: Weights
+    def __init__(self, k: int, scaling: Scaling, rule: Rule) -> None: ...

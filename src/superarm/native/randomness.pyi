@@ -1,0 +1,3 @@
+# Made by buildtools/stubs.py from randomness.pyx.
+
+def uniform_number(seed: int, round: int, draw: int) -> float: ...
