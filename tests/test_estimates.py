@@ -141,7 +141,7 @@ def steps(learner, k, m, gamma):
     """(order, Z, f, what the real update added to W x) for every ordered draw and both answers."""
     x = np.ones(1, np.float32)
     learner.decide(x)
-    W = learner.state.W
+    W = learner.core.weights.state()["dense"]
     for order, z in ordered_draws(k, m, gamma).items():
         for f in (0, 1):
             W[...] = 0.0
@@ -221,7 +221,7 @@ def test_unbiased_among_eligible_labels(gate):
     )
     x = np.ones(1, np.float32)
     learner.decide(x)
-    W = learner.state.W
+    W = learner.core.weights.state()["dense"]
     start = np.zeros(6, np.float32)
     start[among] = SCORES[:n]
     result = np.zeros((n, 6))

@@ -141,11 +141,11 @@ def test_erratum_2_the_hinge_is_dropped() -> None:
     learner = sa.MCSLP(n_labels=4, n_features=1, set_size=m, intercept=False)
     gated = sa.MCSLP(n_labels=4, n_features=1, set_size=m, intercept=False, gate=True)
     for one in (learner, gated):
-        decision = one.decide([1.0])
-        one.state.W[:, 0] = s
+        decision = sa.Decision.from_dict(one.decide([1.0]).to_dict())
+        one.core.weights.state()["dense"][:, 0] = s
         one.update(decision, label=0)
-    assert not np.array_equal(learner.state.W[:, 0], s)
-    assert np.array_equal(gated.state.W[:, 0], s)
+    assert not np.array_equal(learner.core.weights.state()["dense"][:, 0], s)
+    assert np.array_equal(gated.core.weights.state()["dense"][:, 0], s)
 
 
 def test_erratum_3_the_last_step_needs_the_shown_set() -> None:
@@ -181,11 +181,11 @@ def test_erratum_6a_the_inner_product_is_not_below_one() -> None:
     gated = sa.MCSLP(n_labels=9, n_features=400, set_size=4, gate=True)
     above = {False: 0, True: 0}
     chunk = next(sa.streams.synsep().chunks(0))
-    for x, y in zip(chunk.rows.values[:2000], chunk.y[:2000], strict=True):
+    for x, y in zip(chunk.rows.dense[:2000], chunk.y[:2000], strict=True):
         for one in (learner, gated):
             decision = one.decide(x)
             s = one.scores(x[None])[0]
-            inner = s[y] - s[decision._sets[2]].mean()
+            inner = s[y] - s[decision.top].mean()
             taken = not one.gate or 1 - inner > 0
             above[one.gate] += bool(taken and inner > 1)
             one.update(decision, label=int(y))

@@ -118,7 +118,7 @@ def test_with_a_learner(tmp_path: Path) -> None:
     """Singly, in batches and in the fused loop; the same bits."""
     random = np.random.default_rng(2)
     X, y = random.normal(size=(80, 3)).astype(np.float32), random.integers(0, 5, 80)
-    one, many = (sa.SetLogit(n_labels=5, n_features=3, explore=Growing(), seed=1) for _ in range(2))
+    one, many = (sa.SetLogit(n_labels=5, n_features=3, explore=Growing(step=0.02), seed=1) for _ in range(2))
     counts = one.run(X, y)
     for x, label in zip(X, y, strict=True):
         decision = many.decide(x)
@@ -142,7 +142,11 @@ def test_with_a_learner(tmp_path: Path) -> None:
         (Choice([3], 1.0), InvalidInput, "distinct positions of 3, at least one, got"),
         (Choice([0], 0.0), InvalidInput, r"probability of Wrong.choose must be in \(0, 1\], got 0.0"),
         (Choice([0], 0.5, 2.0), InvalidInput, r"ordered of Wrong.choose must be in \(0, 1\]"),
-        (Choice([0], 0.5, draw_log=[1.0]), InvalidInput, "draw_log of Wrong.choose must be at most 0 numbers"),
+        (
+            Choice([0], 0.5, draw_log=[1.0]),
+            InvalidInput,
+            "draw_log of Wrong.choose must be at most 0 numbers",
+        ),
     ],
 )
 def test_what_goes_wrong_there_arrives_here(gives: Any, error: type[Exception], says: str) -> None:

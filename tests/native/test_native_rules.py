@@ -1,7 +1,8 @@
-"""The compiled rules against naive twins: plain Python in float64, from the same uniforms, by their equations."""
+"""The compiled rules against naive twins: plain Python in float64, by their equations, same uniforms."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import comb, exp, factorial, log, sqrt
 from typing import Any
 
@@ -124,9 +125,7 @@ class NaiveRunnerUp:
             made = frozenset(among[i] for i in floyd(n, m, t, 2))
         else:
             made = shown(uniform(SEED, t, 0))
-        few = sum(
-            high - low for low, high in zip(cuts, cuts[1:], strict=False) if shown((low + high) / 2) == made
-        )
+        few = sum(high - low for low, high in pairwise(cuts) if shown((low + high) / 2) == made)
         chance = (1 - self.share) * few + self.share / comb(n, m)
         return ranked(s, list(made)), chance, chance
 
@@ -168,7 +167,9 @@ def test_as_its_naive_twin(name: str, k: int, m: int) -> None:
         made = decide(core, s, among, m)
         shown, of_set, ordered = naive.choose(s, list(range(k)) if among is None else among, m, t)
         drawn = made.sets[m : 2 * m].tolist()
-        assert drawn == shown if name in ("dilute", "boltzmann", "uniform") else sorted(drawn) == sorted(shown)
+        assert (
+            drawn == shown if name in ("dilute", "boltzmann", "uniform") else sorted(drawn) == sorted(shown)
+        )
         assert made.sets[:m].tolist() == ranked(s, drawn)
         assert made.sets[2 * m :].tolist() == ranked(s, among or list(range(k)))[:m]
         assert made.log_propensity == pytest.approx(log(of_set), abs=2e-5)
@@ -215,7 +216,13 @@ def test_best_labels_of_any_number() -> None:
     for k in [*range(1, 70), 128, 300, 1000]:
         core = core_of(Greedy(), k)
         for m in {min(k, m) for m in (1, 2, k // 3 + 1, k // 2 + 1, 17, k)}:
-            for s in (random.normal(size=k), random.integers(-2, 3, k), np.zeros(k), -np.arange(k), np.arange(k)):
+            for s in (
+                random.normal(size=k),
+                random.integers(-2, 3, k),
+                np.zeros(k),
+                -np.arange(k),
+                np.arange(k),
+            ):
                 s = s.astype(np.float32)
                 assert decide(core, s, m=m).sets[:m].tolist() == ranked(s, list(range(k)))[:m]
 

@@ -86,7 +86,7 @@ class Rule(ABC):
         return {**self.to_dict(), **({"numbers": draw_log.tolist()} if len(draw_log) else {})}
 
     def moves(self, record: dict[str, Any]) -> Array:
-        """The head of the draw log that a record stands for: all that moves the rule, now or when an answer comes."""
+        """The head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("numbers", ()), np.float64)
 
     # ------------------------------------------------------------ parameters
@@ -205,7 +205,7 @@ class Rule(ABC):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
     ) -> Draw:
-        """What its next set would be drawn from, exactly; this moves nothing. The arguments are those of `decide`.
+        """What its next set would be drawn from, exactly; this moves nothing. The arguments are as in `decide`.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
@@ -247,8 +247,14 @@ class Rule(ABC):
             raise InvalidInput.must("decision", type(self).__name__, "of this rule", decision.learner)
         known, sets = core.known, (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([known.numbers(part, "labels", "Decision") for part in sets])
-        among = core.everything if decision.eligible is None else known.numbers(decision.eligible, "eligible", "it")
-        core.update(decision, np.zeros(core.k, np.float32), among, numbers, decision.set_size, bool(hit), -1, None)
+        among = (
+            core.everything
+            if decision.eligible is None
+            else known.numbers(decision.eligible, "eligible", "it")
+        )
+        core.update(
+            decision, np.zeros(core.k, np.float32), among, numbers, decision.set_size, bool(hit), -1, None
+        )
 
     def _decided(self, core: Any, s: Array, x: Any, among: Array, m: int, at: Any) -> Decision:
         made = core.decide(s, x, among, m, at)
@@ -259,7 +265,9 @@ class Rule(ABC):
             self.round = core.round
         return made  # type: ignore[no-any-return]
 
-    def _ready(self, k: int, eligible: Iterable[Label] | None, set_size: int | None) -> tuple[Any, Array, int]:
+    def _ready(
+        self, k: int, eligible: Iterable[Label] | None, set_size: int | None
+    ) -> tuple[Any, Array, int]:
         """Its core for k scores, the labels that may be shown, and how many are to be."""
         owner = type(self).__name__
         if self.labels is not None and k != len(self.labels):
@@ -274,11 +282,15 @@ class Rule(ABC):
             core.known = Labels(k if self.labels is None else list(self.labels))
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed
-        among = core.everything if eligible is None else np.sort(core.known.numbers(eligible, "eligible", owner))
+        among = (
+            core.everything if eligible is None else np.sort(core.known.numbers(eligible, "eligible", owner))
+        )
         size = self.set_size if set_size is None else whole("set_size", owner, set_size, 1)
         if size > k or (self.single_label and size != 1):
             one = "1 (it knows no larger sets)"
-            raise InvalidInput.must("set_size", owner, one if self.single_label else f"at most {k}, as there are labels", size)
+            raise InvalidInput.must(
+                "set_size", owner, one if self.single_label else f"at most {k}, as there are labels", size
+            )
         if len(among) == 0:
             raise InvalidInput.must("eligible", owner, "distinct labels, at least one", eligible)
         return core, among, min(size, len(among))
@@ -293,7 +305,9 @@ class Rule(ABC):
         except (TypeError, ValueError) as error:
             raise InvalidInput.must(what, owner, "numbers, one for each label", given) from error
         if s.ndim == 3 - ndim:
-            wanted = ("one row of numbers (decide_many takes a matrix)", "a matrix (decide takes one row)")[ndim - 1]
+            wanted = ("one row of numbers (decide_many takes a matrix)", "a matrix (decide takes one row)")[
+                ndim - 1
+            ]
             raise InvalidInput.must(what, owner, wanted, f"shape {s.shape}")
         if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= LARGEST).all():
             raise InvalidInput.must(what, owner, "finite, one for each of at least two labels", s)
@@ -344,7 +358,9 @@ def rule_from(data: dict[str, Any], owner: str) -> Rule:
     known = rules()
     params = {key: value for key, value in data.items() if key != "name"}
     if data.get("name") not in known:
-        raise InvalidInput.must("explore", owner, f"a rule, one of {', '.join(sorted(known))}", data.get("name"))
+        raise InvalidInput.must(
+            "explore", owner, f"a rule, one of {', '.join(sorted(known))}", data.get("name")
+        )
     try:
         return known[data["name"]](**params)
     except TypeError as error:

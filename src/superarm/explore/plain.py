@@ -43,7 +43,7 @@ class Moment(NamedTuple):
 
     def uniform(self, draw: int) -> float:
         """Number ``draw`` of this round's uniforms in [0, 1): the same whenever it is asked for."""
-        return uniform_number(self.seed, self.round, draw)  # type: ignore[no-any-return]
+        return uniform_number(self.seed, self.round, draw)
 
 
 class Choice(NamedTuple):
@@ -91,7 +91,7 @@ class PlainRule(Rule):
         """A decision was made: move ``decided`` by what `choose` wrote down."""
 
     def on_feedback(self, decided: Array, memory: Array, draw_log: Array, hit: bool) -> None:
-        """An answer has come, and was learnt from; ``draw_log`` is empty for a set that somebody else chose."""
+        """An answer has come, and was learnt from; ``draw_log`` is empty for somebody else's set."""
 
     # ------------------------------------------------------------ for compiled code
 
@@ -112,12 +112,16 @@ class PlainRule(Rule):
         shown, probability, ordered, written = self.choose(Moment(scores, m, seed, round_, decided, memory))
         chosen, most = [int(i) for i in shown], self.largest(n, m)
         if not 1 <= len(chosen) <= most or len({*chosen} & {*range(n)}) != len(chosen):
-            raise InvalidInput.must("shown", owner, f"at most {most} distinct positions of {n}, at least one", chosen)
+            raise InvalidInput.must(
+                "shown", owner, f"at most {most} distinct positions of {n}, at least one", chosen
+            )
         ordered = probability if ordered is None else ordered
         for parameter, value in (("probability", probability), ("ordered", ordered)):
             if not 0.0 < value <= 1.0 + 1e-9:
                 raise InvalidInput.must(parameter, owner, "in (0, 1]", value)
         draw_log = np.asarray(written, np.float64)
         if draw_log.ndim != 1 or len(draw_log) > self.log_size(n, m):
-            raise InvalidInput.must("draw_log", owner, f"at most {self.log_size(n, m)} numbers, as log_size says", written)
+            raise InvalidInput.must(
+                "draw_log", owner, f"at most {self.log_size(n, m)} numbers, as log_size says", written
+            )
         return chosen, best, log(ordered), log(probability), draw_log

@@ -141,7 +141,10 @@ def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
 
 
 def rho_index(rho: float) -> int:
-    """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``; compiled: native/estimates.pxd."""
+    """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``.
+
+    native/estimates.pxd has it, too.
+    """
     rho = min(rho, 1.0 - 1e-9) if rho > 1e-9 else 1e-9  # NaN too
     logit = log(rho / (1.0 - rho))
     return min(max(round((logit + 3.0) * 4.0), 0), len(RHO_GRID) - 1)
