@@ -1,7 +1,7 @@
 """One hash of the code behind a run: results of older code are never taken for those of newer.
 
-The hash is of the package's version, of compiled code's sources, and of the files that define the given objects
-and the classes they inherit from; of a user's file, also of those beside it that it imports.
+The hash is of the package's version, of compiled code's sources, and of the files that define the given
+objects and the classes they inherit from; of a user's file, also of those beside it that it imports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def digest(*objects: object) -> str:
 
 
 def files_behind(*objects: object) -> list[Path]:
-    """The files that define these objects, what users' files import from beside them, and our compiled code."""
+    """The files that define these objects, what users' files import beside them, and our compiled code."""
     waiting = [path for one in objects for path in _homes(one)]
     found = {path for pattern in NATIVE for path in (HERE / "native").glob(pattern) if not _generated(path)}
     while waiting:

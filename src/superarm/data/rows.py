@@ -42,7 +42,7 @@ NOTHING.flags.writeable = NO_INDICES.flags.writeable = False
 
 
 class Layout(NamedTuple):
-    """What rows look like: the columns of both parts, and how many dense ones may be missing (data/named.py)."""
+    """What rows look like: the columns of both parts, and how many dense ones may be missing (named.py)."""
 
     d: int
     width: int
@@ -113,11 +113,11 @@ class Row:
 
 
 class Rows(RowBlock):  # type: ignore[misc]
-    """Many rows: a dense float32 matrix, and beside it a sparse one in compressed rows; either may be missing.
+    """Many rows: a dense float32 matrix, and beside it a sparse one in compressed rows; one may be missing.
 
     Args:
         dense: float32, C-ordered.
-        indices, values, starts: int32, float32 and int64; the entries of row i are at starts[i] to starts[i + 1].
+        indices, values, starts: int32, float32 and int64; row i is at starts[i] to starts[i + 1].
         width: the columns of the sparse part.
     """
 
@@ -276,7 +276,7 @@ def fitted(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
 
 
 def densify(row: AnyRow, d: int) -> Array:
-    """A row of one kind as a dense one of ``d`` numbers; a mixed one with its sparse part after the dense one."""
+    """A row as a dense one of ``d`` numbers; its sparse part stands after the dense one."""
     if not isinstance(row, Row):
         return row
     dense = np.zeros(d, np.float32)

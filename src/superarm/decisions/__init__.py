@@ -1,4 +1,4 @@
-"""Decisions: what was shown, with what probability, and all that an update needs; one, many, and the record of logs."""
+"""Decisions: what was shown, with what probability; one, many, and the record of logs."""
 
 from superarm.decisions.decision import COLUMNS, FORMAT, LOG_FORMAT, Decision, Record
 from superarm.decisions.decisions import Decisions

@@ -73,8 +73,8 @@ class Decision(DecisionBase):  # type: ignore[misc]
 
         Args:
             x: the row, as people see it.
-            sets: label numbers, an array: shown best first, as drawn, the top set; or a tuple of three tuples of
-                labels, where ``known`` is ``None``.
+            sets: label numbers, an array: shown best first, as drawn, the top set; or a tuple of three
+                tuples of labels, where ``known`` is ``None``.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
             log_ordered, log_set: logarithms of the probability of the ordered draw, and of the set.
@@ -151,7 +151,8 @@ class Decision(DecisionBase):  # type: ignore[misc]
         if self.known is None:
             return list(self.sets[which])
         numbers = self.sets[which * self.size : None if which == 2 else (which + 1) * self.size]
-        return self.known.public(numbers)
+        found: list[Label] = self.known.public(numbers)
+        return found
 
     @property
     def labels(self) -> list[Label]:
@@ -167,15 +168,15 @@ class Decision(DecisionBase):  # type: ignore[misc]
 
     @property
     def eligible(self) -> list[Label] | None:
-        if self.eligible_ is None or self.known is None:
-            return None if self.eligible_ is None else list(self.eligible_)
-        return self.known.public(self.eligible_)
+        if self.eligible_ is None:
+            return None
+        return list(self.eligible_ if self.known is None else self.known.public(self.eligible_))
 
     @property
     def among(self) -> list[Label] | None:
         """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
         if self.eligible_ is None and self.known is not None:
-            return self.known.all()
+            return list(self.known.all())
         return self.eligible
 
     @property
@@ -184,10 +185,11 @@ class Decision(DecisionBase):  # type: ignore[misc]
 
     @property
     def rule(self) -> dict[str, Any] | None:
-        if self.rule_ is not None and not isinstance(self.rule_, dict):
-            assert self.known is not None
-            self.rule_ = self.rule_.record(np.frombuffer(self.draw_log), self.known)
-        return self.rule_
+        record: Any = self.rule_
+        if record is not None and not isinstance(record, dict):
+            record = record.record(np.frombuffer(self.draw_log), self.known)
+            self.rule_ = record
+        return record  # type: ignore[no-any-return]
 
     @property
     def gamma(self) -> float | None:

@@ -241,12 +241,12 @@ class Decisions:
     @property
     def propensity(self) -> Array:
         """The probability of every set."""
-        return np.exp(self.columns.odds[:, 1])  # type: ignore[no-any-return]
+        return np.exp(self.columns.odds[:, 1])
 
     @property
     def ordered_propensity(self) -> Array:
         """The probability of every ordered draw."""
-        return np.exp(self.columns.odds[:, 0])  # type: ignore[no-any-return]
+        return np.exp(self.columns.odds[:, 0])
 
     @property
     def belief(self) -> Array:

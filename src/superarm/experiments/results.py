@@ -53,7 +53,7 @@ class Finished:
 
     cell: Cell
     labels: int
-    features: int
+    features: int | tuple[int, int]
     checkpoints: list[int]  # round numbers
     counts: list[list[int]]  # of the rates' mistakes, up to each checkpoint
     seconds: float

@@ -1,16 +1,108 @@
-"""A learner in words: its parameters, from the signatures of its classes."""
+"""A learner's facts: labels, rows, rounds, and its parameters, from the signatures of its classes."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from superarm.data.labels import Label, Labels
+from superarm.data.named import Names
+from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
+from superarm.learners.inputs import Inputs
+from superarm.native.ledger import Ledger
 
-if TYPE_CHECKING:
-    from superarm.learners.learner import Learner
+__all__ = ["Described"]
 
-__all__ = ["chosen", "params", "text"]
+
+class Described:
+    """What can be asked of every learner without a row."""
+
+    owner: str  # as error messages name it
+    inputs: Inputs  # what rows and labels mean
+    core: Any  # the algorithm in compiled code; None before the first row
+    _size: int
+    _id: str
+
+    @property
+    def answered(self) -> Ledger:
+        """Which rounds have been answered."""
+        return Ledger() if self.core is None else self.core.ledger
+
+    @property
+    def known(self) -> Labels:
+        return self.inputs.known
+
+    @property
+    def labels(self) -> tuple[Label, ...] | None:
+        """The names of the labels, if they have names."""
+        return self.inputs.known.names
+
+    @property
+    def n_labels(self) -> int:
+        return self.inputs.known.count
+
+    @property
+    def n_features(self) -> Any:
+        """The length of a row, (dense, sparse) if it has both parts; ``None`` if nobody said."""
+        return self.inputs.n_features
+
+    @property
+    def names(self) -> Names | None:
+        """What stands where, if rows have names."""
+        return self.inputs.names
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """JSON-ready facts that travel with the model file."""
+        return self.inputs.notes
+
+    @property
+    def round(self) -> int:
+        """The next round."""
+        return 0 if self.core is None else self.core.round
+
+    @property
+    def set_size(self) -> int:
+        return self._size
+
+    @set_size.setter
+    def set_size(self, size: int) -> None:
+        self._size = self.inputs.size(size)
+        if self.core is not None:
+            self.core.set_size = self._size
+
+    @property
+    def id(self) -> str:
+        """Whose decisions are its own."""
+        return self._id
+
+    @id.setter
+    def id(self, id_: str) -> None:
+        self._id = id_
+        if self.core is not None:
+            self.core.id = id_
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters it was made with, as JSON-ready values."""
+        return _params(self)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The parameters that are not the usual ones."""
+        return _chosen(self)
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+    def _repr_html_(self) -> str:
+        from superarm.view import learner_html
+
+        return learner_html(self)
+
+    def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
+        return InvalidInput.must(parameter, self.owner, be, got)
 
 
 def _signature(cls: type) -> dict[str, Any]:
@@ -24,7 +116,7 @@ def _signature(cls: type) -> dict[str, Any]:
     return found
 
 
-def params(learner: Learner) -> dict[str, Any]:
+def _params(learner: Described) -> dict[str, Any]:
     """The parameters that a learner was made with, as JSON-ready values."""
     values = {name: getattr(learner, name) for name in _signature(type(learner))}
     for name, value in values.items():
@@ -33,7 +125,7 @@ def params(learner: Learner) -> dict[str, Any]:
     return values
 
 
-def chosen(learner: Learner) -> dict[str, Any]:
+def _chosen(learner: Described) -> dict[str, Any]:
     """The parameters that are not the usual ones."""
     found: dict[str, Any] = {}
     for cls in reversed(type(learner).__mro__):  # in the order in which signatures add them
@@ -48,9 +140,9 @@ def chosen(learner: Learner) -> dict[str, Any]:
     return own
 
 
-def text(learner: Learner) -> str:
+def _text(learner: Described) -> str:
     words = []
-    for name, value in chosen(learner).items():
+    for name, value in _chosen(learner).items():
         many = name == "labels" and len(value) > 6
         inside = f"[{', '.join(map(repr, value[:3]))}, … {value[-1]!r}]" if many else repr(value)
         words.append(f"{name}={list(value)!r}" if name == "labels" and not many else f"{name}={inside}")

@@ -81,7 +81,7 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
             if inputs.n_features not in (None, layout.n_features):
                 raise ValueError("layout")
             inputs.fix(layout)
-            core = learner._core()
+            core = learner.have_core()
             if header.get("memory") is not None:
                 learner.memory_from(header["memory"], arrays)
             own = core.state()
@@ -126,7 +126,7 @@ def set_state(learner: Learner, values: dict[str, Any]) -> None:
     learner.inputs.use_labels(learner.inputs.known)  # arrays that are compared by identity
     if saved is not None:
         state, round_, answered, memory = saved
-        core = learner._core()
+        core = learner.have_core()
         if memory is not None:
             learner.memory_from(memory, state)
         core.restore(state)

@@ -1,7 +1,7 @@
-"""Inputs: what rows and labels mean to a learner. Its layout, the names of columns, its labels, who is eligible.
+"""Inputs: what rows and labels mean to a learner: layout, names of columns, labels, who is eligible.
 
-The layout of rows is fixed by the first one (or by rows with names, or a model file); after that, a single row of
-the other kind and the same width is as good, and a matrix of the other kind is refused.
+The layout of rows is fixed by the first one (or by rows with names, or a model file). After that, a single
+row of the other kind and the same width is as good, and a matrix of the other kind is refused.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Learner: what all algorithms share. It is made of parts with names:
+"""Learner: deciding and learning, one by one and many at once. It is made of parts with names:
 
     inputs    what rows and labels mean (inputs.py)
     rule      how sets are chosen, in words (superarm.explore)
-    core      the same and the algorithm in compiled code (superarm.native), with the ledger of answered rounds
+    core      the rule and the algorithm in compiled code (superarm.native), and the ledger of answered rounds
 
-An algorithm adds parameters, `make_rule` and `make_core`. (docs/extend.md)
+algorithm.py is what a subclass defines (docs/extend.md); described.py and predictions.py are what can be
+asked; feedback.py and many.py say which answers can be taken; files.py is about model files and copies.
 """
 
 from __future__ import annotations
@@ -12,25 +13,23 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from superarm.data.labels import Label, Labels
 from superarm.data.named import Names, is_named_row, plain_row
-from superarm.data.rows import Layout
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, Columns
-from superarm.errors import InvalidInput, ModelFileError
+from superarm.errors import ModelFileError
 from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
-from superarm.learners import described, feedback, files, predictions
+from superarm.learners import feedback, files, many
 from superarm.learners.inputs import Inputs
+from superarm.learners.predictions import Predictions
 from superarm.native.core import Core, Cursor
-from superarm.native.ledger import Ledger
-from superarm.native.scaling import Scaling, Standard, Unit
+from superarm.native.scaling import Unit
 from superarm.parameters import whole
 
 __all__ = ["LabelLearner", "Learner", "load"]
@@ -38,14 +37,14 @@ __all__ = ["LabelLearner", "Learner", "load"]
 Array = np.ndarray[Any, Any]
 
 
-class Learner:
+class Learner(Predictions):
     """The API of every learner.
 
     Args:
         n_labels: the number of labels k; or give ``labels``.
         labels: the names of the labels (strings or whole numbers), kept with the model.
-        n_features: the length d of a row, or a pair (dense, sparse) for rows with both parts; left out, the first
-            row tells it (and may have names).
+        n_features: the length d of a row, or a pair (dense, sparse) for rows with both parts; left out, the
+            first row tells it (and may have names).
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
@@ -54,15 +53,6 @@ class Learner:
     A subclass sets the class variables and defines `make_core` and `make_rule`; parameters of its own are
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
     """
-
-    name: ClassVar[str]  # on the command line
-    recipe: ClassVar[int] = 1  # raised when a model file would go on otherwise than before
-    feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
-    learns_from_given: ClassVar[bool] = False  # from sets that somebody else chose
-    single_label: ClassVar[bool] = False  # the theory knows only m = 1
-    moves_ineligible: bool = False  # an update may move labels that were not eligible
-    couples_labels: bool = False  # no label can be added
-    own_only: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
 
     def __init__(
         self,
@@ -85,61 +75,6 @@ class Learner:
             raise self.invalid("intercept", "True, False or a number from 0 to 10^6", intercept)
         self.bias = 0.1 if intercept is True else float(intercept)
 
-    # ------------------------------------------------------------ what a subclass defines
-
-    def make_core(self, layout: Layout) -> Core:
-        """The algorithm in compiled code, for rows of this layout, before the first round."""
-        raise TypeError(f"{self.owner} must define make_core(layout)")
-
-    def make_rule(self) -> Rule:
-        """How it chooses its sets."""
-        raise TypeError(f"{self.owner} must define make_rule()")
-
-    def core_parts(self, layout: Layout) -> dict[str, Any]:
-        """What every core is made of: labels, scaling, rule."""
-        native = self.rule.make_native(self.n_labels, self.seed)
-        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": native}
-
-    def make_scaling(self, layout: Layout) -> Scaling:
-        """Rows of length 1, as the theory of the paper's learners has them; numbers with names have all kinds of
-        units, for which that would not do."""
-        d, width, numbers = layout
-        if numbers:
-            return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
-        return Unit(d, width, bias=self.bias)
-
-    def learns_from(self, decision: Decision) -> bool:
-        """Whether a ``decision`` that somebody else made teaches this learner anything."""
-        return self.learns_from_given
-
-    def given_odds(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
-        """Log ordered propensity and belief by which to learn from somebody else's ``decision``, m of n labels."""
-        return decision.log_ordered_propensity, 0.0
-
-    def grown(self, before: int) -> None:
-        """Labels from number ``before`` on are new: see to the arrays of the core that start not at 0."""
-
-    def anneal(self, left: float, passes: int) -> None:
-        """For steps that shrink: training goes through a log several times.
-
-        Args:
-            left: the share that is still to come. 1 at the start, and once more at the end: what comes
-                then is life.
-            passes: how often it goes through the log.
-        """
-
-    def memory_to_json(self) -> dict[str, Any] | None:
-        """What a model file must keep beside the arrays of the core; ``None`` for nothing."""
-        return None
-
-    def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Put back what `memory_to_json` gave as ``kept``, with the ``arrays`` of the model file."""
-
-    @classmethod
-    def spellings(cls) -> dict[str, dict[str, Any]]:
-        """Its names on the command line, and the parameters that each stands for."""
-        return {cls.name: {}}
-
     # ------------------------------------------------------------ one round
 
     def decide(
@@ -157,8 +92,8 @@ class Learner:
                 `superarm.Row`; or one with names, as a dict or a data frame's row (data/named.py).
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time.
-            at: decide with the model of now at this cursor, which is moved; the learner stays as it is until it
-                is told by `advance`.
+            at: decide with the model of now at this cursor, which is moved; the learner stays as it is, until
+                `advance`.
         """
         core = self.core
         if eligible is None and set_size is None and at is None and core is not None:
@@ -170,7 +105,7 @@ class Learner:
         mark = self.inputs.mark()
         try:
             row = self.inputs.row(x)
-            now = self._core() if at is None else self._core_at(at)
+            now = self.have_core() if at is None else self.core_at(at)
             made = now.decide(row, plain_row(x) if is_named_row(x) else row, among, m, at)
             if type(made) is int:
                 raise feedback.not_finite(self, row)
@@ -196,7 +131,7 @@ class Learner:
             decision: what `decide` gave, or `Decision.given`.
             hit: whether the right label was among the shown ones.
             label: the right label, where the world names it.
-            likelihood: how probable all that is known is under each label, k numbers; for learners that take it.
+            likelihood: how probable all that is known is under each label: k numbers.
         """
         core = self.core
         if (
@@ -226,7 +161,7 @@ class Learner:
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.names is not None:
             self.inputs.row(decision.x)
-        self._core().advance(decision.round, feedback.moved_by(self, decision))
+        self.have_core().advance(decision.round, feedback.moved_by(self, decision))
 
     # ------------------------------------------------------------ many rounds
 
@@ -245,7 +180,7 @@ class Learner:
             set_size: how many to show.
         """
         rows, m = self.inputs.own_rows(X), self._size if set_size is None else self.inputs.size(set_size)
-        core, among = self._core(), Among(self.inputs.can_show)
+        core, among = self.have_core(), Among(self.inputs.can_show)
         if eligible is not None:
             each = self.inputs.eligible_each(eligible, len(rows), m)
             among = Among.each(each) if isinstance(each, list) else Among(each)
@@ -269,15 +204,15 @@ class Learner:
         """Learn from the answers to many decisions, in their order: the same bits as one by one.
 
         Args:
-            decisions: what `decide_many` gave, or a part of it; or a list of Decision objects, restored and given
-                ones too.
+            decisions: what `decide_many` gave, or a part of it; or a list of Decision objects, also of stored
+                and given ones.
             hits: for each, whether the right label was among the shown ones; ``None`` where no answer came.
             labels: for each, the right label, where the world names it; or ``None``.
 
         Returns:
             How many answers were learnt from.
         """
-        return feedback.update_many(self, decisions, hits, labels)
+        return many.update_many(self, decisions, hits, labels)
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
         """Rounds over rows of X, answered from y, in one compiled loop.
@@ -293,33 +228,14 @@ class Learner:
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set.
         """
         rows = self.inputs.rows(X)
-        y, visit = feedback.checked_run(self, len(rows), y, visit)
-        core, counts = self._core(), np.zeros(4, np.int64)
+        y, visit = many.checked_run(self, len(rows), y, visit)
+        core, counts = self.have_core(), np.zeros(4, np.int64)
         before = core.round
         done, status = core.run(rows, y, visit, counts)
         core.ledger.add_range(before, before + done)
         if status:
             raise feedback.failed(self, status, rows.row(visit[done]), core.round)
         return counts[:3]
-
-    # ------------------------------------------------------------ predictions
-
-    def scores(self, X: Any) -> Array:
-        """The scores of all labels for every row of X, by which labels are ranked."""
-        return predictions.scores(self, self.inputs.rows(X, grow=False))
-
-    def rank(self, x: Any) -> list[Label]:
-        """All labels that can be shown for one row, best first."""
-        return predictions.rank(self, x)
-
-    def predict(self, X: Any) -> Array:
-        """The best label for every row of X."""
-        return self.known.array(predictions.best(self, X)[:, 0])
-
-    def predict_set(self, X: Any, set_size: int | None = None) -> Array:
-        """The best ``set_size`` labels for every row of X, best first."""
-        size = self._size if set_size is None else self.inputs.size(set_size)
-        return self.known.array(predictions.best(self, X)[:, :size])
 
     # ------------------------------------------------------------ labels, names, files
 
@@ -335,21 +251,21 @@ class Learner:
         self.inputs.growth.append((self.round, before))
         self.inputs.use_labels(known)
         if old is not None:
-            self.core = self._made(self.inputs.layout)
+            self.core = self.new_core(self.inputs.layout)
             files.carry_over(old, self.core)
             self.grown(before)
 
     def never_show(self, label: int) -> None:
-        """The label of this number may be the truth, but is never shown (for subclasses, before the first row)."""
+        """The label of this number may be the truth, but is never shown (before the first row)."""
         self.inputs.use_labels(self.known, label)
 
     def use_names(self, names: dict[str, Any]) -> None:
-        """Take over what ``names.to_dict`` gave, now or at a later round: for a journal that keeps dense rows.
+        """Take over what ``names.to_dict`` gave, now or later: for a journal that keeps dense rows.
 
         Names that were known keep their places; anything else is refused.
         """
         self.inputs.use_names(Names.from_dict(names))
-        self._core()
+        self.have_core()
 
     def example_row(self) -> Any:
         """A row that this learner would take."""
@@ -373,125 +289,9 @@ class Learner:
     def __setstate__(self, values: dict[str, Any]) -> None:
         files.set_state(self, values)
 
-    # ------------------------------------------------------------ facts
-
-    @cached_property
-    def rule(self) -> Rule:
-        """How it chooses its sets."""
-        return self.make_rule()
-
     def rule_now(self) -> Rule:
         """A copy of its rule as it stands now, budget and all: to be asked alone, on anybody's scores."""
         return copy.copy(self.rule) if self.core is None else self.rule.resumed(self.core.rule, self.round)
-
-    @property
-    def answered(self) -> Ledger:
-        """Which rounds have been answered."""
-        return Ledger() if self.core is None else self.core.ledger
-
-    @property
-    def known(self) -> Labels:
-        return self.inputs.known
-
-    @property
-    def labels(self) -> tuple[Label, ...] | None:
-        """The names of the labels, if they have names."""
-        return self.inputs.known.names
-
-    @property
-    def n_labels(self) -> int:
-        return self.inputs.known.count
-
-    @property
-    def n_features(self) -> Any:
-        """The length of a row, (dense, sparse) if it has both parts; ``None`` if nobody said."""
-        return self.inputs.n_features
-
-    @property
-    def names(self) -> Names | None:
-        """What stands where, if rows have names."""
-        return self.inputs.names
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """JSON-ready facts that travel with the model file."""
-        return self.inputs.notes
-
-    @property
-    def round(self) -> int:
-        """The next round."""
-        return 0 if self.core is None else self.core.round
-
-    @property
-    def set_size(self) -> int:
-        return self._size
-
-    @set_size.setter
-    def set_size(self, size: int) -> None:
-        self._size = self.inputs.size(size)
-        if self.core is not None:
-            self.core.set_size = self._size
-
-    @property
-    def id(self) -> str:
-        """Whose decisions are its own."""
-        return self._id
-
-    @id.setter
-    def id(self, id_: str) -> None:
-        self._id = id_
-        if self.core is not None:
-            self.core.id = id_
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The parameters it was made with, as JSON-ready values."""
-        return described.params(self)
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        """The parameters that are not the usual ones."""
-        return described.chosen(self)
-
-    def __repr__(self) -> str:
-        return described.text(self)
-
-    def _repr_html_(self) -> str:
-        from superarm.view import learner_html
-
-        return learner_html(self)
-
-    def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
-        return InvalidInput.must(parameter, self.owner, be, got)
-
-    # ------------------------------------------------------------ the core
-
-    def _core(self) -> Any:
-        """The core, made when the layout has become known."""
-        if self.core is None:
-            self.core = self._made(self.inputs.layout)
-        return self.core
-
-    def _core_at(self, at: Cursor) -> Any:
-        """The core to decide at a cursor; before the first row, one that is forgotten again."""
-        core = self.core
-        if core is None:
-            layout, core = vars(self).get("_trial", (None, None))
-            if layout != self.inputs.layout:
-                core = self._made(self.inputs.layout)
-                self._trial = self.inputs.layout, core
-        if not isinstance(at, Cursor) or len(at.numbers) != core.rule.n_decided:
-            raise self.invalid("at", "a cursor of this learner", at)
-        return core
-
-    def _made(self, layout: Layout | None) -> Any:
-        assert layout is not None
-        core: Any = self.make_core(layout)
-        core.decision_class, core.known, core.id, core.words = Decision, self.known, self._id, self.rule
-        core.everything, core.can_show = self.inputs.everything, self.inputs.can_show
-        core.set_size, core.takes_hit = self._size, "hit" in self.feedback
-        core.plain = layout.width == layout.numbers == 0 and not self.inputs.growth
-        return core
 
 
 class LabelLearner(Learner):

@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from superarm.data.rows import Rows, stack
+from superarm.data.labels import Label
+from superarm.data.rows import stack
 from superarm.learners import feedback
+from superarm.learners.algorithm import Algorithm
 
-if TYPE_CHECKING:
-    from superarm.data.labels import Label
-    from superarm.learners.learner import Learner
-
-__all__ = ["best", "probabilities", "rank", "scores"]
+__all__ = ["Predictions", "probabilities"]
 
 Array = np.ndarray[Any, Any]
 
 
-def scores(learner: Learner, rows: Rows) -> Array:
-    """The scores of all labels for every row."""
-    out = np.zeros((len(rows), learner.n_labels), np.float32)
-    learner._core().scores(rows, out)
-    if not np.isfinite(out).all():
-        at = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
-        raise feedback.not_finite(learner, rows.row(at))
-    return out
+class Predictions(Algorithm):
+    """What every learner says about rows, with nothing shown and nothing learnt."""
 
+    def scores(self, X: Any) -> Array:
+        """The scores of all labels for every row of X, by which labels are ranked."""
+        rows = self.inputs.rows(X, grow=False)
+        out = np.zeros((len(rows), self.n_labels), np.float32)
+        self.have_core().scores(rows, out)
+        fine = np.isfinite(out).all(axis=1)
+        if not fine.all():
+            raise feedback.not_finite(self, rows.row(int(np.flatnonzero(~fine)[0])))
+        return out
 
-def best(learner: Learner, X: Any) -> Array:
-    """The numbers of the labels that can be shown, best first, for every row of X."""
-    return ordered(learner, learner.scores(X))
+    def rank(self, x: Any) -> list[Label]:
+        """All labels that can be shown for one row, best first."""
+        row = self.inputs.row(x, grow=False)
+        return self.known.public(self._best(stack([row], self.inputs.layout))[0])
 
+    def predict(self, X: Any) -> Array:
+        """The best label for every row of X."""
+        can_show = self.inputs.can_show
+        return self.known.array(can_show[self.scores(X)[:, can_show].argmax(axis=1)])
 
-def ordered(learner: Learner, s: Array) -> Array:
-    can_show = learner.inputs.can_show
-    return can_show[np.argsort(-s[:, can_show], axis=1, kind="stable")]
+    def predict_set(self, X: Any, set_size: int | None = None) -> Array:
+        """The best ``set_size`` labels for every row of X, best first."""
+        size = self.set_size if set_size is None else self.inputs.size(set_size)
+        return self.known.array(self._best(X)[:, :size])
 
-
-def rank(learner: Learner, x: Any) -> list[Label]:
-    """All labels that can be shown for one row, best first."""
-    row = stack([learner.inputs.row(x, grow=False)], learner.inputs.layout)
-    return learner.known.public(ordered(learner, learner.scores(row))[0])
+    def _best(self, X: Any) -> Array:
+        """The numbers of the labels that can be shown, best first, for every row of X."""
+        can_show = self.inputs.can_show
+        return can_show[np.argsort(-self.scores(X)[:, can_show], axis=1, kind="stable")]
 
 
 def probabilities(s: Array) -> Array:

@@ -316,7 +316,7 @@ class Log:
         if row.get("x") is not None:
             dense = self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)
             if row.get("x_indices") is None:
-                return dense
+                return dense  # type: ignore[no-any-return]
         index = numbers_in(row.get("x_indices"), "x_indices", where, self.separator)
         x = numbers_in(row.get("x_values"), "x_values", where, self.separator)
         _finite(x, "x_values", where)

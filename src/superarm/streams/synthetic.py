@@ -29,7 +29,8 @@ class Synthetic:
         scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
     """
 
-    n_features, n_labels = D, K
+    n_features: int | tuple[int, int] = D
+    n_labels = K
     labels: tuple[Label, ...] | None = None
 
     def __init__(self, *, noise: float = 0.0, scale: str = "none") -> None:

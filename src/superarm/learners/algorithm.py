@@ -1,0 +1,122 @@
+"""Algorithm: what a subclass of Learner defines, and the core that is made of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from superarm.data.rows import Layout
+from superarm.decisions import Decision
+from superarm.explore.base import Rule
+from superarm.learners.described import Described
+from superarm.native.core import Core, Cursor
+from superarm.native.scaling import Scaling, Standard, Unit
+
+__all__ = ["Algorithm"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Algorithm(Described):
+    """The contract of a subclass: `make_core` and `make_rule`, and the others where it differs."""
+
+    name: ClassVar[str]  # on the command line
+    recipe: ClassVar[int] = 1  # raised when a model file would go on otherwise than before
+    feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
+    learns_from_given: ClassVar[bool] = False  # from sets that somebody else chose
+    single_label: ClassVar[bool] = False  # the theory knows only m = 1
+    moves_ineligible: bool = False  # an update may move labels that were not eligible
+    couples_labels: bool = False  # no label can be added
+    own_only: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
+
+    seed: int
+    bias: float  # the constant feature beside a row
+
+    def make_core(self, layout: Layout) -> Core:
+        """The algorithm in compiled code, for rows of this layout, before the first round."""
+        raise TypeError(f"{self.owner} must define make_core(layout)")
+
+    def make_rule(self) -> Rule:
+        """How it chooses its sets."""
+        raise TypeError(f"{self.owner} must define make_rule()")
+
+    def core_parts(self, layout: Layout) -> dict[str, Any]:
+        """What every core is made of: labels, scaling, rule."""
+        native = self.rule.make_native(self.n_labels, self.seed)
+        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": native}
+
+    def make_scaling(self, layout: Layout) -> Scaling:
+        """Rows of length 1, as the paper's theory has them; numbers with names, which have all kinds of
+        units, are standardised."""
+        d, width, numbers = layout
+        if numbers:
+            return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
+        return Unit(d, width, bias=self.bias)
+
+    def learns_from(self, decision: Decision) -> bool:
+        """Whether a ``decision`` that somebody else made teaches this learner anything."""
+        return self.learns_from_given
+
+    def given_odds(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
+        """Log ordered propensity and belief to learn by from another's ``decision`` of m of n labels."""
+        return decision.log_ordered_propensity, 0.0
+
+    def grown(self, before: int) -> None:
+        """Labels from number ``before`` on are new: see to the arrays of the core that start not at 0."""
+
+    def anneal(self, left: float, passes: int) -> None:
+        """For steps that shrink: training goes through a log several times.
+
+        Args:
+            left: the share that is still to come. 1 at the start, and once more at the end: what comes
+                then is life.
+            passes: how often it goes through the log.
+        """
+
+    def memory_to_json(self) -> dict[str, Any] | None:
+        """What a model file must keep beside the arrays of the core; ``None`` for nothing."""
+        return None
+
+    def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Put back what `memory_to_json` gave as ``kept``, with the ``arrays`` of the model file."""
+
+    @classmethod
+    def spellings(cls) -> dict[str, dict[str, Any]]:
+        """Its names on the command line, and the parameters that each stands for."""
+        return {cls.name: {}}
+
+    # ------------------------------------------------------------ what is made of it
+
+    @cached_property
+    def rule(self) -> Rule:
+        """How it chooses its sets."""
+        return self.make_rule()
+
+    def have_core(self) -> Any:
+        """The core, made when the layout has become known."""
+        if self.core is None:
+            self.core = self.new_core(self.inputs.layout)
+        return self.core
+
+    def core_at(self, at: Cursor) -> Any:
+        """The core to decide at a cursor; before the first row, one that is forgotten again."""
+        core = self.core
+        if core is None:
+            layout, core = vars(self).get("_trial", (None, None))
+            if layout != self.inputs.layout:
+                core = self.new_core(self.inputs.layout)
+                self._trial = self.inputs.layout, core
+        if not isinstance(at, Cursor) or len(at.numbers) != core.rule.n_decided:
+            raise self.invalid("at", "a cursor of this learner", at)
+        return core
+
+    def new_core(self, layout: Layout | None) -> Any:
+        assert layout is not None
+        core: Any = self.make_core(layout)
+        core.decision_class, core.known, core.id, core.words = Decision, self.known, self._id, self.rule
+        core.everything, core.can_show = self.inputs.everything, self.inputs.can_show
+        core.set_size, core.takes_hit = self._size, "hit" in self.feedback
+        core.plain = layout.width == layout.numbers == 0 and not self.inputs.growth
+        return core

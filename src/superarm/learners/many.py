@@ -1,0 +1,229 @@
+"""Many answers at once: checked as a whole, then learnt from in compiled batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superarm.data.rows import stack
+from superarm.decisions import Decision, Decisions
+from superarm.decisions.decisions import Among, Columns
+from superarm.errors import FeedbackError
+from superarm.learners.algorithm import Algorithm
+from superarm.learners.feedback import check, failed, in_numbers, label_number
+from superarm.parameters import as_bit
+
+if TYPE_CHECKING:
+    from superarm.learners.learner import Learner
+
+__all__ = ["checked_run", "update_many"]
+
+Array = np.ndarray[Any, Any]
+
+
+def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
+    """Learn from the answers to many decisions; how many there were."""
+    if isinstance(decisions, Sequence) and not isinstance(decisions, str):
+        return _update_list(learner, decisions, hits, labels)
+    if not isinstance(decisions, Decisions):
+        wanted = "Decisions, as decide_many gives them"
+        raise FeedbackError.must("decisions", learner.owner, wanted, decisions)
+    which, bits, told = _answers(learner, len(decisions), hits, labels)
+    rounds = decisions.round[which]
+    if len(which) and (decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0):
+        whose = f"those of learner {decisions.learner}"
+        raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
+    _check_rounds(learner, rounds)
+    if not len(which):
+        return 0
+    among = _among(learner, decisions)
+    if labels is not None:
+        limited = decisions.among is not None or bool(learner.inputs.growth)
+        _check_labels(learner, among, which, told, limited)
+        bits = _hits(decisions, which, told)
+    assert decisions.rows is not None
+    return _learn(learner, decisions, among, which, bits, told)
+
+
+def _learn(
+    learner: Learner, decisions: Decisions, among: Among, which: Array, bits: Array, told: Array
+) -> int:
+    own = bool(decisions.round[which[0]] >= 0)
+    done, status = learner.core.update_many(
+        decisions.rows, which, *among, *decisions.columns, bits.view(np.uint8), told, not own
+    )
+    if own:
+        learner.core.ledger.add_many(decisions.round[which[:done]])
+    if status:
+        at = which[done]
+        round_ = int(decisions.round[at]) if own else None
+        raise failed(learner, status, decisions.rows.row(at), round_)  # type: ignore[union-attr]
+    return int(done)
+
+
+def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, labels: Any) -> int:
+    """Decision objects, live, restored or given: checked one by one, learnt from in compiled batches."""
+    which, bits, told = _answers(learner, len(decisions), hits, labels)
+    rows, sets, among, some = [], [], [], []
+    seen = set[Any]()
+    for at, i in enumerate(which):
+        decision = decisions[i]
+        label = None if labels is None else learner.known.public([told[at]])[0]
+        check(learner, decision, bool(bits[at]) if labels is None else None, label, None)
+        key = id(decision) if decision.round is None else decision.round
+        if key in seen:
+            raise FeedbackError.must("decisions", learner.owner, "not answered before", decision)
+        seen.add(key)
+        row, numbers, eligible = in_numbers(learner, decision)
+        if label is not None:
+            label_number(learner, decision, label, eligible)
+            bits[at] = told[at] in numbers[decision.size : 2 * decision.size]
+        rows.append(row)
+        sets.append(numbers)
+        among.append(eligible)
+        some.append(decision)
+    given_one_by_one = type(learner).given_odds is not Algorithm.given_odds
+    start = 0
+    while start < len(some):
+        own, stop = some[start].round is not None, start + 1
+        while stop < len(some) and (some[stop].round is not None) == own:
+            stop += 1
+        if not own and given_one_by_one:
+            for at in range(start, stop):
+                label = None if labels is None else learner.known.public([told[at]])[0]
+                learner.update(some[at], hit=bool(bits[at]) if label is None else None, label=label)
+        else:
+            part = slice(start, stop)
+            _learn_part(learner, some[part], rows[part], sets[part], among[part], bits[part], told[part])
+        start = stop
+    return len(some)
+
+
+def _learn_part(
+    learner: Learner,
+    decisions: list[Decision],
+    rows: list[Any],
+    sets: list[Array],
+    among: list[Array],
+    bits: Array,
+    told: Array,
+) -> None:
+    every = learner.inputs.everything
+    alike = all(labels is every for labels in among)
+    columns = Columns.of(
+        sets,
+        [one.size for one in decisions],
+        [(one.log_ordered_propensity, one.log_propensity, one.belief) for one in decisions],
+        [np.frombuffer(one.draw_log) for one in decisions],
+    )
+    batch = Decisions(
+        rows=stack(rows, learner.inputs.layout),
+        columns=columns,
+        among=None,
+        rule=None,
+        rounds=np.array([-1 if one.round is None else one.round for one in decisions], np.int64),
+        learner=learner.id,
+        known=learner.known,
+    )
+    done = 0
+    try:
+        done = _learn(
+            learner,
+            batch,
+            Among(every) if alike else Among.each(among),
+            np.arange(len(decisions)),
+            bits,
+            told,
+        )
+    finally:
+        if decisions[0].round is None:
+            for one in decisions[:done]:
+                one.taught = (*one.taught, learner.id)
+
+
+def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Array, Array, Array]:
+    """The rows that were answered, their bits, and their labels' numbers (-1 where only a bit came)."""
+    owner = learner.owner
+    kind = "hit" if labels is None else "label"
+    if (hits is None) == (labels is None) or kind not in learner.feedback:
+        names = [name for name in learner.feedback if name != "likelihood"]
+        wanted = " or ".join(f"{name}s" for name in names)
+        raise FeedbackError.must("answers", owner, wanted, "both" if labels is not None else "the other")
+    given = hits if labels is None else labels
+    column = np.asarray(given) if labels is None else np.empty(0)
+    numbers: Any
+    if column.dtype == bool:  # the usual case, without detours
+        which, n, numbers = np.arange(len(column)), len(column), column
+    else:
+        answers = list(given.tolist() if isinstance(given, np.ndarray) else given)
+        missing = [a is None or type(a).__name__ == "NAType" or a != a for a in answers]
+        which, n = np.flatnonzero(~np.array(missing, bool)), len(answers)
+        numbers = [as_bit(answers[i]) if labels is None else learner.known.number(answers[i]) for i in which]
+        if None in numbers:
+            wrong = answers[which[numbers.index(None)]]
+            wanted = "True, False or None" if labels is None else "known labels or None"
+            raise FeedbackError.must(f"{kind}s", owner, wanted, wrong)
+    if n != count:
+        got = f"{n} answers to {count} decisions"
+        raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
+    told = np.full(len(which), -1, np.intp) if labels is None else np.array(numbers, np.intp)
+    bits = np.array(numbers, bool) if labels is None else np.zeros(len(which), bool)
+    return which, bits, told
+
+
+def _check_rounds(learner: Learner, rounds: Array) -> None:
+    again = None if learner.core is None else learner.core.ledger.first_of(rounds)
+    if again is None and not (np.diff(rounds) > 0).all() and len(np.unique(rounds)) != len(rounds):
+        again = int(rounds[0])
+    if again is not None:
+        raise FeedbackError.must("decisions", learner.owner, "not answered before", f"round {again}")
+
+
+def _among(learner: Learner, decisions: Decisions) -> Among:
+    """The labels that could be shown, those of the time of each decision."""
+    if decisions.among is not None:
+        return decisions.among
+    inputs = learner.inputs
+    if not inputs.growth:
+        return Among(inputs.everything)
+    return Among.each([inputs.labels_at(int(round_)) for round_ in decisions.round])
+
+
+def _check_labels(learner: Learner, among: Among, which: Array, told: Array, limited: bool) -> None:
+    none = learner.inputs.none
+    if not limited:
+        return
+    for i, number in zip(which, told, strict=True):
+        if number != none and number not in among.of(i):
+            wrong = learner.known.public([number])[0]
+            raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
+
+
+def _hits(decisions: Decisions, which: Array, told: Array) -> Array:
+    """Whether each label was among the shown ones."""
+    drawn = decisions.columns
+    found = np.zeros(len(which), bool)
+    starts, sizes = drawn.ends[:-1] + drawn.sizes, drawn.sizes
+    for at, (i, number) in enumerate(zip(which, told, strict=True)):
+        found[at] = number in drawn.flat[starts[i] : starts[i] + sizes[i]]
+    return found
+
+
+# ---------------------------------------------------------------- runs
+
+
+def checked_run(learner: Learner, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
+    """Label and row numbers that compiled code can trust."""
+    try:
+        y = np.ascontiguousarray(y, np.int64)
+    except (TypeError, ValueError) as error:
+        raise learner.invalid("y", "label numbers from 0 (run counts; it knows no names)", y) from error
+    visit = np.arange(n) if visit is None else np.ascontiguousarray(visit, np.int64)
+    k = learner.n_labels
+    if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
+        raise learner.invalid("y", f"{n} label numbers below n_labels = {k}", y)
+    if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
+        raise learner.invalid("visit", f"row numbers below {n}", visit)
+    return y, visit
