@@ -87,7 +87,7 @@ def learn(X, y, test, rounds: int, *, k: int, set_size: int | None, seed: int) -
         if rule is None:
             parameters, state = by_labels(parameters, state, t, rate, pictures, y[batch])
             continue
-        decisions = rule.decide(scores=np.asarray(look(parameters, pictures)))
+        decisions = rule.decide_many(scores=np.asarray(look(parameters, pictures)))
         hit = (decisions.labels == y[batch, None]).any(axis=1)  # all that the world says
         misses += int((~hit).sum())
         parameters, state = by_bits(parameters, state, t, rate, pictures, decisions.labels, hit)

@@ -129,7 +129,7 @@ def test_a_linear_network_learns_from_bits() -> None:
     rule, W = sa.explore.RunnerUp(set_size=2, explore="rank"), np.zeros((8, 5))
     for start in range(0, 4000, 50):
         x = X[start : start + 50]
-        decisions = rule.decide(scores=x @ W)
+        decisions = rule.decide_many(scores=x @ W)
         hit = (decisions.labels == y[start : start + 50, None]).any(axis=1)
         p = np.exp(x @ W - (x @ W).max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)

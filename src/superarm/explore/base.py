@@ -205,7 +205,7 @@ class Rule(ABC):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
     ) -> Draw:
-        """What its next set would be drawn from, exactly; this moves nothing. The arguments are as in `decide`.
+        """What its next set would be drawn from, exactly; this moves nothing. Arguments as in `decide`.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
