@@ -1,7 +1,7 @@
 """Type stubs (.pyi) of the compiled modules, from their .pyx and .pxd files:  python buildtools/stubs.py
 
 Types of arguments and attributes are those that Cython knows. What functions return is not written in Cython;
-it is in RETURNS where Python's side wants to know it, else Any. A test compares the stubs with what this makes.
+it is in RETURNS where Python's side wants to know it, else Any. A test compares them with what comes out.
 """
 
 from __future__ import annotations
