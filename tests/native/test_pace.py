@@ -10,6 +10,8 @@ from lab_kit import shared_data
 from scipy.sparse import csr_matrix
 
 import superarm as sa
+from superarm.native.averaging import AveragedWeights
+from superarm.native.pace import Pace
 
 K, D, BIAS2 = 5, 12, 0.02
 
@@ -79,11 +81,12 @@ def test_sparse_steps_are_those_of_the_twin(forget: float) -> None:
         hit = bool(y[i] in decision.labels)
         learner.update(decision, hit=hit)
         twin.update(x.astype(np.float64), decision.labels, hit)
-        weights = learner.state.weights
-        np.testing.assert_allclose(weights.W.T, twin.W, atol=2e-3 * max(1.0, np.abs(twin.W).max()))
-    np.testing.assert_allclose(learner.state.pace.H, twin.H, rtol=1e-2)
-    np.testing.assert_allclose(learner.state.pace.G, twin.G, rtol=1e-2)
-    average = weights.W - weights.omega[0] * weights.A
+        W = learner.core.weights.state()["sparse"][:, 0]
+        np.testing.assert_allclose(W.T, twin.W, atol=2e-3 * max(1.0, np.abs(twin.W).max()))
+    pace = learner.core.pace.state()
+    np.testing.assert_allclose(pace["H"], twin.H, rtol=1e-2)
+    np.testing.assert_allclose(pace["G"], twin.G, rtol=1e-2)
+    average = learner.core.weights.average()[1]
     np.testing.assert_allclose(average.T, twin.A, atol=2e-3 * np.abs(twin.A).max())
 
 
@@ -93,17 +96,33 @@ def test_rare_labels_and_rare_features_take_larger_steps() -> None:
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=2)
     y[y == 4] = 0  # label 4 does not come
     learner.run(csr_matrix(X), y)
-    pace = learner.state.pace
-    assert pace.H.argmin() == 4
-    assert pace.G[1] == 0.0 < pace.G[[0, *range(2, D)]].min()
+    pace = learner.core.pace.state()
+    assert pace["H"].argmin() == 4
+    assert pace["G"][1] == 0.0 < pace["G"][[0, *range(2, D)]].min()
 
 
 def test_dense_rows_have_no_pace() -> None:
     X, y = rows(50)
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=2)
     learner.run(X, y)
-    assert not learner.state.pace.H.any()
-    assert not learner.state.pace.G.any()
+    assert learner.core.pace.state()["H"].size == learner.core.pace.state()["G"].size == 0
+
+
+def test_one_step_of_the_stage() -> None:
+    weights, pace = AveragedWeights(3, 0, 5), Pace(3, 5, 2.0)
+    c, indices, values, bias = np.array([2.0, -1.0, 0.5]), [1, 4], np.array([0.6, 0.8]), 0.1
+    e = c / 2.0
+    H = 0.25 * e**2
+    f = np.sqrt((H.mean() + 1e-12) / (H + 0.1 * H.mean() + 1e-12))
+    x = np.array([0.0, 0.6, 0.0, 0.0, 0.8, bias])
+    G = x**2 * ((f * e) ** 2).sum()
+    got = pace.learn(weights, c, indices, values, rate=0.25, sparse_bias=bias)
+    np.testing.assert_allclose(got, f * c)
+    np.testing.assert_allclose(pace.state()["H"], H)
+    np.testing.assert_allclose(pace.state()["G"], G, rtol=1e-6)
+    np.testing.assert_allclose(
+        weights.state()["sparse"][:, 0], np.outer(x / (0.06 + np.sqrt(G)), f * c), rtol=1e-5, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("m", "limit"), [(2, 0.25), (4, 0.25), (7, 0.27)])

@@ -12,10 +12,8 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput, WeightsOverflow
-from superarm.kernels import curves as stage
-from superarm.kernels.loop import Answer
 from superarm.learners import setlogit
-from superarm.learners.setlogit import Noise
+from superarm.native.curves import Curves, gate_slope
 
 
 def softmax(s: Any) -> Any:
@@ -38,31 +36,55 @@ def made(X: Any, k: int, m: int = 2, **parameters: Any) -> sa.SetLogit:
 # ------------------------------------------------------------ the gate
 
 
-@pytest.mark.parametrize("answer", [(True, -1), (False, -1), (True, 1), (False, 4)])
-@pytest.mark.parametrize("noise", [Noise(0.0, 0.0), Noise(0.1, 0.3)])
-def test_the_slope_of_the_gate(answer: tuple[bool, int], noise: Noise) -> None:
+ANSWERS = [
+    {"hit": True},
+    {"hit": False},
+    {"label": 1},
+    {"label": 4},
+    {"likelihood": [0.1, 0.0, 0.5, 0.2, 1.0]},
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("noise", [(0.0, 0.0), (0.1, 0.3)])
+def test_the_slope_of_the_gate(answer: dict[str, Any], noise: tuple[float, float]) -> None:
     """Against finite differences of the log-likelihood of the answer."""
     random = np.random.default_rng(0)
     linear, curved, drawn, g = random.normal(size=5), random.normal(size=5), np.array([1, 3]), 0.7
-    hit, label = answer
+    false_yes, false_no = noise
 
     def log_likelihood(gate: float) -> float:
         p = softmax(linear + gate * curved)
-        if label >= 0:
-            return float(np.log(p[label]))
+        if "label" in answer:
+            return float(np.log(p[answer["label"]]))
+        if "likelihood" in answer:
+            return float(np.log(p @ answer["likelihood"]))
         inside = p[drawn].sum()
-        yes = (1 - noise.false_no) * inside + noise.false_yes * (1 - inside)
-        return float(np.log(yes if hit else 1 - yes))
+        yes = (1 - false_no) * inside + false_yes * (1 - inside)
+        return float(np.log(yes if answer["hit"] else 1 - yes))
 
     wanted = (log_likelihood(g + 1e-5) - log_likelihood(g - 1e-5)) / 2e-5
     q = softmax(linear + g * curved)
-    got = stage.gate_slope(q, curved.astype(np.float32), noise, drawn, Answer(hit, label))
+    got = gate_slope(q, curved, drawn, false_yes=false_yes, false_no=false_no, **answer)
     assert got == pytest.approx(wanted, rel=1e-5)
 
 
 def test_an_impossible_answer_leaves_the_gate() -> None:
-    q, a = np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0], np.float32)
-    assert stage.gate_slope(q, a, Noise(0.0, 0.0), np.array([1, 2]), Answer(True, -1)) == 0.0
+    q, a = np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0])
+    assert gate_slope(q, a, [1, 2], hit=True) == 0.0
+    assert gate_slope(q, a, [], likelihood=[0.0, 1.0, 1.0]) == 0.0
+
+
+def test_the_stage_alone_on_one_row() -> None:
+    curves = Curves(3, 4, 64, 7)
+    x = np.array([0.5, -0.5, 0.1, 0.2])
+    phi = curves.features(x)
+    np.testing.assert_array_equal(phi, curves.lift.features(x))
+    curves.weights.learn([1.0, -1.0, 0.0], phi)
+    average, last = curves.scores(x)
+    np.testing.assert_allclose(last, [phi @ phi, -phi @ phi, 0.0], rtol=1e-5)
+    np.testing.assert_allclose(average, 0.75 * last, rtol=1e-5)
+    assert curves.g == 1.0
 
 
 def test_curves_fade_where_the_truth_is_linear_and_noisy() -> None:
@@ -75,7 +97,7 @@ def test_curves_fade_where_the_truth_is_linear_and_noisy() -> None:
     for curves in (0, None):
         learner = made(X, 6, explore="rank", curves=curves)
         errors.append(learner.run(X, y)[0] / len(X))
-    assert learner.state.curves.gate[0] < 0.25
+    assert learner.core.curves.g < 0.25
     assert errors[1] < errors[0] + 0.01
 
 
@@ -87,8 +109,8 @@ def test_curves_learn_what_no_line_can() -> None:
         learner.run(X, y, np.arange(20_000))
         errors[curves] = (learner.predict(X[20_000:]) != y[20_000:]).mean()
     assert errors[None] < 0.35 < 0.7 < errors[0]
-    assert learner.state.curves.gate[0] > 0.9
-    relevance = learner.state.curves.lift.relevance  # two of the ten columns matter
+    assert learner.core.curves.g > 0.9
+    relevance = learner.core.state()["curves.lift.relevance"]  # two of the ten columns matter
     assert relevance[:2].min() > 3 * relevance[2:].max()
 
 
@@ -101,15 +123,15 @@ def test_a_bit_is_a_step_along_the_gradient_of_its_likelihood(hit: bool) -> None
     X, y = rings(200)
     learner = made(X, 6, curves=64)
     learner.run(X, y)
-    state = learner.state
-    state.weights.A[...], state.curves.weights.A[...] = state.weights.W, state.curves.weights.W
-    state.curves.gate[:] = 1.0, 1e12  # and there it stays
-    state.credit[:] = 1e12  # nobody in need: on a miss, blame is spread evenly
+    core, state = learner.core, learner.core.state()
+    for part in ("weights", "curves.weights"):
+        state[f"{part}.A"][...] = state[f"{part}.W"]
+    state["curves.gate"][:] = 1.0, 1e12  # and there it stays
+    state["credit"][:] = 1e12  # nobody in need: on a miss, blame is spread evenly
     decision = learner.decide(X[0])
-    x = learner._scratch.scaling.z.astype(float)
-    x = np.append(x, state.scaling.bias)
-    phi = learner._scratch.curves.lift.phi.astype(float) * learner._scratch.curves.lift.length[1]
-    W, W2 = state.weights.W[:, :5].astype(float), state.curves.weights.W[:, :64].astype(float)
+    z, bias, _, _ = core.scaling.scaled(X[0])
+    x, phi = np.append(z.astype(float), bias), core.curves.features(z).astype(float)
+    W, W2 = state["weights.W"][:, :5].astype(float), state["curves.weights.W"][:, :64].astype(float)
     inside = np.isin(np.arange(6), decision.labels)
     p = softmax(W @ x + W2 @ phi)
     post = p * (inside if hit else ~inside)
@@ -128,8 +150,9 @@ def test_a_bit_is_a_step_along_the_gradient_of_its_likelihood(hit: bool) -> None
             assert (post - p)[at[0]] * phi[at[1]] == pytest.approx(numeric, abs=1e-6)
     learner.update(decision, hit=hit)
     step = setlogit.STEP_CURVED
-    np.testing.assert_allclose(state.curves.weights.W[:, :64] - W2, step * np.outer(post - p, phi), atol=1e-5)
-    np.testing.assert_allclose(state.weights.W[:, :5] - W, step * np.outer(post - p, x), atol=1e-5)
+    moved = state["curves.weights.W"][:, :64] - W2, state["weights.W"][:, :5] - W
+    np.testing.assert_allclose(moved[0], step * np.outer(post - p, phi), atol=1e-5)
+    np.testing.assert_allclose(moved[1], step * np.outer(post - p, x), atol=1e-5)
 
 
 @pytest.mark.parametrize(("d", "curves"), [(4, None), (70, 64)])
@@ -137,17 +160,17 @@ def test_a_naive_twin_computes_the_same(d: int, curves: int | None) -> None:
     X, y = rings(400, d=d)
     learner = made(X, 6, curves=curves, seed=3)
     learner.scores(X[:1])
-    twin = Curved(6, d, learner.state.curves.lift.sign, features=curves or setlogit.CURVES)
+    state = learner.core.state()
+    twin = Curved(6, d, state["curves.lift.sign"], features=curves or setlogit.CURVES)
     for i in range(400):
         decision = learner.decide(X[i])
         np.testing.assert_allclose(learner.scores(X[i : i + 1])[0], twin.scores(X[i]), atol=0.02, rtol=0.01)
         hit = bool(y[i] in decision.labels)
         learner.update(decision, hit=hit)
         twin.learn(X[i].astype(float), decision.labels, hit)
-    lift = learner.state.curves.lift
-    assert learner.state.curves.gate[0] == pytest.approx(twin.gate, abs=0.01)
-    np.testing.assert_allclose(lift.relevance, twin.relevance, atol=0.02)
-    np.testing.assert_allclose(lift.inverse, twin.waves.inverse, rtol=0.02)
+    assert learner.core.curves.g == pytest.approx(twin.gate, abs=0.01)
+    np.testing.assert_allclose(state["curves.lift.relevance"], twin.relevance, atol=0.02)
+    np.testing.assert_allclose(state["curves.lift.inverse"], twin.waves.inverse, rtol=0.02)
 
 
 # ------------------------------------------------------------ the house
@@ -164,7 +187,9 @@ def test_single_calls_and_the_fused_loop_agree_bit_for_bit(tmp_path: Any) -> Non
             single.save(tmp_path / "half.npz")
             single = sa.SetLogit.load(tmp_path / "half.npz")
     np.testing.assert_array_equal(fused.scores(X), single.scores(X))
-    np.testing.assert_array_equal(fused.state.curves.weights.W, single.state.curves.weights.W)
+    theirs = single.core.state()
+    for name, array in fused.core.state().items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
 
 
 def test_sparse_rows_stay_linear() -> None:
@@ -173,7 +198,7 @@ def test_sparse_rows_stay_linear() -> None:
     for learner in learners:
         learner.run(csr_matrix(X), y)
         assert learner.n_curved == 0
-        assert learner.state.curves.weights.W.size == 0
+        assert learner.core.state()["curves.weights.W"].size == 0
     scores = [learner.scores(csr_matrix(X)) for learner in learners]
     np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_array_equal(scores[0], scores[2])
@@ -236,10 +261,10 @@ def test_several_passes_pay_for_more_curves_and_a_step_that_shrinks() -> None:
     learner.run(X, y)
     assert learner.n_curved == setlogit.CURVES_TRAINED == learner.params["curves"]
     learner.anneal(0.25, 5)
-    assert learner.state.step == 0.25 * setlogit.STEP_CURVED
+    assert learner.core.step == 0.25 * setlogit.STEP_CURVED
     learner.run(X, y)
     learner.anneal(1.0, 5)
-    assert learner.state.step == setlogit.STEP_CURVED
+    assert learner.core.step == setlogit.STEP_CURVED
     own = made(X, 6, curves=64)
     own.anneal(1.0, 5)
     assert own.curves == 64

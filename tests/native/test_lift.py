@@ -1,0 +1,166 @@
+"""The curved features: projections, waves, their statistics, and the relevance of columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from superarm.native.lift import Lift
+
+SLOPES, RENEW = 5, 6  # places in `seen`
+
+
+def matrix(d: int, waves: int = 512, seed: int = 0) -> Any:
+    lift = Lift(d, waves, seed)
+    return np.stack([lift.projections(row) for row in np.eye(d)], axis=1)
+
+
+# ------------------------------------------------------------ projections
+
+
+@pytest.mark.parametrize("d", [1, 3, 16, 40, 64, 512, 784])
+def test_projections_of_a_row_are_as_good_as_normal(d: int) -> None:
+    """512 projections of a row over |z| against N(0, 1), for 40 seeds."""
+    random = np.random.default_rng(d)
+    samples = []
+    for seed in range(40):
+        z = random.normal(size=d)
+        samples.append(Lift(d, 512, seed).projections(z) / np.linalg.norm(z))
+    u = np.concatenate(samples)
+    assert abs(u.mean()) < 4 / np.sqrt(len(u))
+    assert abs(u.var() - 1) < 0.03
+    assert abs(stats.kurtosis(u)) < 0.2
+    assert stats.kstest(u, "norm").statistic < (0.06 if d == 1 else 0.03 if d == 3 else 0.02)
+
+
+def test_up_to_512_columns_stay_orthogonal() -> None:
+    Q = matrix(512)
+    np.testing.assert_allclose(Q.T @ Q, 512 * np.eye(512), atol=0.01)
+
+
+def test_blocks_of_a_long_row_are_nearly_orthogonal() -> None:
+    Q = matrix(1100) / np.sqrt(512)
+    off = Q.T @ Q - np.eye(1100)
+    assert np.abs(np.diag(off)).max() < 1e-5
+    assert off.std() < 1.2 / np.sqrt(512)
+    assert np.abs(off).max() < 6 / np.sqrt(512)
+
+
+def test_groups_and_seeds_have_signs_of_their_own() -> None:
+    Q = matrix(20, waves=1300)
+    assert Q.shape == (1536, 20)
+    assert abs(np.corrcoef(Q[:512].ravel(), Q[512:1024].ravel())[0, 1]) < 0.05
+    assert abs(np.corrcoef(Q[:512].ravel(), matrix(20, seed=1).ravel())[0, 1]) < 0.05
+    np.testing.assert_array_equal(Q[:512], matrix(20))
+
+
+@pytest.mark.parametrize(("d", "waves"), [(7, 512), (600, 512), (600, 700)])
+def test_back_is_the_transpose(d: int, waves: int) -> None:
+    random = np.random.default_rng(0)
+    lift = Lift(d, waves, 0)
+    z = random.normal(size=d)
+    u = lift.projections(z)
+    v = random.normal(size=len(u))
+    assert u @ v == pytest.approx(z @ lift.projected_back(v), rel=1e-4)
+
+
+# ------------------------------------------------------------ waves
+
+
+def rows_of(n: int, d: int) -> Any:
+    return np.random.default_rng(1).normal(size=(n, d)).astype(np.float32) / np.float32(np.sqrt(d))
+
+
+def test_waves_are_cosine_and_sine() -> None:
+    """For angles far out, too: rows may be long."""
+    d, waves = 9, 512
+    lift = Lift(d, waves, 0)
+    for x in rows_of(20, d) * np.float32(20.0):
+        u = lift.projections(x)[:waves] * lift.bandwidth
+        np.testing.assert_allclose(lift.raw_waves(x), np.concatenate([np.cos(u), np.sin(u)]), atol=1.3e-3)
+
+
+def test_phi_is_the_standardised_waves() -> None:
+    d, waves, bias = 9, 40, 0.3
+    lift = Lift(d, waves, 0, bias)
+    state, seen = lift.state(), []
+    for x in rows_of(200, d) * np.float32(np.sqrt(1 - bias**2)):
+        u = lift.projections(x)[:waves] / np.sqrt(1 - bias**2) * np.clip(5.5 * np.sqrt(lift.q), 1, 4)
+        raw = lift.raw_waves(x)
+        np.testing.assert_allclose(raw, np.concatenate([np.cos(u), np.sin(u)]), atol=2e-3)
+        z = np.clip((raw - state["mean"]) * state["inverse"], -5, 5)
+        length = state["seen"][2]
+        factor = ((z @ z) * (length or z @ z)) ** -0.25 if z.any() else 1.0
+        np.testing.assert_allclose(lift.features(x), factor * z, rtol=1e-3, atol=1e-4)
+        seen.append(raw)
+        lift.count(x)
+    np.testing.assert_allclose(state["mean"], np.mean(seen, axis=0), atol=1e-4)
+    np.testing.assert_allclose(state["var"], np.var(seen, axis=0), atol=1e-4)
+
+
+def test_q_is_one_over_the_effective_dimension() -> None:
+    for d in (4, 25):
+        lift = Lift(d, 16, 0)
+        for x in rows_of(4000, d):
+            lift.count(x)
+        assert lift.q == pytest.approx(1 / d, rel=0.15)
+        assert lift.bandwidth == pytest.approx(np.clip(5.5 * np.sqrt(lift.q), 1, 4))
+
+
+def test_forgetting_follows_what_changes() -> None:
+    lift = Lift(4, 16, 0, forget=0.01)
+    X = rows_of(3000, 4)
+    X[1500:, 1:] = 0.0
+    X[1500:, 0] = 1.0  # from now on all rows are alike
+    for x in X:
+        lift.count(x)
+    assert lift.q > 0.9
+    np.testing.assert_allclose(lift.state()["mean"], lift.raw_waves(X[-1]), atol=1e-3)
+
+
+# ------------------------------------------------------------ relevance
+
+
+def test_slopes_are_those_of_the_curved_score() -> None:
+    """Against finite differences of v . phi + w . x~, the length and the statistics of phi held still."""
+    d, waves, bias = 6, 512, 0.3
+    lift = Lift(d, waves, 0, bias)
+    state, share, random = lift.state(), np.sqrt(1 - bias**2), np.random.default_rng(0)
+    X = rows_of(100, d) * np.float32(share)
+    for x in X:
+        lift.count(x)
+    state["relevance"][:] = random.uniform(0.5, 1.5, d)
+    v, w = random.normal(size=2 * waves), random.normal(size=d)
+    standard = np.clip((lift.raw_waves(X[0]) - state["mean"]) * state["inverse"], -5, 5)
+    factor = ((standard @ standard) * state["seen"][2]) ** -0.25
+
+    def score(z: Any) -> float:
+        u = lift.projections(z) * lift.bandwidth
+        raw = np.concatenate([np.cos(u), np.sin(u)])
+        return float(factor * v @ ((raw - state["mean"]) * state["inverse"]) + share * w @ z)
+
+    z, step = X[0].astype(float) / share, 1e-3
+    slopes = [(score(z + step * e) - score(z - step * e)) / (2 * step) for e in np.eye(d)]
+    state["seen"][[SLOPES, RENEW]] = 0.0, 1e9
+    lift.count_slopes(X[0], v, w)
+    got = np.sqrt(state["slope"] / 0.75)  # the first slope counts 3 / 4
+    np.testing.assert_allclose(got, np.abs(slopes), rtol=0.05, atol=0.05 * np.abs(slopes).max())
+
+
+def test_relevance_is_the_root_mean_square_slope() -> None:
+    d = 5
+    lift = Lift(d, 16, 0)
+    for _ in range(50):
+        lift.count_slopes(rows_of(1, d)[0], np.zeros(32), [3, -1, 0, 0, 0])
+    np.testing.assert_allclose(lift.state()["relevance"], np.sqrt([4.5, 0.5, 0, 0, 0]), rtol=1e-4, atol=1e-6)
+
+
+def test_rows_of_another_length_are_refused() -> None:
+    lift = Lift(5, 16, 0)
+    with pytest.raises(ValueError, match="x must have 5 numbers"):
+        lift.features(np.zeros(4))
+    with pytest.raises(ValueError, match="curved must have 32 numbers and straight 5"):
+        lift.count_slopes(np.zeros(5), np.zeros(31), np.zeros(5))
