@@ -1,7 +1,8 @@
-"""Speed as ratios within one run, compilation off the clock:  python benchmarks/speed.py [--growth] [--calls]
+"""Speed as ratios within one run:  python benchmarks/speed.py [--growth] [--calls]
 
 The reference work is k = 10, d = 512, m = 3, MC-DBF (ordered), one thread. Next to the fused loop
-stand a naive NumPy loop (superarm/bench.py) and a plain C++ loop (plain.cpp, needs g++).
+stand a naive NumPy loop (superarm/bench.py) and a plain C++ loop (plain.cpp, needs g++). The level of
+processor is the best that there is, or SUPERARM_CPU.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from superarm import MCDBF, Learner, SetLogit, bench
-from superarm.rows import as_rows
+from superarm import MCDBF, Learner, SetLogit, bench, native
+from superarm.data.rows import as_rows
 
 ROUNDS, REPEATS = 20_000, 9
 BATCH, CALLS = 10_000, 2_000
@@ -106,8 +107,6 @@ def batches_against_fused() -> None:
 def _batches(name: str, make: Callable[..., Learner], X: Any, y: Any) -> None:
     """Both in turns; the best of each, because the machine may have other work."""
     fused, batched = (make(n_labels=10, n_features=X.shape[1], set_size=3) for _ in range(2))
-    fused.run(X[:1], y[:1])
-    batched.update_many(batched.decide_many(X[:1]), [True])  # compiled
     rows = as_rows(X, None, "speed")  # SciPy's own checks are nobody's speed
     parts = [(as_rows(X[i : i + BATCH], None, "speed"), y[i : i + BATCH]) for i in range(0, ROUNDS, BATCH)]
     spent = np.zeros((REPEATS, 3))
@@ -149,6 +148,7 @@ def main() -> None:
     parser.add_argument("--growth", action="store_true", help="also the growth with k, up to 100,000 (6 GB)")
     parser.add_argument("--calls", action="store_true", help="only batches and single calls, in CPU time")
     arguments = parser.parse_args()
+    print(f"processor level {native.cpu_level()}")
     if not arguments.calls:
         for result in bench.measure():
             print(f"{result.what:55s} {result.microseconds:9.2f} µs a round {result.ratio:9.1f} x")

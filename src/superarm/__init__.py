@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from superarm.simulation import Trace as Trace
     from superarm.simulation import simulate as simulate
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Where public names live. Nothing is imported before it is used.
 _HOMES = {
