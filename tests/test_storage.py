@@ -169,7 +169,7 @@ def test_a_missing_array(model):
     header, arrays = storage.read(model)
     del arrays["state.weights.dense"]
     storage.write(model, header, arrays)
-    with pytest.raises(ModelFileError, match=r"a broken .*state\.W"):
+    with pytest.raises(ModelFileError, match=r"a broken weights.dense"):
         sa.load(model)
 
 

@@ -208,3 +208,117 @@ def test_many_rounds_are_booked_as_one_by_one(first: list[int], then: list[int])
     found = many.first_of(np.array(then[::-1], np.int64))
     assert found == (then[-1] if then else None)
     assert many.first_of(np.array([61, 70])) is None
+
+
+def stored(x: Any) -> Any:
+    at = np.flatnonzero(x)
+    return at, x[at]
+
+
+ROWS: dict[str, Any] = {
+    "dense": lambda x: x,
+    "sparse": stored,
+    "mixed": lambda x: sa.Row(x[:3], stored(x[3:]), 4),
+    "named": lambda x: {f"c{i}": float(v) for i, v in enumerate(x) if v} | {"word": "abc"[int(x[0] != 0)]},
+}
+
+
+@pytest.mark.parametrize("spec", ["set-logit", "mc-dbf:gamma=0.3", "softmax"])
+@pytest.mark.parametrize("kind", list(ROWS))
+def test_a_list_of_decisions_of_any_kind(kind: str, spec: str) -> None:
+    """Live and restored, any eligible lists, any sizes, some without an answer: the bits of one by one."""
+    X, y = data(60)
+    width = {"dense": 7, "sparse": 7, "mixed": (3, 4)}.get(kind)
+    many, single = pair(spec, n_features=width)
+    random = np.random.default_rng(1)
+    made: list[list[Any]] = [[], []]
+    for i, x in enumerate(X):
+        among = None if i % 3 else [LABELS[j] for j in np.sort(random.permutation(5)[: 2 + i % 4])]
+        size = None if i % 5 else 1 + i % 4
+        for learner, decisions in zip((many, single), made, strict=True):
+            decision = learner.decide(ROWS[kind](x), eligible=among, set_size=size)
+            decisions.append(sa.Decision.from_dict(decision.to_dict()) if i % 2 else decision)
+    names = [LABELS[label] if label else None for label in y]
+    for i, decision in enumerate(made[0]):
+        if decision.eligible is not None and names[i] not in decision.eligible:
+            names[i] = None
+    if "hit" in many.feedback:
+        hits = [None if n is None else n in d.labels for n, d in zip(names, made[0], strict=True)]
+        done = many.update_many(made[0], hits)
+        for decision, hit in zip(made[1], hits, strict=True):
+            hit is None or single.update(decision, hit=hit)
+    else:
+        done = many.update_many(made[0], labels=names)
+        for decision, name in zip(made[1], names, strict=True):
+            name is None or single.update(decision, label=name)
+    assert done == sum(name is not None for name in names)
+    assert bits(many) == bits(single)
+
+
+def test_a_list_of_given_decisions() -> None:
+    X, _ = data(40)
+    many, single = pair("set-logit", n_features=7)
+    for learner in (many, single):
+        given_ = [sa.Decision.given(x, [LABELS[i % 5], LABELS[(i + 2) % 5]]) for i, x in enumerate(X)]
+        own = [learner.decide(x) for x in X[:10]]
+        mixed = [*given_[:20], *own, *given_[20:]]
+        hits = [i % 3 == 0 for i in range(50)]
+        if learner is many:
+            assert learner.update_many(mixed, hits) == 50
+            with pytest.raises(FeedbackError, match="not answered before"):
+                learner.update_many(given_[:2], [True, True])
+        else:
+            for decision, hit in zip(mixed, hits, strict=True):
+                learner.update(decision, hit=hit)
+    assert bits(many) == bits(single)
+
+
+def test_given_sets_of_the_papers_draw() -> None:
+    X, _ = data(30)
+    many, single = pair("mc-dbf:gamma=0.3", n_features=7)
+    for learner in (many, single):
+        given_ = [
+            sa.Decision.given(x, ["ant", "cat"], top=["ant", "bee"], gamma=0.1 + 0.1 * (i % 3))
+            for i, x in enumerate(X)
+        ]
+        hits = [i % 2 == 0 for i in range(30)]
+        if learner is many:
+            learner.update_many(given_, hits)
+        else:
+            for decision, hit in zip(given_, hits, strict=True):
+                learner.update(decision, hit=hit)
+    assert bits(many) == bits(single)
+
+
+def test_a_list_is_refused_as_a_whole() -> None:
+    X, _ = data(4)
+    learner, other = (sa.SetLogit(labels=LABELS, set_size=2) for _ in range(2))
+    decisions, strange = [learner.decide(x) for x in X], other.decide(X[0])
+    before = bits(learner)
+    for wrong, message in (
+        ([decisions[0], decisions[0]], "not answered before"),
+        ([decisions[0], strange], "its own"),
+        ([decisions[0], 3], "a Decision"),
+    ):
+        with pytest.raises(FeedbackError, match=message):
+            learner.update_many(wrong, [True, True])
+    with pytest.raises(FeedbackError, match="eligible labels"):
+        learner.update_many([learner.decide(X[0], eligible=["ant", "bee"])], labels=["cat"])
+    assert bits(learner)[0] == before[0] or bits(learner)[0].keys() == before[0].keys()
+
+
+def test_sizes_of_their_own() -> None:
+    X, _ = data(6)
+    learner = sa.MCDBF(labels=LABELS, set_size=2)
+    made = [learner.decide(x, set_size=1 + i % 3) for i, x in enumerate(X)]
+    decisions = Decisions.from_list(made, learner.known)
+    assert decisions.sizes.tolist() == [1, 2, 3, 1, 2, 3]
+    assert [part.tolist() for part in decisions.labels] == [d.labels for d in made]
+    assert decisions.set_size == 3
+    assert repr(decisions) == "Decisions(6 x 1 to 3 labels, rounds 0 to 5)"
+    assert [d.to_dict() for d in decisions] == [d.to_dict() for d in made]
+    back = Decisions.from_frame(decisions.to_frame(), learner.known)
+    assert [part.tolist() for part in back.top] == [d.top for d in made]
+    assert learner.update_many(back, [True] * 6) == 6
+    alike = decisions[np.array([0, 3])]
+    assert alike.labels.shape == (2, 1)

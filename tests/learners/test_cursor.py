@@ -1,0 +1,131 @@
+"""Deciding at a cursor: a pure function of model, row and cursor; advance makes up for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import superarm as sa
+from superarm.errors import InvalidInput
+
+LABELS = ["ant", "bee", "cat", "dog", "eel"]
+
+
+def bits(learner: Any) -> Any:
+    return {name: array.tobytes() for name, array in learner.core.state().items()}
+
+
+def rows(n: int = 40) -> Any:
+    return np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
+
+
+def test_a_cursor_is_a_value() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.decide(rows()[0])
+    cursor = learner.cursor()
+    assert cursor.round == 1
+    assert sa.Cursor.from_dict(cursor.to_dict()) == cursor == cursor.copy()
+    other = cursor.copy()
+    learner.decide(rows()[1], at=other)
+    assert (other.round, cursor.round, learner.round) == (2, 1, 1)
+    assert other != cursor
+    again = learner.decide(rows()[1], at=cursor)
+    assert again.to_dict() == learner.decide(rows()[1]).to_dict()
+
+
+def test_many_may_decide_ahead_and_answers_come_later() -> None:
+    """A process that decides with an older model, and one that learns: in the order of events, the same."""
+    usual, learner = (sa.SetLogit(labels=LABELS, set_size=2, seed=3) for _ in range(2))
+    learner.id = usual.id
+    for start in range(0, 40, 8):
+        cursor, part = learner.cursor(), rows()[start : start + 8]
+        ahead = [learner.decide(x, at=cursor) for x in part]
+        expected = [usual.decide(x) for x in part]
+        assert [d.to_dict() for d in ahead] == [d.to_dict() for d in expected]
+        stored = [sa.Decision.from_dict(d.to_dict()) for d in ahead]
+        for decision in stored:
+            learner.advance(decision)
+        hits = [i % 3 == 0 for i in range(8)]
+        assert learner.update_many(stored, hits) == 8
+        for decision, hit in zip(expected, hits, strict=True):
+            usual.update(decision, hit=hit)
+    assert bits(usual) == bits(learner)
+    assert usual.cursor() == learner.cursor()
+
+
+KINDS: list[Any] = [[1.0, 2.0], ([1], [1.0]), {"age": 41, "city": "Rome"}, sa.Row([1.0], ([0], [1.0]))]
+
+
+@pytest.mark.parametrize("x", KINDS)
+def test_deciding_at_a_cursor_fixes_nothing(x: Any) -> None:
+    usual, learner = (sa.SetLogit(labels=LABELS, set_size=2, seed=3) for _ in range(2))
+    learner.id = usual.id
+    cursor = learner.cursor()
+    decision = learner.decide(x, at=cursor)
+    assert learner.core is None
+    assert (learner.inputs.layout, learner.names, learner.n_features, learner.round) == (None, None, None, 0)
+    assert decision.to_dict() == usual.decide(x).to_dict()
+    learner.advance(sa.Decision.from_dict(decision.to_dict()))
+    assert learner.inputs.layout == usual.inputs.layout
+    assert bits(learner) == bits(usual)
+    learner.update(decision, hit=True)
+
+
+def test_new_names_wait_for_the_order_of_events() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.decide({"age": 41})
+    cursor = learner.cursor()
+    first, second = (learner.decide({name: 1.0}, at=cursor) for name in ("income", "zip"))
+    assert learner.names.numbers == ["age"]
+    for decision in (second, first):
+        learner.advance(decision)
+    assert learner.names.numbers == ["age", "zip", "income"]
+    for decision in (first, second):
+        learner.update(decision, hit=False)
+
+
+def test_what_is_no_cursor_or_no_decision_of_its_own() -> None:
+    learner, other = sa.SetLogit(labels=LABELS, set_size=2), sa.Perceptron(labels=LABELS, set_size=2)
+    x = rows()[0]
+    for at in (3, other.cursor()):
+        with pytest.raises(InvalidInput, match="at of SetLogit must be a cursor of this learner"):
+            learner.decide(x, at=at)
+    assert learner.core is None
+    for decision in (None, other.decide(x), sa.Decision.given(x, ["ant"])):
+        with pytest.raises(InvalidInput, match="decision of SetLogit must be its own"):
+            learner.advance(decision)
+
+
+def test_an_example_row_is_taken() -> None:
+    for n_features in (None, 3, (2, 5)):
+        learner = sa.SetLogit(labels=LABELS, n_features=n_features)
+        learner.decide(learner.example_row())
+    for x in ([1.0, 2.0], ([3], [1.0]), {"age": 3}, sa.Row([1.0], ([0], [1.0]), 9)):
+        learner = sa.SetLogit(labels=LABELS)
+        learner.decide(x)
+        learner.decide(learner.example_row())
+
+
+def test_a_likelihood_for_every_label() -> None:
+    """A set and a bit, a label, and a likelihood say the same where they say the same."""
+    by_bit, by_label, one, two = (sa.SetLogit(labels=LABELS, set_size=2, seed=1) for _ in range(4))
+    for x in rows():
+        decision = one.decide(x)
+        inside = np.array([label in decision.labels for label in LABELS], float)
+        one.update(decision, likelihood=inside)
+        by_bit.update(by_bit.decide(x), hit=True)
+        two.update(two.decide(x), likelihood=[0, 0, 2.5, 0, 0])
+        by_label.update(by_label.decide(x), label="cat")
+    np.testing.assert_allclose(one.scores(rows()), by_bit.scores(rows()), atol=1e-3)
+    np.testing.assert_allclose(two.scores(rows()), by_label.scores(rows()), atol=1e-3)
+    decision = one.decide(rows()[0])
+    for wrong in ([1.0], [0.0] * 5, [-1.0, 1, 1, 1, 1], [np.nan] * 5, "abc"):
+        with pytest.raises(sa.errors.FeedbackError, match="likelihood of SetLogit must be 5 numbers"):
+            one.update(decision, likelihood=wrong)
+    with pytest.raises(sa.errors.FeedbackError, match="feedback of SetLogit"):
+        one.update(decision, hit=True, likelihood=[1.0] * 5)
+    bandit = sa.Banditron(labels=LABELS)
+    with pytest.raises(sa.errors.FeedbackError, match=r"feedback of Banditron must be hit=\.\.\."):
+        bandit.update(bandit.decide(rows()[0]), likelihood=[1.0] * 5)
