@@ -18,7 +18,7 @@ import numpy as np
 
 from superarm.data.rows import LARGEST, NOTHING, AnyRow, Row
 from superarm.data.tables import sparse_matrix
-from superarm.decisions.decision import COLUMNS, FORMAT, Decision, Record
+from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.logs.cells import (
     BadRow,
@@ -176,8 +176,8 @@ class Log:
         of, c, known = self.name, self.columns, ", ".join(names)
         if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
             number = number_in(sample[0]["format"])
-            if number != FORMAT:
-                raise InvalidInput.must("format", of, f"{FORMAT}, as this superarm reads", number)
+            if number != LOG_FORMAT:
+                raise InvalidInput.must("format", of, f"{LOG_FORMAT}, as this superarm reads", number)
         for name in c.labels:
             if name not in names:
                 raise InvalidInput.must("labels column", of, f"one of {known}", name, among=names)
