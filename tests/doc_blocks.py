@@ -120,6 +120,8 @@ def run(path: Path, folder: Path) -> Iterator[Printed]:
     port = _free_port()
     with contextlib.chdir(folder), contextlib.ExitStack() as at_the_end:
         at_the_end.callback(lambda: [_end(service) for service in services])
+        sys.path.insert(0, str(folder))  # as for a script in that folder
+        at_the_end.callback(sys.path.remove, str(folder))
         for block, after in zip(all_blocks, [*all_blocks[1:], None], strict=True):
             if block.file is not None:
                 Path(block.file).write_text(block.text.replace(PORT, port), encoding="utf-8")
