@@ -32,8 +32,12 @@ from superarm.native.ties cimport count_groups, find_ties, is_tied, order_ties, 
 from superarm.native.types cimport Answer, Draw
 from superarm.native.uniform cimport draw_uniform, log_uniform
 
-DEF MOST_PENDING = 300.0
-DEF EQUAL = 1e-5  # scores of labels with equal histories may differ by rounding
+cdef extern from *:
+    """
+    #define MOST_PENDING 300.0
+    #define EQUAL 1e-5 /* scores of labels with equal histories may differ by rounding */
+    """
+    const double MOST_PENDING, EQUAL
 
 
 cdef class RunnerUpRule(Rule):
