@@ -27,9 +27,8 @@ from superarm.native.scaling import Scaling, Standard
 from superarm.native.setlogit import SetLogitCore
 from superarm.parameters import number, share, whole
 
-# Where rows have both parts, those of the sparse part hold (benchmarks/mixed.py).
-MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post
-REVIVE_DENSE, REVIVE_SPARSE = 0.02, 0.2
+MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post; rows with both parts: as dense ones
+REVIVE_DENSE, REVIVE_SPARSE, REVIVE_MIXED = 0.02, 0.2, 0.1  # (benchmarks/mixed.py)
 STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
 CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
 MOST_CURVED = 32_768  # labels that may have them: 256 MiB
@@ -122,8 +121,8 @@ class LikelihoodLearner(Learner):
             seed=self.seed,
             step=self._step,
             sparse_step=sparse_step if d or not self.step else self.step,
-            share=MIX_SPARSE if width else MIX_DENSE,
-            revive=REVIVE_SPARSE if width else REVIVE_DENSE,
+            share=MIX_DENSE if d else MIX_SPARSE,
+            revive=REVIVE_MIXED if layout.mixed else REVIVE_SPARSE if width else REVIVE_DENSE,
             curves=self.n_curved,
             bias=BIAS_DENSE if self.intercept is True else float(self.intercept),
             forget=self.forget,

@@ -14,8 +14,8 @@ A constant step escapes local optima, the average removes its noise. With the sc
 On a miss, the labels that were not shown give a share ``revive`` of their part of post to each other in proportion
 to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
 
-A row with both parts has one softmax over the sum of both scores, and each part its own step; curves.pyx says what
-curved features of the dense part add.
+A row with both parts has one softmax over the sum of both scores, each part with its own step and its own gate
+(parts.pyx); curves.pyx says what curved features of the dense part add.
 """
 
 from libc.math cimport signbit
