@@ -33,9 +33,11 @@ def bits(learner):
 
 
 def weights(learner):
-    """Dense weights label-major, sparse ones feature-major."""
+    """Dense weights label-major; sparse ones with labels last."""
     state = learner.core.state()
-    return state["weights.dense"] if learner.inputs.layout.d else state["weights.sparse"]
+    if learner.inputs.layout.d:
+        return state["weights.dense" if "weights.dense" in state else "weights.W"]
+    return state["weights.sparse"]
 
 
 @pytest.mark.parametrize("check", CHECKS)
