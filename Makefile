@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constrain
 EDITABLE := SUPERARM_COMPILE=0 $(PIP) --no-build-isolation -e
 MAKEFLAGS += --jobs=2
 
-SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py $(wildcard buildtools/*.py)
+SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py buildtools/compiler.py
 
 .PHONY: demo play test native docs wheel bench clean
 

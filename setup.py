@@ -66,7 +66,7 @@ class Build(build_ext):
             )
         except CompileError as error:  # Cython has said where and why
             raise BuildError(f"Cython refuses {error}") from None
-        rules = [str(path) for path in [Path("setup.py"), *Path("buildtools").glob("*.py")]]
+        rules = ["setup.py", "buildtools/compiler.py"]
         loops = [str(path) for path in C.glob("*.[ch]")]
         c = {ext.name: ext for ext in translated}
         for ext in self.extensions:
