@@ -23,10 +23,11 @@ from superarm.kernels.scaling import Standard, StandardScratch, Unit, absorb, st
 from superarm.labels import Label, Labels
 from superarm.learners.answered import Answered
 from superarm.learners.common import Common, Plan
+from superarm.learners.cursor import Cursor, advanced, begun_copy, cursor_of, decided_at, stacked
 from superarm.learners.files import copied, read, write
 from superarm.named import is_named_row, plain_row
 from superarm.parameters import whole
-from superarm.rows import Row
+from superarm.rows import Row, SparseRow
 
 __all__ = ["LabelLearner", "Learner", "Nothing", "load"]
 
@@ -156,8 +157,29 @@ class Learner(Common):
 
     # ------------------------------------------------------------ learning
 
+    def cursor(self) -> Cursor:
+        """What deciding moves: the next round, and the rule's numbers; a copy."""
+        return cursor_of(self)
+
+    def advance(self, decision: Decision) -> None:
+        """Move as if it had made this decision, of its own, restored or live; nothing is scored."""
+        advanced(self, decision)
+
+    def example_row(self) -> Any:
+        """A row that it would take; of a learner that has not been told a width, one with names."""
+        if self.n_features is None or self.names is not None:
+            return {}
+        if self.sparse:
+            return SparseRow(np.zeros(0, np.int32), np.zeros(0, np.float32), self.n_features)
+        return np.zeros(self.n_features, np.float32)
+
     def decide(
-        self, x: Any, *, eligible: Iterable[Label] | None = None, set_size: int | None = None
+        self,
+        x: Any,
+        *,
+        eligible: Iterable[Label] | None = None,
+        set_size: int | None = None,
+        at: Cursor | None = None,
     ) -> Decision:
         """Choose a set of labels to show for x.
 
@@ -166,7 +188,11 @@ class Learner(Common):
                 as a dict or a data frame's row (superarm/named.py).
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time.
+            at: decide with this cursor, and move it in place of the learner.
         """
+        if at is not None:
+            learner = begun_copy(self, x) if self.state is None else self
+            return decided_at(learner, x, eligible, set_size, at)
         among = self._can_show if eligible is None else self._eligible(eligible)
         m = self.set_size if set_size is None else self._size(set_size)
         if type(x) is not np.ndarray and is_named_row(x):
@@ -292,7 +318,7 @@ class Learner(Common):
             raise self._not_finite(rows.row(done))
         return Decisions(rows, sets, kept, odds, self._rule, numbers, rounds, self.id, self.known)
 
-    def update_many(self, decisions: Decisions, hits: Any = None, *, labels: Any = None) -> int:
+    def update_many(self, decisions: Decisions | list[Decision], hits: Any = None, *, labels: Any = None) -> int:
         """Learn from the answers to many decisions, in their order: the same bits as one by one.
 
         Args:
@@ -303,6 +329,8 @@ class Learner(Common):
         Returns:
             How many answers were learnt from.
         """
+        if isinstance(decisions, list):
+            return self._update_list(decisions, hits, labels)
         which, bits, told = self._answers(decisions, hits, labels)
         among = decisions._eligible
         if isinstance(among, list) or self.growth or decisions._known is not self.known:
@@ -328,6 +356,15 @@ class Learner(Common):
             at = which[done]
             raise self._failed(status, decisions.rows.row(at), int(decisions.round[at]))
         return done
+
+    def _update_list(self, decisions: list[Decision], hits: Any, labels: Any) -> int:
+        columns = stacked(self, decisions)
+        if columns is not None:
+            return self.update_many(columns, hits, labels=labels)
+        answers = [{"hit": bool(hit)} for hit in hits] if labels is None else [{"label": r} for r in labels]
+        for decision, answer in zip(decisions, answers, strict=True):
+            self.update(decision, **answer)
+        return len(decisions)
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
         """Rounds over rows of X, answered from y, in one compiled loop.

@@ -151,8 +151,12 @@ class PlainLearner(Learner):
         made = [self._decide_row(rows.row(i), labels, m) for i, labels in enumerate(among)]
         return Decisions.of(made, rows, self.known, made[0].set_size if made else m)
 
-    def update_many(self, decisions: Decisions, hits: Any = None, *, labels: Any = None) -> int:
+    def update_many(self, decisions: Decisions | list[Decision], hits: Any = None, *, labels: Any = None) -> int:
         """Learn from the answers, ``hits`` or ``labels``, to many decisions, one after the other."""
+        if isinstance(decisions, list):
+            for one, hit in zip(decisions, hits, strict=True):
+                self.update(one, hit=bool(hit))
+            return len(decisions)
         which, bits, _ = self._answers(decisions, hits, labels)
         for i, hit in zip(which, bits, strict=True):
             self.update(decisions[i], hit=bool(hit))
