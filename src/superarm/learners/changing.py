@@ -1,0 +1,43 @@
+"""A running learner is changed: other parameters, or older weights. What it has learnt otherwise stays."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from superarm import storage
+from superarm.errors import InvalidInput
+from superarm.learners.base import Learner, load
+
+__all__ = ["rolled_back", "with_params"]
+
+
+def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
+    """The same learner with other parameters, by way of its model file: all that it has learnt stays."""
+    unknown = sorted(params.keys() - learner.params.keys())
+    if unknown:
+        raise InvalidInput.must(unknown[0], type(learner).__name__, "left as it is: it has no such", params)
+    type(learner)(**{**learner.params, **params})  # says what is wrong with them
+    with tempfile.TemporaryDirectory(prefix="superarm-") as folder:
+        path = Path(folder) / "model.npz"
+        learner.save(path)
+        header, arrays = storage.read(path)
+        header["params"] |= params
+        storage.write(path, header, arrays)
+        return load(path)
+
+
+def rolled_back(now: Learner, old: Learner) -> Learner:
+    """The weights of ``old`` in the present of ``now``: rounds, answered decisions and labels go on."""
+    missing = (now.labels or ())[old.n_labels :]
+    if missing:
+        old.add_labels(list(missing))
+    if now.names is not None:  # names keep the places that later rows gave them
+        old.use_names(now.names.to_dict())
+    elif old.state is None and now.state is not None:  # it had seen no row: it takes today's kind
+        old.rank(now.example_row())
+    old.round, old.growth = now.round, list(now.growth)
+    old.answered = copy.deepcopy(now.answered)
+    return old
