@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from superarm import storage
+from superarm.decision import Decision
 from superarm.errors import InvalidInput
 from superarm.learners.base import Learner, load
 
-__all__ = ["rolled_back", "with_params"]
+__all__ = ["is_answered", "rolled_back", "with_params"]
 
 
 def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
@@ -41,3 +42,8 @@ def rolled_back(now: Learner, old: Learner) -> Learner:
     old.round, old.growth = now.round, list(now.growth)
     old.answered = copy.deepcopy(now.answered)
     return old
+
+
+def is_answered(learner: Learner, decision: Decision) -> bool:
+    """Whether it has learnt from this decision of its own."""
+    return decision.round is not None and decision.round in learner.answered
