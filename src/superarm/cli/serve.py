@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -92,55 +91,45 @@ def serve(
 
     Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """
-    from superarm.service.core.journal import is_url
-    from superarm.service.core.session import Session
-    from superarm.service.http.admission import Tokens
+    from superarm.service import Service
+    from superarm.service.http.asgi import Application
+    from superarm.service.http.guard import Limits
     from superarm.service.http.server import Listener, check_exposure
     from superarm.service.http.server import serve as run
-    from superarm.service.http.wire import Limits
+    from superarm.service.http.tokens import Tokens
 
+    of = "superarm serve"
     if default_outcome not in DEFAULTS:
-        raise InvalidInput.must("--default-outcome", "superarm serve", "none, miss or hit", default_outcome)
+        raise InvalidInput.must("--default-outcome", of, "none, miss or hit", default_outcome)
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
     listener = Listener(host, port, unix_socket, tls_cert, tls_key)
     check_exposure(listener, tokens)
     listener.context()  # what is wrong with the files is said before a journal is made
-    of = "superarm serve"
-    asked: dict[str, Any] = {
-        "learner": learner,
-        "labels": None if labels is None else read_labels(labels),
-        "n_features": features,
-        "set_size": set_size,
-        "seed": seed,
-        "model": model,
-        "create": create,
-        "shadows": shadow or (),
-        "timeout": None if timeout is None else seconds_of(timeout, "--timeout", of),
-        "retain": None if retain is None else seconds_of(retain, "--retain", of),
-        "default": DEFAULTS[default_outcome],
-        "snapshot_every": snapshot_every,
-        "keep_snapshots": keep_snapshots,
-    }
-    session: Any
-    if is_url(journal):
-        from superarm.service.core.postgres.session import SharedSession
-
-        if max_journal_mb is not None:
-            wanted = "left out: how much a database may hold is its own to say"
-            raise InvalidInput.must("--max-journal-mb", of, wanted, max_journal_mb)
-        session = SharedSession.open(journal, lease=lease, patience=patience, **asked)
-    else:
-        session = Session.open(journal, max_mb=max_journal_mb, **asked)
-    if session.founded:
-        print(f"superarm: there was no journal: made a new one, {session.journal.name}", file=sys.stderr)
-    elif model is not None:
-        print(f"superarm: --model is not used: {session.journal.name} has its model already", file=sys.stderr)
-    session.warm_up()
-    run(
-        lambda: session,
-        listener=listener,
-        tokens=tokens,
-        limits=Limits(max_body=max_body, connections=max_connections),
+    service = Service.open(
+        journal,
+        learner=learner,
+        labels=None if labels is None else read_labels(labels),
+        n_features=features,
+        set_size=set_size,
+        seed=seed,
+        model=model,
+        create=create,
+        shadows=shadow or (),
+        timeout=None if timeout is None else seconds_of(timeout, "--timeout", of),
+        retain=None if retain is None else seconds_of(retain, "--retain", of),
+        default=DEFAULTS[default_outcome],
+        snapshot_every=snapshot_every,
+        keep_snapshots=keep_snapshots,
+        max_mb=max_journal_mb,
+        lease=lease,
+        patience=patience,
+    )
+    application = Application(
+        lambda: service,
+        tokens,
         rate=rate_limit,
+        any_host=unix_socket is not None,  # only this machine's users get there
+        max_body=max_body,
         log_requests=log_requests,
     )
+    run(application, listener=listener, limits=Limits(connections=max_connections))

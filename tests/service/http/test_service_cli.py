@@ -34,8 +34,8 @@ def served(monkeypatch):
     """What would have been served."""
     seen = []
 
-    def instead(open_session, **options):
-        seen.append((open_session(), options))
+    def instead(open_service, **options):
+        seen.append((open_service(), options))
 
     monkeypatch.setattr(server, "serve", instead)
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
@@ -166,9 +166,9 @@ def test_a_learner_that_is_not_the_models_is_refused(served, tmp_path):
     assert not (tmp_path / "e.db").exists()
 
 
-def test_change(live, open_session, monkeypatch):
+def test_change(live, open_service, monkeypatch):
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
-    web = live(open_session())
+    web = live(open_service())
     change = ["change", web.url]
     assert "7 labels are shown" in run(*change, "add-label", "weather").stdout
     assert "5 labels are shown; 2 are retired" in run(*change, "retire-label", "label-0", "weather").stdout
@@ -202,16 +202,16 @@ def test_change(live, open_session, monkeypatch):
     web.stop()
 
 
-def filled(open_session):
-    session = open_session()
+def filled(open_service):
+    session = open_service()
     for i, x in enumerate(rows(40)):
         session.outcome(Reply(session.decide(Ask(x)).place.id, hit=i % 2 == 0))
     session.commit()
     return session
 
 
-def test_replay(open_session, tmp_path):
-    session = filled(open_session)
+def test_replay(open_service, tmp_path):
+    session = filled(open_service)
     told = json.loads(run("replay", tmp_path / "events.db", "--output", tmp_path / "m.npz", "--json").stdout)
     assert (told["events"], told["different"], told["same"]) == (80, 0, True)
     assert (tmp_path / "m.npz").read_bytes() == session.model_file()
@@ -224,8 +224,8 @@ def test_replay(open_session, tmp_path):
         run("replay", tmp_path / "events.db")
 
 
-def test_export(open_session, tmp_path):
-    filled(open_session)
+def test_export(open_service, tmp_path):
+    filled(open_service)
     assert (
         "40 decisions written"
         in run("export", tmp_path / "events.db", "--output", tmp_path / "l.parquet").stdout

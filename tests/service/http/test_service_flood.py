@@ -99,8 +99,8 @@ def caller(port: int, seed: int, until: float, seen: list[int], faults: list[byt
                     faults.append(data)
 
 
-def test_a_flood_of_nonsense(live, open_session):
-    session = open_session(snapshot_every=200, keep_snapshots=2, max_mb=40)
+def test_a_flood_of_nonsense(live, open_service):
+    session = open_service(snapshot_every=200, keep_snapshots=2, max_mb=40)
     web = live(session)
     seen: list[int] = []
     faults: list[bytes] = []
@@ -122,14 +122,14 @@ def test_a_flood_of_nonsense(live, open_session):
     web.post("/v1/changes", {"what": "resume"})
     assert web.post("/v1/decisions", {"features": [0.0] * D, "id": "after"})[0] == 200
     web.stop()
-    again = open_session()
+    again = open_service()
     assert again.find("after") is not None
     assert replay(again.journal).same
 
 
-def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_session, monkeypatch):
+def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_service, monkeypatch):
     many = [f"label-{i}" for i in range(12_000)]
-    session = open_session(labels=many)
+    session = open_service(labels=many)
     web, asked, decide = live(session), [], session.decide
     monkeypatch.setattr(session, "decide", lambda ask: asked.append(ask.set_size) or decide(ask))
     status, answer = web.post("/v1/decisions", {"features": [1.0] * D, "set_size": 10_000})
@@ -141,10 +141,10 @@ def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_sessi
     assert asked == [256]
 
 
-def test_the_model_is_written_beside_the_loop(live, open_session):
+def test_the_model_is_written_beside_the_loop(live, open_service):
     """A large model: while it is downloaded, others are answered."""
     many = [f"label-{i}" for i in range(2_000)]
-    session = open_session(labels=many, n_features=2_000)
+    session = open_service(labels=many, n_features=2_000)
     web = live(session)
     web.post("/v1/decisions", {"features": [1.0] * 2_000})  # gives it its weights
     sizes: list[int] = []

@@ -45,8 +45,8 @@ def test_a_decision_and_its_outcome(live):
     assert web.post("/v1/decisions", {"features": X})[1]["model_version"] == 1
 
 
-def test_http_equals_the_library_round_by_round(live, open_session, tmp_path):
-    web = live(open_session(seed=5))
+def test_http_equals_the_library_round_by_round(live, open_service, tmp_path):
+    web = live(open_service(seed=5))
     twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=5, uniform=0.02)
     waiting = []
     for i, x in enumerate(rows(150)):
@@ -69,7 +69,7 @@ def test_http_equals_the_library_round_by_round(live, open_session, tmp_path):
     assert loaded.round == twin.round
 
 
-def test_three_forms_of_features(live, open_session):
+def test_three_forms_of_features(live, open_service):
     sparse = {"indices": [3, 1], "values": [0.5, 2]}
     web = live()
     web.post("/v1/decisions", {"features": sparse, "id": "a"})
@@ -80,7 +80,7 @@ def test_three_forms_of_features(live, open_session):
     assert "numbers, as in the first row, got 'names'" in answer["error"]["message"]
 
     row = {"age": 41, "colour": "red", "member": True, "since": "2026-05-01", "income": None}
-    web = live(open_session("named.db", n_features=None))
+    web = live(open_service("named.db", n_features=None))
     assert web.get("/v1/info")[1]["n_features"] is None
     assert "--features" in web.post("/v1/decisions", {"features": sparse})[1]["error"]["message"]
     assert web.post("/v1/decisions", {"features": []})[0] == 422
@@ -96,8 +96,8 @@ def test_three_forms_of_features(live, open_session):
 
 
 @both
-def test_batches(live, open_session):
-    web = live(open_session())
+def test_batches(live, open_service):
+    web = live(open_service())
     asks = [
         {"features": X, "id": "a"},
         {"features": [1.0]},
@@ -173,8 +173,8 @@ BAD = [
 
 
 @both
-def test_bad_decisions_get_a_4xx_that_names_the_field(live, open_session):
-    web = live(open_session())
+def test_bad_decisions_get_a_4xx_that_names_the_field(live, open_service):
+    web = live(open_service())
     for body, status, field in BAD:
         got, answer = web.post("/v1/decisions", body)
         if status is None:
@@ -188,8 +188,8 @@ def test_bad_decisions_get_a_4xx_that_names_the_field(live, open_session):
 
 
 @both
-def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_session):
-    web = live(open_session())
+def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):
+    web = live(open_service())
     web.post("/v1/decisions", {"features": X, "id": "a"})
     bad = [
         ({}, "hit"),
@@ -214,9 +214,9 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_session):
     assert web.get("/v1/decisions")[0] == 405
 
 
-def test_a_full_journal_is_507_and_looking_goes_on(live, open_session, monkeypatch):
+def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypatch):
     monkeypatch.setattr(desk_module, "RETRY_SECONDS", 0.05)
-    session = open_session(max_mb=1)
+    session = open_service(max_mb=1)
     web = live(session)
     ids = []
     while True:
@@ -237,14 +237,14 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_session, monkeypat
     soon(lambda: web.get("/ready")[0] == 200)
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
-    session = open_session()
+    session = open_service()
     assert session.stats.decisions == len(ids)
     assert all(session.find(id_) is not None for id_ in ids)
     assert replay(session.journal).same
 
 
-def test_requests_that_come_together_are_committed_together(live, open_session):
-    session = open_session()
+def test_requests_that_come_together_are_committed_together(live, open_service):
+    session = open_service()
     web = live(session)
     with ThreadPoolExecutor(16) as pool:
         ids = list(
@@ -260,11 +260,11 @@ def test_requests_that_come_together_are_committed_together(live, open_session):
     )
     assert commits < 400
     web.stop()
-    assert replay(open_session().journal).same
+    assert replay(open_service().journal).same
 
 
-def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_session):
-    session = open_session(timeout=0.05, default=False, snapshot_every=40, keep_snapshots=1)
+def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_service):
+    session = open_service(timeout=0.05, default=False, snapshot_every=40, keep_snapshots=1)
     web = live(session)
     web.post("/v1/decisions", {"features": X, "id": "first"})
     for _ in range(3):
@@ -280,12 +280,12 @@ def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_session)
     late = web.post("/v1/decisions/first/outcome", {"hit": True})[1]["outcome"]
     assert (late["late"], late["learnt"]) == (True, False)
     web.stop()
-    assert replay(open_session().journal, from_start=True).same
+    assert replay(open_service().journal, from_start=True).same
 
 
 @both
-def test_pending_comes_in_pages(live, open_session):
-    web = live(open_session())
+def test_pending_comes_in_pages(live, open_service):
+    web = live(open_service())
     web.post("/v1/batch/decisions", {"decisions": [{"features": X, "id": f"d{i}"} for i in range(25)]})
     seen, after = [], 0
     while after is not None:
@@ -321,8 +321,8 @@ def test_metrics_are_prometheus(live):
 
 @both
 @pytest.mark.smoke
-def test_info_and_openapi(live, open_session):
-    web = live(open_session())
+def test_info_and_openapi(live, open_service):
+    web = live(open_service())
     info = web.get("/v1/info")[1]
     assert (info["labels"], info["n_features"], info["set_size"], info["learner"]) == (
         LABELS,
@@ -339,5 +339,5 @@ def test_info_and_openapi(live, open_session):
     # the examples work
     examples = document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"]
     for i, example in enumerate(examples["examples"].values()):  # the first row decides about its kind
-        fresh = live(open_session(f"{i}.db", n_features=16))
+        fresh = live(open_service(f"{i}.db", n_features=16))
         assert fresh.post("/v1/decisions", example["value"])[0] == 200

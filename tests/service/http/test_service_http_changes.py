@@ -15,8 +15,8 @@ X = [0.5, 1, 0, 0.25, 2]
 
 
 @both
-def test_labels_come_and_go(live, open_session):
-    web = live(open_session())
+def test_labels_come_and_go(live, open_service):
+    web = live(open_service())
     with Client(web.url) as client:
         told = client.add_labels(["weather", "chess"])
         assert (told["what"], told["labels"][-2:], told["retired"]) == (
@@ -40,14 +40,14 @@ def test_labels_come_and_go(live, open_session):
             client.retire_labels(["nobody"])
         assert [one["what"] for one in client.changes()] == ["add_labels", "retire_labels"]
     web.stop()
-    again = open_session()
+    again = open_service()
     assert again.retired == {"label-0", "label-1"}
     assert replayed(again).same
 
 
 @both
-def test_freeze_explore_and_go_back(live, open_session):
-    session = open_session(snapshot_every=20)
+def test_freeze_explore_and_go_back(live, open_service):
+    session = open_service(snapshot_every=20)
     web = live(session)
     with Client(web.url) as client:
         client.freeze()
@@ -73,12 +73,12 @@ def test_freeze_explore_and_go_back(live, open_session):
     status, answer = web.post("/v1/changes", {"what": "dance"})
     assert (status, answer["error"]["field"]) == (422, "what")
     web.stop()
-    assert replayed(open_session()).same
+    assert replayed(open_service()).same
 
 
 @both
-def test_people_are_forgotten(live, open_session):
-    session = open_session()
+def test_people_are_forgotten(live, open_service):
+    session = open_service()
     web = live(session)
     with Client(web.url) as client:
         for i in range(6):
@@ -106,8 +106,8 @@ def test_people_are_forgotten(live, open_session):
 
 
 @both
-def test_shadows_over_http(live, open_session):
-    web = live(open_session(shadows=["set-logit:explore=show"]))
+def test_shadows_over_http(live, open_service):
+    web = live(open_service(shadows=["set-logit:explore=show"]))
     with Client(web.url) as client:
         assert soon(lambda: len(client.shadows()) == 2)
         assert client.shadows()[1]["rate"] is None
@@ -136,6 +136,6 @@ def test_only_operators_change(live, tmp_path):
         assert web.get("/v1/changes")[0] == (403 if "shop" in token else 200)
 
 
-def test_rows_of_the_right_length_after_all_that(live, open_session):
-    web = live(open_session())
+def test_rows_of_the_right_length_after_all_that(live, open_service):
+    web = live(open_service())
     assert web.post("/v1/decisions", {"features": [0.0] * (D + 1)})[1]["error"]["field"] == "features"

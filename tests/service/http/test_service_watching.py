@@ -19,8 +19,8 @@ def families(web):
     return {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
 
 
-def test_metrics_know_trouble(live, open_session):
-    session = open_session(shadows=["set-logit:explore=show"])
+def test_metrics_know_trouble(live, open_service):
+    session = open_service(shadows=["set-logit:explore=show"])
     web = live(session)
     for i in range(20):
         web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
@@ -43,8 +43,8 @@ def test_metrics_know_trouble(live, open_session):
     assert (value["superarm_upkeep_failures"], value["superarm_broken_snapshots"]) == (3, 1)
 
 
-def test_ready_knows_a_hung_disk(live, open_session, monkeypatch):
-    session = open_session()
+def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
+    session = open_service()
     web = live(session)
     session.broken_snapshots = (7,)
     status, answer = web.get("/ready")
@@ -58,10 +58,10 @@ def test_ready_knows_a_hung_disk(live, open_session, monkeypatch):
 
 
 @both
-def test_the_example_alerts_ask_for_metrics_that_there_are(live, open_session):
+def test_the_example_alerts_ask_for_metrics_that_there_are(live, open_service):
     """What is about the other kind of journal is not there at all: a 0 would look like health."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    session = open_session()
+    session = open_service()
     web = live(session)
     of_a_file = {"CommitHangs", "Damaged", "UpkeepFails", "LogGrows"}
     others = of_a_file if hasattr(session, "processes") else {"NobodyLearns"}

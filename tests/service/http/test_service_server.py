@@ -1,4 +1,4 @@
-"""The wire: heads, bodies, slow callers, many callers; TLS, Unix sockets, request ids, pipelines."""
+"""The server: heads, bodies, slow callers, many callers; TLS, Unix sockets, request ids, pipelines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import socket
 import ssl
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,7 +17,8 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http import wire as wire_module
+from superarm.service.http import guard as guard_module
+from superarm.service.http.exchange import Response
 from superarm.service.http.server import Listener
 
 X = [0.5, 1, 0, 0.25, 2]
@@ -54,8 +56,8 @@ def statuses(data: bytes) -> list[int]:
 
 @pytest.fixture
 def quick_sweeps(monkeypatch):
-    monkeypatch.setattr(wire_module, "SWEEP_SECONDS", 0.02)
-    monkeypatch.setattr(wire_module, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(guard_module, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(guard_module, "LINGER_SECONDS", 0.1)
 
 
 # ---------------------------------------------------------------- sizes
@@ -141,7 +143,7 @@ def test_slow_and_half_requests_time_out(live, quick_sweeps):
     with ThreadPoolExecutor(len(halves)) as pool:
         got = dict(zip(halves, pool.map(lambda half: Plain(web, half).read(), halves), strict=True))
     assert {half: statuses(data) for half, data in got.items()} == halves
-    soon(lambda: not web.wire.connections)
+    soon(lambda: not web.server.guard.connections)
 
 
 def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
@@ -153,11 +155,11 @@ def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
 def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatch):
     from superarm.service.http import pages
 
-    monkeypatch.setattr(pages, "page_of", lambda *_: wire_module.Answer(200, b"x" * (50 << 20)))
+    monkeypatch.setattr(pages, "page_of", lambda *_: Response(200, b"x" * (50 << 20)))
     web = live(fetch_seconds=0.3)
     caller = Plain(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert statuses(caller.socket.recv(1000)) == [200]
-    soon(lambda: not web.wire.connections)
+    soon(lambda: not web.server.guard.connections)
     caller.socket.close()
 
 
@@ -165,17 +167,53 @@ def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatc
 
 
 def test_connections_are_limited(live):
-    web = live(connections=5)
-    held = [Plain(web) for _ in range(5)]
-    soon(lambda: len(web.wire.connections) == 5)
+    web = live(connections=4, spare=2)
+    guard = web.server.guard
+    ask = b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    held = [Plain(web, ask) for _ in range(6)]
+    soon(lambda: len(guard.connections) == 6 and not guard.strangers)
     answer = Plain(web, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").read()
     assert statuses(answer) in ([503], [])
+    assert guard.turned_away == 1
+    held.pop().socket.close()
+    soon(lambda: len(guard.connections) == 5)
+    assert web.get("/health")[0] == 200
+    assert b"superarm_connections_refused_total 1.0" in web.get("/metrics")[1]
     for caller in held:
         caller.socket.close()
-    soon(lambda: not web.wire.connections)
-    assert web.get("/health")[0] == 200
-    assert web.wire.turned_away >= 1
-    assert b"superarm_connections_refused_total 1" in web.get("/metrics")[1]
+
+
+def test_strangers_make_room_for_whoever_comes(live):
+    web = live(connections=20, spare=4, token="a-very-secret-token")
+    guard = web.server.guard
+    with Client(web.url, token=web.token) as client:
+        client.info()
+        strangers = [Plain(web) for _ in range(50)]
+        soon(lambda: guard.turned_away == 31)
+        assert (len(guard.strangers), len(guard.connections)) == (19, 20)
+        assert client.info()["n_features"] == 5
+        assert web.get("/health")[0] == 200
+        with Client(web.url, token=web.token, retries=0) as another:
+            another.info()
+        assert all(stranger.read() == b"" for stranger in strangers[:31])
+        for stranger in strangers[31:]:
+            stranger.socket.close()
+
+
+def test_an_address_has_its_share(live, monkeypatch):
+    monkeypatch.setattr(guard_module, "CHANCE_SECONDS", 0.2)
+    web = live(strangers_per_address=5)
+    guard = web.server.guard
+    first = [Plain(web) for _ in range(12)]  # so many at once may be somebody who starts
+    soon(lambda: guard.turned_away == 2)
+    assert len(guard.strangers) == 10
+    assert statuses(first[10].read()) == statuses(first[11].read()) == [503]
+    time.sleep(0.2)
+    later = Plain(web, b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert statuses(later.socket.recv(1000)) == [200]
+    assert first[0].read() == b""
+    for caller in (*first[1:10], later):
+        caller.socket.close()
 
 
 # ---------------------------------------------------------------- the protocol
@@ -196,11 +234,15 @@ def test_pipelined_requests_are_answered_in_their_order(live):
     assert json.loads(data.rpartition(b"\r\n\r\n")[2])["outcome"]["hit"] is True
 
 
-def test_a_long_pipeline_does_not_nest(live):
+def test_a_long_pipeline_is_cut_short(live):
     web = live()
     ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     last = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    assert statuses(Plain(web, 3000 * ask + last).read()) == [200] * 3000 + [404]
+    assert statuses(Plain(web, 30 * ask + last).read()) == [200] * 30 + [404]
+    # more than any client has a use for: those that were taken are answered, and then it ends
+    found = statuses(Plain(web, 3000 * ask + last).read())
+    assert found == [200] * (len(found) - 1) + [429]
+    assert 30 < len(found) < 40
 
 
 def test_what_is_not_http_gets_400(live):
@@ -212,7 +254,7 @@ def test_what_is_not_http_gets_400(live):
         HEAD + b"Content-Length: x\r\n\r\n",
     ):
         assert statuses(Plain(web, nonsense).read()) == [400]
-    assert statuses(Plain(web, upgrade).read())[-1] == 400
+    assert statuses(Plain(web, upgrade).read()) == [200]  # we stay with HTTP/1.1, and it ends
     two = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     assert statuses(Plain(web, two).read()) == [400]
 
@@ -244,7 +286,8 @@ def test_every_answer_has_safe_headers_and_a_request_id(live):
     ):
         assert web.get(path)[0] == status
         assert web.headers["x-content-type-options"] == "nosniff"
-        assert web.headers["x-frame-options"] == "DENY"
+        assert web.headers["cache-control"] == "no-store"
+        assert path not in ("/", "/docs") or web.headers["x-frame-options"] == "DENY"
         assert "frame-ancestors 'none'" in web.headers["content-security-policy"]
         assert "default-src 'none'" in web.headers["content-security-policy"]
         seen.add(web.headers["x-request-id"])
@@ -264,8 +307,8 @@ def test_docs_load_nothing(live):
         assert path in page
 
 
-def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_session, monkeypatch, caplog):
-    session = open_session()
+def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_service, monkeypatch, caplog):
+    session = open_service()
     web = live(session)
     monkeypatch.setattr(type(session), "find", lambda *_, **__: 1 / 0)
     status, answer = web.get("/v1/decisions/a", X_Request_Id="the-broken-one")
@@ -333,7 +376,7 @@ def test_tls_files_must_be_usable(certificate, tmp_path):
             Listener(**wrong).context()
 
 
-def test_a_unix_socket(live, open_session, tmp_path):
+def test_a_unix_socket(live, open_service, tmp_path):
     path = tmp_path / "superarm.sock"
     web = live(listener=Listener(unix_socket=path))
     assert path.stat().st_mode & 0o777 == 0o660
@@ -345,5 +388,5 @@ def test_a_unix_socket(live, open_session, tmp_path):
     assert not path.exists()
     path.write_text("mine")
     with pytest.raises(InvalidInput, match="--unix-socket"):
-        live(open_session("other.db"), listener=Listener(unix_socket=path))
+        live(open_service("other.db"), listener=Listener(unix_socket=path))
     assert path.read_text() == "mine"
