@@ -39,6 +39,7 @@ ROOMS = [
     ("comparison",),
     ("logs",),
     ("nightly",),
+    ("journal",),
     ("service",),
     ("play",),
     ("sklearn",),
@@ -63,10 +64,10 @@ FRAMEWORKS = {
     "typer": {"cli"},
     "httptools": {"service"},
     "msgspec": {"service"},
-    "orjson": {"service"},
+    "orjson": {"journal", "service"},
     "uvloop": {"service"},
-    "psycopg": {"service"},
-    "psycopg_pool": {"service"},
+    "psycopg": {"journal"},
+    "psycopg_pool": {"journal"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")
 

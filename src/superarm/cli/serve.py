@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from superarm.cli.config import read_config
 from superarm.cli.labels import read_labels
 from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
@@ -19,6 +20,15 @@ def serve(
     journal: Annotated[
         str, typer.Option(help="What keeps everything: a SQLite file, or postgresql://… for many processes.")
     ],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="A TOML file with these options by their names (set-size = 3); the command line comes first, "
+            "then the environment (SUPERARM_SERVE_SET_SIZE), then this file.",
+            is_eager=True,
+            callback=read_config,
+        ),
+    ] = None,
     create: Annotated[
         bool, typer.Option(help="Make the journal if it is missing, and say so; or refuse to start.")
     ] = True,
@@ -30,6 +40,10 @@ def serve(
         typer.Option(help="The length of a row (for a new journal). Default: the first row tells it.", min=1),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show.", min=1)] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Show as few as needed to have the right one among them so often.", min=0, max=1),
+    ] = None,
     learner: Annotated[
         str | None,
         typer.Option(
@@ -51,6 +65,9 @@ def serve(
         str | None,
         typer.Option(help="Erase features and context of decisions older than this: 90d. Default: never."),
     ] = None,
+    trust_clock: Annotated[
+        bool, typer.Option("--trust-clock", help="Expire and erase by the clock, however far it is from the last event.")
+    ] = False,
     default_outcome: Annotated[
         str, typer.Option(help="What a timeout counts as: 'none' (nothing is learnt), 'miss' or 'hit'.")
     ] = "none",
@@ -69,7 +86,7 @@ def serve(
     ] = None,
     snapshot_every: Annotated[int, typer.Option(help="Events between snapshots.", min=1)] = 50_000,
     keep_snapshots: Annotated[
-        int, typer.Option(help="Snapshots to keep; events older than these move to Parquet. 0: never.", min=0)
+        int, typer.Option(help="Snapshots to keep beside the first; 0: all of them.", min=0)
     ] = 3,
     max_journal_mb: Annotated[
         int | None, typer.Option(help="Refuse to write (507) beyond this size of the journal.", min=1)
@@ -111,12 +128,14 @@ def serve(
         labels=None if labels is None else read_labels(labels),
         n_features=features,
         set_size=set_size,
+        coverage=coverage,
         seed=seed,
         model=model,
         create=create,
         shadows=shadow or (),
         timeout=None if timeout is None else seconds_of(timeout, "--timeout", of),
         retain=None if retain is None else seconds_of(retain, "--retain", of),
+        trust_clock=trust_clock,
         default=DEFAULTS[default_outcome],
         snapshot_every=snapshot_every,
         keep_snapshots=keep_snapshots,

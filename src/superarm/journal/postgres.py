@@ -135,7 +135,7 @@ class PostgresStore:
         for piece in pieces(snapshot.parts):
             self._write("INSERT INTO parts VALUES (%s, %s, %s, %b) ON CONFLICT DO NOTHING", (seq, *piece))
             yield
-        own = snapshot_digest(self._digest_at(seq), seq, snapshot.time, *texts)
+        own = snapshot_digest(self.digest_at(seq), seq, snapshot.time, *texts)
         sql = "INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s, %b) ON CONFLICT DO NOTHING"
         self._write(sql, (seq, snapshot.time, *texts, own))
 
@@ -191,7 +191,7 @@ class PostgresStore:
         rows = self._select("SELECT value FROM progress WHERE key = %s", (key,))
         return int(rows[0][0]) if rows else 0
 
-    def _digest_at(self, seq: int) -> bytes:
+    def digest_at(self, seq: int) -> bytes:
         if seq == 0:
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = %s", (seq,))
@@ -214,7 +214,7 @@ class PostgresStore:
         until = self.head().seq if until is None else until
         if after >= until:
             return
-        before, expected = self._digest_at(after), after + 1
+        before, expected = self.digest_at(after), after + 1
         for event in self.unchecked(after, until):
             if event.seq != expected:
                 raise self._damaged(expected, "is missing")
@@ -244,7 +244,7 @@ class PostgresStore:
         events = []
         for *row, before in sorted(self._select(sql, (value,)), key=lambda row: int(row[0])):
             event = Event(*row)
-            if not event.follows(before if event.seq > 1 else self._digest_at(0)):
+            if not event.follows(before if event.seq > 1 else self.digest_at(0)):
                 raise self._damaged(event.seq, "is not what was written")
             events.append(event)
         return events
@@ -273,7 +273,7 @@ class PostgresStore:
         if not rows:
             raise JournalDamaged(f"{where} is missing")
         at, totals, made_by, told, own = rows[0]
-        if snapshot_digest(self._digest_at(seq), seq, at, totals, made_by, told) != own:
+        if snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, told) != own:
             raise JournalDamaged(f"{where} is not what was written")
         parts = {}
         for name in loads(told):

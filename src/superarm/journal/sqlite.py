@@ -231,7 +231,7 @@ class SqliteStore:
             values = (seq, part, number, data)
             self._write("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", values)
             yield
-        own = snapshot_digest(self._digest_at(seq), seq, snapshot.time, *texts)
+        own = snapshot_digest(self.digest_at(seq), seq, snapshot.time, *texts)
 
         def finish(writer: sqlite3.Connection) -> None:
             sql = "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, 0)"
@@ -323,7 +323,7 @@ class SqliteStore:
         rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
         return int(rows[0][0]) if rows else 0
 
-    def _digest_at(self, seq: int) -> bytes:
+    def digest_at(self, seq: int) -> bytes:
         if seq == 0:
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
@@ -345,7 +345,7 @@ class SqliteStore:
         until = self._head.seq if until is None else until
         if after >= until:
             return
-        before, expected = self._digest_at(after), after + 1
+        before, expected = self.digest_at(after), after + 1
         for event in self.unchecked(after, until):
             if event.seq != expected:
                 raise self._damaged(expected, "is missing")
@@ -376,7 +376,7 @@ class SqliteStore:
         events = []
         for *row, before in sorted(self._select(sql, values), key=itemgetter(0)):
             event = Event(*row)
-            if not event.follows(before if event.seq > 1 else self._digest_at(0)):
+            if not event.follows(before if event.seq > 1 else self.digest_at(0)):
                 raise self._damaged(event.seq, "is not what was written")
             events.append(event)
         return events
@@ -409,7 +409,7 @@ class SqliteStore:
             raise JournalDamaged(f"{where} is missing")
         at, totals, made_by, told, own = rows[0]
         try:
-            same = snapshot_digest(self._digest_at(seq), seq, at, totals, made_by, told) == own
+            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, told) == own
             described = loads(told) if same else {}
         except (TypeError, ValueError, AttributeError):
             same = False
@@ -435,7 +435,7 @@ class SqliteStore:
                 yield f"the mark {self.path}-mark is damaged (the next start writes it anew)"
         elif mark.seq > seq:
             yield f"the last events are lost: {mark.seq} were durable, the journal ends after {seq}"
-        elif self._digest_at(mark.seq) != mark.digest:
+        elif self.digest_at(mark.seq) != mark.digest:
             yield f"event {mark.seq} is not the one that was durable"
 
     def size(self) -> int:
