@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from superarm.service.client.client import Client
     from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.http.asgi import asgi
     from superarm.service.service import Service
 
 _HOME_OF = {
+    "asgi": "http.asgi",
     "Client": "client.client",
     "DecisionRequest": "handler",
     "OutcomeRequest": "handler",
     "Service": "service",
 }
 
-__all__ = ["Client", "DecisionRequest", "OutcomeRequest", "Service"]
+__all__ = ["Client", "DecisionRequest", "OutcomeRequest", "Service", "asgi"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from service_kit import LABELS, D, both, rows, soon
+from superarm.service.core import desk as desk_module
+from superarm.service.core.replay import replay
 
 import superarm as sa
 from superarm.learners.files import arrays_of
-from superarm.service.core import desk as desk_module
-from superarm.service.core.replay import replay
 
 X = [0.5, 1, 0, 0.25, 2]
 
@@ -233,7 +233,7 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
     assert web.get("/v1/stats")[1]["journal"]["down"]
     assert b"superarm_journal_up 0" in web.get("/metrics")[1]
     assert web.post("/v1/batch/outcomes", {"outcomes": [{"id": ids[0], "hit": True}]})[0] == 507
-    session.journal.max_mb = 50
+    session.store.max_mb = 50
     soon(lambda: web.get("/ready")[0] == 200)
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
@@ -253,24 +253,19 @@ def test_requests_that_come_together_are_committed_together(live, open_service):
         done = list(pool.map(lambda id_: web.post(f"/v1/decisions/{id_}/outcome", {"hit": True})[0], ids))
     assert set(done) == {200}
     assert len(set(ids)) == 200
-    commits = next(
-        int(line.split()[1])
-        for line in web.get("/metrics")[1].decode().splitlines()
-        if line.startswith("superarm_commits_total")
-    )
-    assert commits < 400
+    assert session.turns.count < 400
     web.stop()
     assert replay(open_service().journal).same
 
 
-def test_timeouts_snapshots_and_compaction_run_by_themselves(live, open_service):
+def test_timeouts_and_snapshots_run_by_themselves(live, open_service):
     session = open_service(timeout=0.05, default=False, snapshot_every=40, keep_snapshots=1)
     web = live(session)
     web.post("/v1/decisions", {"features": X, "id": "first"})
     for _ in range(3):
         web.post("/v1/batch/decisions", {"decisions": [{"features": x.tolist()} for x in rows(50)]})
         time.sleep(0.7)
-    soon(lambda: not web.get("/v1/stats")[1]["pending"] and session.journal.archived())
+    soon(lambda: not web.get("/v1/stats")[1]["pending"])
     record = web.get("/v1/decisions/first")[1]
     assert (record["state"], record["outcome"]["timeout"], record["outcome"]["hit"]) == (
         "expired",
@@ -306,13 +301,14 @@ def test_metrics_are_prometheus(live):
     for i in range(6):
         web.post(f"/v1/decisions/d{i}/outcome", {"hit": i < 3})
     families = {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
-    value = {name: family.samples[0].value for name, family in families.items()}
+    value = {name: family.samples[0].value for name, family in families.items() if family.samples}
     assert value["superarm_decisions"] == 10
     assert value["superarm_outcomes"] == 6
     assert value["superarm_hit_rate"] == 0.5
     assert value["superarm_pending"] == 4
     assert 0 < value["superarm_propensity_floor"] <= 1
     assert 0 <= value["superarm_exploration_share"] <= 1
+    assert value["process_resident_memory_bytes"] > 1 << 20
     ages = {s.labels.get("le"): s.value for s in families["superarm_outcome_age_seconds"].samples}
     assert ages["+Inf"] == 6
     latency = [s for s in families["superarm_request_seconds"].samples if s.name.endswith("_count")]

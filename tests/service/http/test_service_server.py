@@ -170,8 +170,11 @@ def test_connections_are_limited(live):
     web = live(connections=4, spare=2)
     guard = web.server.guard
     ask = b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    held = [Plain(web, ask) for _ in range(6)]
-    soon(lambda: len(guard.connections) == 6 and not guard.strangers)
+    held = []
+    for _ in range(6):  # one after another: each is known before the next one comes
+        held.append(Plain(web, ask))
+        assert statuses(held[-1].socket.recv(1 << 16)) == [200]
+    assert (len(guard.connections), len(guard.strangers)) == (6, 0)
     answer = Plain(web, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").read()
     assert statuses(answer) in ([503], [])
     assert guard.turned_away == 1

@@ -17,7 +17,7 @@ from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
-from superarm.service.http.exchange import Receive, Scope, Send
+from superarm.service.http.exchange import Receive, Send
 from superarm.service.http.metrics import Metrics
 from superarm.service.http.router import Router
 from superarm.service.http.routes import Context

@@ -1,8 +1,8 @@
-"""What uvicorn leaves unbounded: how much, how slowly and how often a caller may send before we know who it is.
+"""What uvicorn leaves unbounded: how much, how slowly and how often strangers may send.
 
-uvicorn reads and writes HTTP, with llhttp (Node's parser) under it. It has no limit for the size of a head or of
-trailers, for how slowly these come, for pipelined requests, for answers that nobody reads, nor for an address. The
-attacks that this keeps off are in tests/service/http/test_attacks.py; without this file they took 1.6 GB.
+uvicorn reads and writes HTTP, with llhttp (Node's parser) under it. It has no limit for the size of a head or
+of trailers, for how slowly these come, for pipelined requests, for answers that nobody reads, nor for what one
+address may take. tests/service/http/test_attacks.py has the attacks; without this file they took 1.6 GB.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class TooMuch(Exception):
 class Guard:
     """All connections of a server: counts them, and twice a second lets go of those who are late.
 
-    A stranger is a connection on which nobody has been let in yet. Whoever connects when there are too many takes
-    the place of the oldest stranger; it has one round trip to show a token, and is then no stranger any more.
+    A stranger is a connection on which nobody has been let in yet. Whoever connects when there are too many
+    takes the place of the oldest stranger; it has one round trip to show a token, and is then none any more.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -121,7 +121,7 @@ class Guard:
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, within limits. It overrides what asyncio and httptools call, and nothing else but the 400."""
+    """uvicorn's, within limits. It overrides what asyncio and httptools call, and what is said at the end."""
 
     def __init__(self, guard: Guard, config: Config, state: ServerState) -> None:
         super().__init__(config, state, {})
@@ -155,6 +155,13 @@ class Connection(HttpToolsProtocol):
         self._unset_keepalive_if_required()  # uvicorn leaves it be after an error, and with it all of this
         super().connection_lost(exc)
         self.pipeline.clear()
+        if self.cycle is not None:
+            self.forget_body()
+            self.cycle.scope.pop("extensions", None)  # it leads back to us: nobody else would free us soon
+
+    def forget_body(self) -> None:
+        """What came of a body that the application has not asked for."""
+        self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:
         if len(data) <= PIECE:
@@ -213,6 +220,7 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():  # or the next one has begun
+            self.forget_body()
             if self.ending:
                 self.finish(self.ending)
             elif not self.in_request:

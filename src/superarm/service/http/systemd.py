@@ -1,4 +1,4 @@
-"""What systemd wants to hear from a service of `Type=notify`: ready, reloading, alive, stopping (sd_notify)."""
+"""What systemd wants to hear from a service of `Type=notify`: ready, reloading, alive, stopping."""
 
 from __future__ import annotations
 
