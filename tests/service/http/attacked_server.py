@@ -1,4 +1,4 @@
-"""A service with a token and short times: python attacked_server.py PORT JOURNAL, with JSON of Limits in LIMITS."""
+"""A service with a token and short times: python attacked_server.py PORT JOURNAL; LIMITS is JSON."""
 
 import json
 import os

@@ -16,7 +16,7 @@ from superarm.journal.errors import JournalHeld
 from superarm.service import Service, asgi
 
 pytest.importorskip("starlette", reason="starlette (extra dev) is not installed")
-pytest.importorskip("httpx", reason="httpx (extra dev) is not installed")
+pytest.importorskip("httpx2", reason="httpx2 (extra dev) is not installed")
 
 from starlette.applications import Starlette  # noqa: E402
 from starlette.routing import Mount  # noqa: E402
@@ -149,7 +149,7 @@ def test_who_may_come_in_where_it_is_mounted(tmp_path):
     with TestClient(framework("starlette", arms), base_url="http://shop.example") as client:
         assert client.get("/arms/v1/info").status_code == 403  # no token, and a name of the world
         client.portal.call(arms.close)
-    arms = asgi(tmp_path / "e.db", any_host=True)
+    arms = asgi(tmp_path / "e.db", any_host=True, **NEW)
     with TestClient(framework("starlette", arms), base_url="http://shop.example") as client:
         assert client.get("/arms/v1/info").status_code == 200
         client.portal.call(arms.close)

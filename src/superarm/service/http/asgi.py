@@ -130,7 +130,7 @@ class Application(Router):
             await self.open()
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
-            return
+            raise
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.close()

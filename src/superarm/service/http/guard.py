@@ -1,7 +1,7 @@
 """What uvicorn leaves unbounded: how much, how slowly and how often strangers may send.
 
 uvicorn reads and writes HTTP, with llhttp (Node's parser) under it. It has no limit for the size of a head or
-of trailers, for how slowly these come, for pipelined requests, for answers that nobody reads, nor for what one
+of trailers, for how slowly these come, for pipelined requests, for answers that nobody reads, nor for what an
 address may take. tests/service/http/test_attacks.py has the attacks; without this file they took 1.6 GB.
 """
 
