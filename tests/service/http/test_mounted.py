@@ -1,4 +1,4 @@
-"""The service in an application that somebody has: Starlette, FastAPI; opened by the first request, or before."""
+"""The service in somebody's application (Starlette, FastAPI); opened by the first request, or before."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from superarm.service import Service, asgi
 pytest.importorskip("starlette", reason="starlette (extra dev) is not installed")
 pytest.importorskip("httpx2", reason="httpx2 (extra dev) is not installed")
 
-from starlette.applications import Starlette  # noqa: E402
-from starlette.routing import Mount  # noqa: E402
-from starlette.testclient import TestClient  # noqa: E402
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
 X = [0.5, 1, 0, 0.25, 2]
 NEW = {"labels": LABELS, "features": D, "set_size": 2}

@@ -197,7 +197,7 @@ class Connection(HttpToolsProtocol):
         self.in_head, self.other_size = False, 0
         self.deadline = monotonic() + self.limits.body_seconds
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
-        self.scope["extensions"] = {"superarm": self}
+        self.scope["extensions"] = {"superarm": self}  # type: ignore[dict-item]
         super().on_headers_complete()
         if self.parser.should_upgrade():  # we stay with HTTP/1.1, and llhttp reads no more of it here
             self.cycle.keep_alive = False

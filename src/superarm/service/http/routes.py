@@ -14,6 +14,7 @@ import msgspec
 
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, Refused, UnknownDecision
+from superarm.service import Service
 from superarm.service.http import messages as m
 from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
 from superarm.service.http.exchange import Response
@@ -53,7 +54,7 @@ def route(
 class Context:
     """What the routes work with: the service, and what this process knows about its callers."""
 
-    def __init__(self, service: Any, metrics: Metrics, tokens: Tokens) -> None:
+    def __init__(self, service: Service, metrics: Metrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
         self.downloads = asyncio.Semaphore(DOWNLOADS)
 
