@@ -22,8 +22,9 @@ from typing import Any
 from service_kit import LABELS, D, Web, free_port, rows
 
 from superarm.service.client.client import Client, ServiceError
-from superarm.service.core.journal import open_journal
-from superarm.service.core.replay import replay
+from superarm.journal.records import DecisionRecord
+from superarm.journal.replay import replay
+from superarm.journal.store import open_store
 
 KILLS = 50
 CLIENTS = 6
@@ -80,17 +81,17 @@ def check(web: Web, journal: Path, load: Load) -> None:
     web.wait()
     status, model = web.get("/v1/model")
     assert status == 200
-    looking = open_journal(journal, read_only=True)
+    looking = open_store(journal, read_only=True)
     done = replay(looking)
     assert done.same
     assert done.sha256 == hashlib.sha256(model).hexdigest()
     for id_, labels in load.decided.items():
-        place = looking.place(id_)
-        assert place is not None, f"decision {id_} was acknowledged and is lost"
-        assert tuple(looking.event(place.seq).body["labels"]) == labels
+        record = DecisionRecord.of(looking.find([id_]).get(id_, ()))
+        assert record is not None, f"decision {id_} was acknowledged and is lost"
+        assert tuple(record.made["labels"]) == labels
         if id_ in load.answered:
-            assert place.closed is not None, f"the outcome of {id_} was acknowledged and is lost"
-            assert looking.event(place.closed).body["hit"] is load.answered[id_]
+            assert record.outcome is not None, f"the outcome of {id_} was acknowledged and is lost"
+            assert record.outcome.body["hit"] is load.answered[id_]
     looking.close()
 
 
@@ -109,8 +110,7 @@ def test_fifty_kills_lose_nothing(nursery, tmp_path):
         check(web, journal, load)
     assert total > 500, "there was hardly any load"
     kill(pid)
-    looking = open_journal(journal, read_only=True)
-    assert looking.archived() > 0, "compaction was not under fire"
+    looking = open_store(journal, read_only=True)
     assert replay(looking, from_start=True).same
     looking.close()
 
@@ -163,7 +163,7 @@ def test_the_command_itself(tmp_path):
     assert "journal" in log.read_text().splitlines()[0]
     assert lines[-2]["message"] != "upkeep"
     assert any(line["message"] == "closed" for line in lines[-5:])
-    looking = open_journal(journal, read_only=True)
-    assert looking.snapshots()[-1] == looking.seq
-    assert all(looking.place(id_) is not None for id_ in load.decided)
+    looking = open_store(journal, read_only=True)
+    assert looking.snapshots()[-1].seq == looking.head().seq
+    assert looking.find(list(load.decided)).keys() >= load.decided.keys()
     looking.close()

@@ -1,6 +1,6 @@
 """A scripted workload on a disk that fails at its n-th operation, for every n until none fails.
 
-Run by test_service_disk.py, in a process with failing_disk.c loaded before all others. Each case ends in a
+Run by test_disk.py, in a process with failing_disk.c loaded before all others. Each case ends in a
 recovery, or, where the process was ended, in a new start, and then in the same list of invariants:
 
     whatever was acknowledged is there, as it was acknowledged
@@ -23,13 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from journal_kit import Driver, replayed
 
-from superarm.service.core import archive, desk, session
-from superarm.service.core.archive import Compaction
-from superarm.service.core.faults import JournalError
-from superarm.service.core.replay import replay
-from superarm.service.core.session import Ask, Reply, Session
-from superarm.service.core.verify import verify
+from superarm.journal.errors import JournalError
+from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 HOWS = {"full": (1, 1), "full once": (1, 0), "broken": (2, 0), "stays broken": (2, 1), "short": (3, 0)}
 ENDS = {"kill": (4, 0), "power": (5, 0)}
@@ -52,63 +50,48 @@ class Work:
 
     def __init__(self, folder: Path, tell: Callable[[dict[str, Any]], None]) -> None:
         self.path, self.tell, self.clock = folder / "events.db", tell, Clock()
-        self.session: Session | None = None
+        self.session: Driver | None = None
         self.rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
 
-    def open(self) -> Session:
+    def open(self) -> Driver:
         options: dict[str, Any] = {"timeout": 50.0, "default": False, "keep_snapshots": 1}
-        opened = Session.open(self.path, labels=LABELS, n_features=5, set_size=2, clock=self.clock, **options)
+        opened = Driver.open(self.path, labels=LABELS, n_features=5, set_size=2, clock=self.clock, **options)
         if opened.down is not None:
-            opened.journal.close()
+            opened.store.close()
             raise opened.down
         return opened
 
     def decide(self, name: str, row: int) -> None:
         assert self.session is not None
         x = SECRET if name == "secret" else self.rows[row]
-        entry = self.session.decide(Ask(x, name, context={"row": row}))
-        self.session.commit()
-        self.tell({"decided": name, "labels": entry.body["labels"]})
+        entry = self.session.decide(DecisionRequest(x, name, context={"row": row}))
+        self.tell({"decided": name, "labels": entry.labels})
 
     def answer(self, name: str, hit: bool) -> None:
         assert self.session is not None
-        self.session.outcome(Reply(name, hit=hit))
-        self.session.commit()
+        self.session.outcome(OutcomeRequest(name, hit=hit))
         self.tell({"answered": name, "hit": hit})
 
     def expire(self) -> None:
         assert self.session is not None
         self.clock.now += 60.0
         self.session.expire()
-        self.session.commit()
 
     def change(self, name: str, *given: Any) -> None:
         assert self.session is not None
         getattr(self.session, name)(*given)
-        self.session.commit()
         self.tell({"changed": name})
 
     def snapshot(self) -> None:
         assert self.session is not None
         self.session.snapshot()
-        self.session.commit()
-
-    def compact(self) -> None:
-        assert self.session is not None
-        work = Compaction(self.session.journal, 1)
-        if work:
-            work.write()
-            more = True
-            while more:
-                with self.session.writing():
-                    more = work.step()
-                self.session.commit()
 
     def erase(self) -> None:
         assert self.session is not None
         if self.session.find("secret") is not None:
             self.session.erase(ids=["secret"])
-            self.tell({"erased": "secret"})
+            if self.session.service.model.erasing() is None:
+                self.tell({"erased": "secret"})
 
     def close(self) -> None:
         assert self.session is not None
@@ -130,9 +113,8 @@ class Work:
             do(self.answer, "e1", False),
             self.expire,
             self.snapshot,
-            self.compact,
             do(self.answer, "e1", False),
-            do(self.change, "retire_labels", ["label-5"]),
+            do(self.change, "disable_labels", ["label-5"]),
             do(self.decide, "f0", 20),
             self.erase,
             do(self.answer, "f0", True),
@@ -149,7 +131,7 @@ class Work:
                 step()
             except JournalError:
                 disk.disk_arm(0, 0, 0)
-                if self.session is not None and self.session.journal._lock is None:  # it was being closed
+                if self.session is not None and self.session.store._lock is None:  # it was being closed
                     self.session = None
                 elif self.session is not None and self.session.down is not None:
                     self.session.recover()
@@ -161,14 +143,14 @@ def check(folder: Path, told: list[dict[str, Any]], live: bytes | None) -> None:
     """The invariants."""
     found = verify(folder / "events.db")
     assert found.sound, found.problems
-    opened = Session.open(folder / "events.db", clock=Clock())
+    opened = Driver.open(folder / "events.db", clock=Clock())
     try:
-        journal = opened.journal
+        journal = opened.store
         for fact in told:
             if "decided" in fact:
                 entry = opened.find(fact["decided"])
                 assert entry is not None, f"{fact} was acknowledged and is lost"
-                assert entry.body["labels"] == fact["labels"]
+                assert entry.labels == fact["labels"]
             elif "answered" in fact:
                 entry = opened.find(fact["answered"])
                 assert entry is not None
@@ -180,21 +162,21 @@ def check(folder: Path, told: list[dict[str, Any]], live: bytes | None) -> None:
             else:
                 assert fact["changed"] in [change["what"] for change in opened.changes()]
         events = list(journal.events())
-        assert [event.seq for event in events] == list(range(1, journal.seq + 1))
+        assert [event.seq for event in events] == list(range(1, opened.seq + 1))
         closed = [event.id for event in events if event.kind == 2]
         assert len(closed) == len(set(closed)), "answered twice"
         for from_start in (False, True):
-            done = replay(journal, from_start=from_start)
+            done = replayed(opened, from_start=from_start)
             assert done.same, (done.different, done.near, done.broken)
         if live is not None:
             assert opened.model_file() == live, "the running model was not the journal's"
         assert not list(folder.glob(".*part*"))
     finally:
-        opened.journal.close()
+        opened.store.close()
 
 
 class Nest:
-    """A process of its own that forks one for each case: Polars' threads, once begun, survive no fork."""
+    """A process of its own that forks one for each case: threads, once begun, survive no fork."""
 
     def __init__(self, folder: Path) -> None:
         self._orders, orders = os.pipe()
@@ -219,7 +201,7 @@ class Nest:
         work.session = work.open()  # compile what the cases will need
         for step in work.steps()[:8]:
             step()
-        work.session.journal.close()
+        work.session.store.close()
         os.write(self._results, b"ready\n")
         for line in os.fdopen(self._orders):
             n, how = json.loads(line)
@@ -260,7 +242,7 @@ def case(folder: Path, n: int, how: str) -> bool:
         disk.disk_arm(0, 0, 0)
         assert work.session is not None
         live = work.session.model_file()
-        work.session.journal.close()
+        work.session.store.close()
         check(folder, told, live)
         return fired
     assert nest is not None
@@ -275,7 +257,6 @@ def case(folder: Path, n: int, how: str) -> bool:
 
 
 def main(folder: Path, hows: list[str], every: int) -> None:
-    archive.DELETE_AT_ONCE, session.log.disabled, desk.log.disabled = 5, True, True
     logging.disable(logging.CRITICAL)
     global nest
     nest = Nest(folder) if set(hows) & ENDS.keys() else None
