@@ -6,13 +6,12 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from journal_kit import sql, Driver, replayed, sha256_of
+from journal_kit import Driver, replayed, sha256_of, sql
 from service_kit import LABELS, Clock, D, rows
 
 from superarm.errors import InvalidInput
@@ -27,8 +26,8 @@ from superarm.journal.errors import (
     Refused,
     UnknownDecision,
 )
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- 1: one request
 
@@ -158,7 +157,7 @@ def test_a_missing_event_is_told_and_nobody_hangs(drive):
         await service.start()
         with pytest.raises(UnknownDecision):
             await service.outcome(OutcomeRequest("a", hit=True))
-        with pytest.raises(JournalDamaged, match="event 2 of journal .* is not what was written"):
+        with pytest.raises(JournalDamaged, match=r"event 2 of journal .* is not what was written"):
             await service.outcome(OutcomeRequest("b", hit=True))
         told = await asyncio.wait_for(service.outcome(OutcomeRequest("c", hit=True)), 5)
         assert told["outcome"]["learnt"]

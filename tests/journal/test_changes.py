@@ -7,8 +7,8 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import LABELS, rows
 
-from superarm.rows import SparseRow
 from superarm.journal.errors import Refused
+from superarm.rows import SparseRow
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
@@ -83,7 +83,10 @@ def test_eligible_labels_that_are_disabled_do_not_count(drive):
     session.disable_labels(["label-1"])
     entry = session.decide(DecisionRequest(rows(1)[0], "a", eligible=("label-1", "label-2", "label-3")))
     assert sorted(entry.labels) == ["label-2", "label-3"]
-    assert session.decide(DecisionRequest(rows(1)[0], "a", eligible=("label-1", "label-2", "label-3"))).shown() == entry.shown()
+    assert (
+        session.decide(DecisionRequest(rows(1)[0], "a", eligible=("label-1", "label-2", "label-3"))).shown()
+        == entry.shown()
+    )
     # as without disabled labels: where fewer are eligible than a set has, all of them are shown
     assert session.decide(DecisionRequest(rows(1)[0], eligible=("label-1", "label-2"))).labels == ["label-2"]
     assert session.decide(DecisionRequest(rows(1)[0], eligible=("label-2",))).labels == ["label-2"]
@@ -185,7 +188,7 @@ def test_going_back_takes_the_weights_and_undoes_nothing_else(drive):
 
 
 def test_the_snapshot_that_was_gone_back_to_is_kept_for_ever(drive):
-    
+
     session = drive(keep_snapshots=1)
     for seed in range(4):
         run_some(session, 20, seed)

@@ -10,10 +10,10 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import Clock, rows
 
-from superarm.journal.export import export
 from superarm.journal.errors import Erased, UnknownDecision
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.journal.export import export
 from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
 WORD = "a-name-that-nobody-may-keep"

@@ -8,9 +8,9 @@ from journal_kit import replayed, sha256_of
 from service_kit import LABELS
 from test_named import people as world_of_people
 
+from superarm.journal.errors import Conflict, Refused
 from superarm.learners.files import arrays_of
 from superarm.learners.registry import make
-from superarm.journal.errors import Conflict, Refused
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 CITIES = ("Rome", "Oslo", "Lima")

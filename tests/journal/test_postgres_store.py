@@ -164,7 +164,9 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
 def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_made(database, encoding):
     name = f"in_{encoding.lower()}"
     with database.connect() as connection:
-        connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
     with pytest.raises(JournalForeign, match=f"hold every text.*{encoding}"):
         Driver.open(database.address(name), **NEW)
     with database.connect(name) as connection:
@@ -214,7 +216,11 @@ def test_rows_with_names_on_many_processes(database):
     try:
         random = np.random.default_rng(0)
         for i in range(60):
-            x = {"age": float(random.normal()), "city": "Rome", **({f"late {i // 10}": 1.0} if i > 10 else {})}
+            x = {
+                "age": float(random.normal()),
+                "city": "Rome",
+                **({f"late {i // 10}": 1.0} if i > 10 else {}),
+            }
             driver = (one, two)[i % 2]
             driver.outcome(OutcomeRequest(driver.decide(DecisionRequest(x)).id, hit=i % 3 == 0))
         assert caught_up(one).version == 60

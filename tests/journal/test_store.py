@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import ANSWER, CHANGE, CORRECTION, DECISION, ERASURE, OUTCOME, TIMEOUT, Event, chain_start
+from superarm.journal.events import (
+    ANSWER,
+    CHANGE,
+    CORRECTION,
+    DECISION,
+    ERASURE,
+    OUTCOME,
+    TIMEOUT,
+    Event,
+    chain_start,
+)
 from superarm.journal.store import Snapshot
 
 META = {"kind": "test", "made": 1.0}
@@ -114,7 +124,11 @@ def test_snapshots_are_kept_checked_pinned_and_dropped(opened):
             pass
     assert [note.seq for note in store.snapshots()] == [0, 1, 2, 3]
     found = store.snapshot(2)
-    assert (found.parts["model"], found.parts["shadow:x"], found.totals) == (b"\1" * 3_000_000, b"s", {"n": 1})
+    assert (found.parts["model"], found.parts["shadow:x"], found.totals) == (
+        b"\1" * 3_000_000,
+        b"s",
+        {"n": 1},
+    )
     store.pin_snapshot(1)
     store.drop_snapshots([0, 1, 2])
     assert [note.seq for note in store.snapshots()] == [0, 1, 3]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import replayed
+from journal_kit import replayed, sha256_of
 from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import Conflict, JournalForeign, Refused, UnknownDecision
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.journal.stats import Stats
+from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
 def test_the_same_bits_as_the_library(drive):
@@ -94,7 +94,9 @@ def test_a_named_label_is_learnt_and_tells_the_bit(drive):
 
 def test_a_label_outside_the_eligible_ones_is_refused(drive):
     session = drive()
-    session.decide(DecisionRequest(rows(1)[0], id="a", eligible=("label-1", "label-2", "label-3"), set_size=1))
+    session.decide(
+        DecisionRequest(rows(1)[0], id="a", eligible=("label-1", "label-2", "label-3"), set_size=1)
+    )
     with pytest.raises(Refused, match="label of outcome must be one of the eligible labels"):
         session.outcome(OutcomeRequest("a", label="label-5"))
     assert session.stats.pending == 1

@@ -13,16 +13,16 @@ import threading
 from pathlib import Path
 
 import pytest
-from journal_kit import sql, Driver, sha256_of
+from journal_kit import Driver, replayed, sha256_of, sql
 from service_kit import rows
 
 from superarm.errors import InvalidInput
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalError
-from superarm.journal.store import open_store
 from superarm.journal.mark import read_mark
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.journal.store import open_store
 from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
 def filled(drive, parts=3, each=40, **options):
@@ -206,7 +206,7 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
     again = drive(create=False)
     assert again.seq == found.events
     assert again.find("0.5") is not None
-    assert replay(again.journal, from_start=True).sha256 == sha256_of(again)
+    assert replayed(again, from_start=True).sha256 == sha256_of(again)
     again.outcome(OutcomeRequest("1.0", hit=True))
     again.close()
     assert verify(tmp_path / "events.db").sound

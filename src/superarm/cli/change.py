@@ -44,7 +44,9 @@ def _say(context: typer.Context, told: dict[str, Any]) -> None:
     words += [f"{len(told['disabled'])} are disabled"] if told["disabled"] else []
     words += ["learning is frozen"] if told["frozen"] else []
     words += [f"{told['erased']:,} decisions erased"] if told["what"] == "erase" else []
-    words += [] if told["finished"] else ["not finished: something of it is still on the disk; it is tried again"]
+    words += (
+        [] if told["finished"] else ["not finished: something of it is still on the disk; it is tried again"]
+    )
     print("; ".join(words))
 
 

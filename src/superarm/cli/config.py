@@ -27,7 +27,9 @@ def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Pa
     for key, value in told.items():
         name = key.replace("-", "_")
         if name not in known:
-            wanted = "left out: there is no such option" if not isinstance(value, dict) else "an option, no table"
+            wanted = (
+                "left out: there is no such option" if not isinstance(value, dict) else "an option, no table"
+            )
             raise InvalidInput.must(key, str(path), wanted, value)
         found[name] = value
     context.default_map = {**found, **(context.default_map or {})}

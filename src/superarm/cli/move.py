@@ -29,8 +29,8 @@ def move(
 
     if not is_url(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
-    from superarm.journal.postgres_address import Address
     from superarm.journal.move import move as run
+    from superarm.journal.postgres_address import Address
 
     address = Address(to)
     count = run(journal, address, learner=learner)

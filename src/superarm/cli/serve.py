@@ -66,7 +66,10 @@ def serve(
         typer.Option(help="Erase features and context of decisions older than this: 90d. Default: never."),
     ] = None,
     trust_clock: Annotated[
-        bool, typer.Option("--trust-clock", help="Expire and erase by the clock, however far it is from the last event.")
+        bool,
+        typer.Option(
+            "--trust-clock", help="Expire and erase by the clock, however far it is from the last event."
+        ),
     ] = False,
     default_outcome: Annotated[
         str, typer.Option(help="What a timeout counts as: 'none' (nothing is learnt), 'miss' or 'hit'.")

@@ -80,6 +80,8 @@ def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
     common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
     common |= {name: asked[name] for name in ("set_size", "coverage") if asked[name] is not None}
     cls, given = parse(spec)
-    if issubclass(cls, SetLogit) and not given.keys() & {"explore", "uniform", "coverage"} | common.keys() & {"coverage"}:
+    if issubclass(cls, SetLogit) and not given.keys() & {"explore", "uniform", "coverage"} | common.keys() & {
+        "coverage"
+    }:
         common["uniform"] = UNIFORM
     return make(spec, **common), spec

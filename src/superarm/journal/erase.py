@@ -73,5 +73,3 @@ class Eraser:
         kept = [note.seq for note in self.store.snapshots()]
         near = [(a, b) for a, b in pairwise(kept) if b - a < NEAR]
         return sorted({b if b != newest else a for a, b in near} - {0})
-
-

@@ -14,7 +14,7 @@ from typing import Any
 
 from orjson import loads
 
-from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
+from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import DECISION, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
 from superarm.journal.postgres_schema import check, put_meta
@@ -23,7 +23,10 @@ from superarm.journal.store import (
     Pending,
     Snapshot,
     SnapshotNote,
-    describe,
+    checked_events,
+    checked_rows,
+    checked_snapshot,
+    damaged,
     pieces,
     snapshot_digest,
     snapshot_texts,
@@ -54,7 +57,9 @@ class PostgresStore:
         self.address = where if isinstance(where, Address) else Address(where, patience=patience)
         self.name, self.read_only = str(self.address), read_only
         self._writer: Connection | None = None
-        self._no_room_for: list[Event] = []  # what a full disk has refused: it is full until these can be written
+        self._no_room_for: list[
+            Event
+        ] = []  # what a full disk has refused: it is full until these can be written
         self._moment: Connection | None = None
         self._pool = self.address.pool()
         try:
@@ -73,7 +78,11 @@ class PostgresStore:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with failures(self.address):
-            with nullcontext(self._moment) if self._moment is not None else self._pool.connection() as connection:
+            with (
+                nullcontext(self._moment)
+                if self._moment is not None
+                else self._pool.connection() as connection
+            ):
                 yield connection
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -152,7 +161,9 @@ class PostgresStore:
 
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
         body = erasure.body
-        where, value = ("time < %s", body["before"]) if body.get("ids") is None else ("id = ANY(%s)", body["ids"])
+        where, value = (
+            ("time < %s", body["before"]) if body.get("ids") is None else ("id = ANY(%s)", body["ids"])
+        )
         sql = f"""UPDATE events SET x = NULL, context = NULL, erased = %s
         WHERE kind = 1 AND x IS NOT NULL AND seq < %s AND {where}"""
         with self.writing() as connection, connection.transaction():
@@ -196,7 +207,7 @@ class PostgresStore:
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = %s", (seq,))
         if not rows:
-            raise self._damaged(seq, "is missing")
+            raise damaged(self, seq, "is missing")
         return bytes(rows[0][0])
 
     def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
@@ -211,19 +222,7 @@ class PostgresStore:
             after = rows[-1][0]
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        until = self.head().seq if until is None else until
-        if after >= until:
-            return
-        before, expected = self.digest_at(after), after + 1
-        for event in self.unchecked(after, until):
-            if event.seq != expected:
-                raise self._damaged(expected, "is missing")
-            if not event.follows(before):
-                raise self._damaged(event.seq, "is not what was written")
-            before, expected = event.digest, expected + 1
-            yield event
-        if expected <= until:
-            raise self._damaged(expected, "is missing")
+        return checked_events(self, after, until)
 
     def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
         found: dict[str, list[Event]] = {}
@@ -240,54 +239,51 @@ class PostgresStore:
     def _checked(self, where: str, value: Any) -> list[Event]:
         """Events, each with the digest before it, in order."""
         columns = ", ".join(f"e.{name}" for name in NAMES.split(", "))
-        sql = f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
-        events = []
-        for *row, before in sorted(self._select(sql, (value,)), key=lambda row: int(row[0])):
-            event = Event(*row)
-            if not event.follows(before if event.seq > 1 else self.digest_at(0)):
-                raise self._damaged(event.seq, "is not what was written")
-            events.append(event)
-        return events
+        sql = (
+            f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
+        )
+        return checked_rows(self, self._select(sql, (value,)))
 
     def pending(
         self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
     ) -> list[Pending]:
         sql = "SELECT seq, time, id FROM pending WHERE seq > %s AND seq <= %s AND time < %s ORDER BY seq LIMIT %s"
         last = (1 << 62) if until is None else until
-        return [Pending(*row) for row in self._select(sql, (after, last, inf if before is None else before, limit))]
+        return [
+            Pending(*row)
+            for row in self._select(sql, (after, last, inf if before is None else before, limit))
+        ]
 
     def recent(self, limit: int) -> list[Event]:
         sql = f"SELECT {NAMES} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT %s"
         return [Event(*row) for row in self._select(sql, (limit,))]
 
     def content_before(self, time: float) -> bool:
-        return bool(self._select("SELECT 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND time < %s LIMIT 1", (time,)))
+        return bool(
+            self._select(
+                "SELECT 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND time < %s LIMIT 1", (time,)
+            )
+        )
 
     def snapshots(self) -> list[SnapshotNote]:
         rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
         return [SnapshotNote(seq, at, loads(made_by), pinned) for seq, at, made_by, pinned in rows]
 
     def snapshot(self, seq: int) -> Snapshot:
-        where = f"the snapshot after event {seq} of {self.name}"
-        rows = self._select("SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = %s", (seq,))
-        if not rows:
-            raise JournalDamaged(f"{where} is missing")
-        at, totals, made_by, told, own = rows[0]
-        if snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, told) != own:
-            raise JournalDamaged(f"{where} is not what was written")
-        parts = {}
-        for name in loads(told):
-            sql = "SELECT data FROM parts WHERE seq = %s AND part = %s ORDER BY number"
-            parts[name] = b"".join(row[0] for row in self._select(sql, (seq, name)))
-        if describe(parts) != loads(told):
-            raise JournalDamaged(f"{where} is not what was written")
-        return Snapshot(seq, at, parts, loads(totals), loads(made_by))
+        sql = "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = %s"
+        row = next(iter(self._select(sql, (seq,))), None)
+        sql = "SELECT data FROM parts WHERE seq = %s AND part = %s ORDER BY number"
+        return checked_snapshot(
+            self, seq, row, lambda name: b"".join(r[0] for r in self._select(sql, (seq, name)))
+        )
 
     # ------------------------------------------------------------ what many processes need
 
     def published(self, newer_than: int = -1) -> Snapshot | None:
         """The newest model, its shadows and totals, if there is one that knows more events."""
-        rows = self._select("SELECT part, seq, time, data, totals FROM published WHERE seq > %s", (newer_than,))
+        rows = self._select(
+            "SELECT part, seq, time, data, totals FROM published WHERE seq > %s", (newer_than,)
+        )
         parts = {row[0]: row[3] for row in rows}
         if "model" not in parts or len({row[1] for row in rows}) != 1:
             return None
@@ -324,9 +320,6 @@ class PostgresStore:
 
     def log_bytes(self) -> int:
         return 0
-
-    def _damaged(self, seq: int, how: str) -> JournalDamaged:
-        return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
 
 
 PUBLISH = """
@@ -373,7 +366,9 @@ def _columns(events: Sequence[Event]) -> list[Any]:
 
 def _drop(connection: Connection, seqs: list[int]) -> None:
     connection.execute("DELETE FROM snapshots WHERE seq = ANY(%s) AND NOT pinned", (seqs,))
-    connection.execute("DELETE FROM parts WHERE seq = ANY(%s) AND seq NOT IN (SELECT seq FROM snapshots)", (seqs,))
+    connection.execute(
+        "DELETE FROM parts WHERE seq = ANY(%s) AND seq NOT IN (SELECT seq FROM snapshots)", (seqs,)
+    )
 
 
 def _gone(connection: Connection) -> bool:

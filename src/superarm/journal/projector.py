@@ -299,7 +299,9 @@ class Projector:
             self.stats.timeout(taught, refused is not None)
         else:
             age = max(0.0, event.time - record.event.time)
-            self.stats.outcome(event.time, age, made["labels"], body["hit"], late, taught, refused is not None)
+            self.stats.outcome(
+                event.time, age, made["labels"], body["hit"], late, taught, refused is not None
+            )
         if record.event.x is None:
             return
         if not timeout:

@@ -167,7 +167,9 @@ class Replay:
         except JournalDamaged:
             self.broken.append(seq)
             return
-        (self.checked if own == was else self.near if nearly_same_model(own, was) else self.broken).append(seq)
+        (self.checked if own == was else self.near if nearly_same_model(own, was) else self.broken).append(
+            seq
+        )
 
 
 def replay(

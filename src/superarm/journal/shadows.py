@@ -20,11 +20,11 @@ import numpy as np
 
 from superarm.decision import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
+from superarm.journal.snapshots import learner_from, model_bytes
 from superarm.learners import Learner
 from superarm.learners.registry import make
 from superarm.logs.estimates import Sums
 from superarm.logs.weights import Weights
-from superarm.journal.snapshots import learner_from, model_bytes
 
 __all__ = ["HitRateEstimate", "Shadow", "ShadowReport", "make_shadows"]
 

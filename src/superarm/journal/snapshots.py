@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from superarm.learners import Learner, load
 from superarm.journal.store import Snapshot
+from superarm.learners import Learner, load
 
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector

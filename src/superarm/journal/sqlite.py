@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
-from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -28,7 +27,10 @@ from superarm.journal.store import (
     Pending,
     Snapshot,
     SnapshotNote,
-    describe,
+    checked_events,
+    checked_rows,
+    checked_snapshot,
+    damaged,
     pieces,
     snapshot_digest,
     snapshot_texts,
@@ -207,7 +209,7 @@ class SqliteStore:
             rows.append(event.row)
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))
-            elif kind == OUTCOME or kind == TIMEOUT:  # noqa: PLR1714  (twice as quick)
+            elif kind == OUTCOME or kind == TIMEOUT:
                 done.append((event.body["of"],))
 
         def write(writer: sqlite3.Connection) -> None:
@@ -236,7 +238,9 @@ class SqliteStore:
         def finish(writer: sqlite3.Connection) -> None:
             sql = "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, 0)"
             writer.execute(sql, (seq, snapshot.time, *texts, own))
-            writer.execute("DELETE FROM chunks WHERE seq NOT IN (SELECT seq FROM snapshots)")  # of jobs that failed
+            writer.execute(
+                "DELETE FROM chunks WHERE seq NOT IN (SELECT seq FROM snapshots)"
+            )  # of jobs that failed
 
         self._transaction(finish)
         if self._marker is not None:
@@ -254,7 +258,9 @@ class SqliteStore:
 
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
         body = erasure.body
-        forget = "UPDATE events SET x = NULL, context = NULL, erased = ? WHERE kind = 1 AND x IS NOT NULL AND "
+        forget = (
+            "UPDATE events SET x = NULL, context = NULL, erased = ? WHERE kind = 1 AND x IS NOT NULL AND "
+        )
 
         def write(writer: sqlite3.Connection) -> int:
             if body.get("ids") is None:
@@ -328,7 +334,7 @@ class SqliteStore:
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
         if not rows:
-            raise self._damaged(seq, "is missing")
+            raise damaged(self, seq, "is missing")
         return bytes(rows[0][0])
 
     def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
@@ -342,19 +348,7 @@ class SqliteStore:
             raise self._unreadable(error) from error
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        until = self._head.seq if until is None else until
-        if after >= until:
-            return
-        before, expected = self.digest_at(after), after + 1
-        for event in self.unchecked(after, until):
-            if event.seq != expected:
-                raise self._damaged(expected, "is missing")
-            if not event.follows(before):
-                raise self._damaged(event.seq, "is not what was written")
-            before, expected = event.digest, expected + 1
-            yield event
-        if expected <= until:
-            raise self._damaged(expected, "is missing")
+        return checked_events(self, after, until)
 
     def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
         found: dict[str, list[Event]] = {}
@@ -372,14 +366,10 @@ class SqliteStore:
     def _checked(self, where: str, values: Values) -> list[Event]:
         """Events, each with the digest before it, in order."""
         columns = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
-        sql = f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
-        events = []
-        for *row, before in sorted(self._select(sql, values), key=itemgetter(0)):
-            event = Event(*row)
-            if not event.follows(before if event.seq > 1 else self.digest_at(0)):
-                raise self._damaged(event.seq, "is not what was written")
-            events.append(event)
-        return events
+        sql = (
+            f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
+        )
+        return checked_rows(self, self._select(sql, values))
 
     def pending(
         self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
@@ -403,25 +393,12 @@ class SqliteStore:
         return [SnapshotNote(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
 
     def snapshot(self, seq: int) -> Snapshot:
-        where = f"the snapshot after event {seq} of {self.path}"
-        rows = self._select("SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?", (seq,))
-        if not rows:
-            raise JournalDamaged(f"{where} is missing")
-        at, totals, made_by, told, own = rows[0]
-        try:
-            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, told) == own
-            described = loads(told) if same else {}
-        except (TypeError, ValueError, AttributeError):
-            same = False
-        if not same:
-            raise JournalDamaged(f"{where} is not what was written")
-        parts = {}
-        for name in described:
-            sql = "SELECT data FROM chunks WHERE seq = ? AND part = ? ORDER BY number"
-            parts[name] = b"".join(row[0] for row in self._select(sql, (seq, name)))
-        if describe(parts) != described:
-            raise JournalDamaged(f"{where} is not what was written")
-        return Snapshot(seq, at, parts, loads(totals), loads(made_by))
+        sql = "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?"
+        row = next(iter(self._select(sql, (seq,))), None)
+        sql = "SELECT data FROM chunks WHERE seq = ? AND part = ? ORDER BY number"
+        return checked_snapshot(
+            self, seq, row, lambda name: b"".join(r[0] for r in self._select(sql, (seq, name)))
+        )
 
     # ------------------------------------------------------------ for people on call
 
@@ -443,9 +420,6 @@ class SqliteStore:
 
     def log_bytes(self) -> int:
         return self._log_path.stat().st_size if self._log_path.exists() else 0
-
-    def _damaged(self, seq: int, how: str) -> JournalDamaged:
-        return JournalDamaged(f"event {seq} of journal {self.path} {how}", event=seq)
 
 
 def _drop(writer: sqlite3.Connection, seqs: Sequence[tuple[int]]) -> None:

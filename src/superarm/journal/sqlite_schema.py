@@ -127,7 +127,9 @@ def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
                 connection.execute("INSERT INTO chunks VALUES (0, ?, ?, ?)", piece)
             texts = snapshot_texts(first)
             own = snapshot_digest(chain_start(meta), 0, first.time, *texts)
-            connection.execute("INSERT INTO snapshots VALUES (0, ?, ?, ?, ?, ?, 1)", (first.time, *texts, own))
+            connection.execute(
+                "INSERT INTO snapshots VALUES (0, ?, ?, ?, ?, ?, 1)", (first.time, *texts, own)
+            )
             connection.execute("COMMIT")
             # now, under a name that nobody reads: a crash in it would leave something to roll back
             connection.execute("PRAGMA journal_mode = WAL")

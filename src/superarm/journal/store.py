@@ -8,15 +8,17 @@ Events and snapshots are checked whenever they are read: what comes out is what 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
 from struct import pack
 from typing import Any, NamedTuple, Protocol
 
-from orjson import dumps
+from orjson import dumps, loads
 
 from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import Event, digest
 
 __all__ = ["Head", "Pending", "Snapshot", "SnapshotNote", "Store", "is_url", "open_store"]
@@ -111,7 +113,9 @@ class Store(Protocol):
     def changes(self, after: int = 0) -> list[Event]:
         """All changes and erasures, oldest first."""
 
-    def pending(self, limit: int, after: int = 0, until: int | None = None, before: float | None = None) -> Any:
+    def pending(
+        self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
+    ) -> Any:
         """Decisions that wait, by their numbers: after that one, up to that one, made before a time."""
 
     def recent(self, limit: int) -> list[Event]:
@@ -197,3 +201,57 @@ def snapshot_texts(snapshot: Snapshot) -> tuple[str, str, str]:
 def snapshot_digest(chain: bytes, seq: int, at: float, totals: str, made_by: str, parts: str) -> bytes:
     """Of everything that a snapshot says, and of the event it stands after."""
     return digest(chain + pack("<qd", seq, at) + "\0".join((totals, made_by, parts)).encode())
+
+
+# ---------------------------------------------------------------- reading, as both databases do it
+
+
+def checked_events(store: Any, after: int, until: int | None) -> Iterator[Event]:
+    """Events in order, each checked against the one before it."""
+    until = store.head().seq if until is None else until
+    if after >= until:
+        return
+    before, expected = store.digest_at(after), after + 1
+    for event in store.unchecked(after, until):
+        if event.seq != expected:
+            raise damaged(store, expected, "is missing")
+        if not event.follows(before):
+            raise damaged(store, event.seq, "is not what was written")
+        before, expected = event.digest, expected + 1
+        yield event
+    if expected <= until:
+        raise damaged(store, expected, "is missing")
+
+
+def checked_rows(store: Any, rows: Iterable[Sequence[Any]]) -> list[Event]:
+    """Events from rows that end with the digest before each, in order."""
+    events = []
+    for *row, before in sorted(rows, key=itemgetter(0)):
+        event = Event(*row)
+        if not event.follows(before if event.seq > 1 else store.digest_at(0)):
+            raise damaged(store, event.seq, "is not what was written")
+        events.append(event)
+    return events
+
+
+def checked_snapshot(
+    store: Any, seq: int, row: Sequence[Any] | None, part: Callable[[str], bytes]
+) -> Snapshot:
+    """A snapshot from its row (time, totals, made_by, parts, digest) and whatever reads one part."""
+    where = f"the snapshot after event {seq} of {store.name}"
+    if row is None:
+        raise JournalDamaged(f"{where} is missing")
+    at, totals, made_by, told, own = row
+    try:
+        same = snapshot_digest(store.digest_at(seq), seq, at, totals, made_by, told) == own
+        parts = {name: part(name) for name in loads(told)} if same else {}
+        same = same and describe(parts) == loads(told)
+    except (TypeError, ValueError, AttributeError):  # of a kind that it never had
+        same = False
+    if not same:
+        raise JournalDamaged(f"{where} is not what was written")
+    return Snapshot(seq, at, parts, loads(totals), loads(made_by))
+
+
+def damaged(store: Any, seq: int, how: str) -> JournalDamaged:
+    return JournalDamaged(f"event {seq} of journal {store.name} {how}", event=seq)

@@ -87,7 +87,9 @@ class Verifier:
                     self.problems.append(f"{done.sets} decisions come out with another set when replayed")
                 if done.odds:
                     self.problems.append(f"{done.odds} decisions come out with other odds when replayed")
-                self.problems += [f"the snapshot after event {seq} is not met by replay" for seq in done.broken]
+                self.problems += [
+                    f"the snapshot after event {seq} is not met by replay" for seq in done.broken
+                ]
             except JournalDamaged as error:
                 self.problems.append(str(error))
         counts = store.head().seq, self.erased, len(notes)

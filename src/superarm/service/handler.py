@@ -16,7 +16,16 @@ from orjson import dumps, loads
 from superarm.errors import FeedbackError, WeightsOverflow
 from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, Refused, UnknownDecision
-from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event, decision_event, pack_row
+from superarm.journal.events import (
+    CHANGE,
+    DECISION,
+    ERASURE,
+    OUTCOME,
+    TIMEOUT,
+    Event,
+    decision_event,
+    pack_row,
+)
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
@@ -137,7 +146,9 @@ class RequestHandler:
             wanted = "so small that all scores stay finite"
             raise Refused.must("features", "decision", wanted, "an overflow") from error
         at = self.clock()
-        id_ = request.id or f"{int(at * 1e3):011x}{os.urandom(6).hex()}"  # grows with time, as an index likes it
+        id_ = (
+            request.id or f"{int(at * 1e3):011x}{os.urandom(6).hex()}"
+        )  # grows with time, as an index likes it
         event = self._staged[DECISION, id_] = decision_event(at, id_, decision, context, facts)
         return event
 

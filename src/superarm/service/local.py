@@ -110,7 +110,9 @@ class LocalModel:
             return None
         jump = self.clock() - self.steady() - self._offset
         if abs(jump) > JUMP:
-            return f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
+            return (
+                f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
+            )
         if self._last and implausible(self.clock(), self._last) is None:
             self._last = 0.0  # it was plausible once: from here on the steady clock counts
         return implausible(self.clock(), self._last)

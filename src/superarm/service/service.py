@@ -13,28 +13,17 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
-from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.journal.create import ASKED, check_asked, first
-from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
-from superarm.journal.projector import load_class
-from superarm.journal.records import DecisionRecord, DecisionStatus
+from superarm.journal.create import ASKED
+from superarm.journal.errors import JournalDown, JournalFull, Refused
+from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import SnapshotDraft, model_bytes
-from superarm.journal.stats import AGES
-from superarm.journal.store import is_url, open_store
+from superarm.service import views
 from superarm.service.handler import DecisionRequest, NotYet, OutcomeRequest, RequestHandler
-from superarm.service.local import LocalModel
-from superarm.service.status import (
-    Metric,
-    Status,
-    falling_sentence,
-    model_metrics,
-    one,
-    status_metrics,
-)
+from superarm.service.status import Metric, Status, falling_sentence, one
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
@@ -88,7 +77,9 @@ class Service:
         if default is not None and "hit" not in model.model().learner.feedback:
             name = type(model.model().learner).__name__
             wanted = f"none: {name} learns from labels, not from hits"
-            raise InvalidInput.must("--default-outcome", "superarm serve", wanted, "hit" if default else "miss")
+            raise InvalidInput.must(
+                "--default-outcome", "superarm serve", wanted, "hit" if default else "miss"
+            )
 
     @classmethod
     def open(
@@ -126,31 +117,11 @@ class Service:
                 database ``lease``, ``patience`` and ``every`` in seconds, and ``learn``; of a file ``clock`` and
                 ``steady``, in place of the system's.
         """
-        began = time.perf_counter()
-        check_seconds(settings)
+        from superarm.service.opening import open_service
+
         given = (learner, labels, n_features, set_size, coverage, seed)
         asked = dict(zip(ASKED, given, strict=True))
-        own = ("timeout", "default", "snapshot_every", "keep_snapshots", "retain")
-        mine = {name: settings.pop(name) for name in own if name in settings}
-        if is_url(journal):
-            from superarm.service.shared import open_shared
-
-            source, created, down = open_shared(str(journal), asked, model, create, shadows, mine, settings)
-        else:
-            for name in ("lease", "patience", "every", "learn"):
-                settings.pop(name, None)
-            source, created, down = _open_local(Path(journal).resolve(), asked, model, create, max_mb, shadows, settings)
-        try:
-            service = cls(source.store, source, **mine)
-        except BaseException:
-            source.close()
-            source.store.close()
-            if created and not is_url(journal):
-                _remove(Path(journal).resolve())
-            raise
-        service.created, service.down = created, down
-        service.restart_seconds = time.perf_counter() - began
-        return service
+        return open_service(cls, journal, asked, model, create, max_mb, shadows, settings)
 
     # ------------------------------------------------------------ turns
 
@@ -272,7 +243,9 @@ class Service:
     def snapshot_now(self, _: object = None) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
         if self.model.snapshot_seq < self.model.seq:
-            for _piece in self.store.write_snapshot(SnapshotDraft(self.model.projector, self.model.clock()).make()):
+            for _piece in self.store.write_snapshot(
+                SnapshotDraft(self.model.projector, self.model.clock()).make()
+            ):
                 pass
             self.kept_snapshot(self.model.seq)
 
@@ -354,64 +327,9 @@ class Service:
 
         return await self.look(read)  # type: ignore[no-any-return]
 
-    async def info(self) -> dict[str, Any]:
-        """What the service was made for."""
-        from superarm import __version__
-
-        serving = self.model.model()
-        learner = serving.learner
-        return {
-            "learner": self.meta["learner"],
-            "learner_id": learner.id,
-            "params": {name: value for name, value in learner.params.items() if name != "labels"},
-            "labels": list(learner.labels or ()),
-            "disabled": sorted(serving.disabled),
-            "frozen": serving.frozen,
-            "n_features": learner.n_features,
-            "set_size": learner.set_size,
-            "model_version": serving.version,
-            "timeout": self.timeout,
-            "default_outcome": self.default,
-            "superarm": __version__,
-        }
-
-    async def stats(self) -> dict[str, Any]:
-        """All that the dashboard shows."""
-
-        def read() -> dict[str, Any]:
-            self.model.refresh()
-            stats, serving, status, now = self.model.stats, self.model.model(), self.status(), self.model.clock()
-            oldest = self.store.pending(1)
-            recent = [event.id for event in self.store.recent(12)]
-            found = self.store.find(recent)
-            return {
-                "now": now,
-                **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending", "floor")},
-                "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
-                "mean_age": stats.age_sum / max(1, sum(stats.ages)),
-                "ages": {"below": [*AGES, None], "count": stats.ages},
-                "labels": {
-                    "name": stats.labels,
-                    "shown": stats.shown,
-                    "answered": stats.answered,
-                    "hit": stats.hit,
-                },
-                "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
-                "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(found[id_]))],
-                "learner": self.meta["learner"],
-                "disabled": sorted(serving.disabled),
-                "frozen": serving.frozen,
-                "shadows": [_told(report) for report in self.model.reports()],
-                "trouble": status.trouble,
-                "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
-                "processes": getattr(self.model, "processes", None),
-            }
-
-        return copy.deepcopy(await self.look(read))  # type: ignore[no-any-return]
-
     async def shadows(self) -> list[dict[str, Any]]:
         """Estimated hit rates: of the model itself, then of each shadow."""
-        return [_told(report) for report in await self.look(self.model.reports)]
+        return [views.report(one) for one in await self.look(self.model.reports)]
 
     async def snapshots(self) -> list[dict[str, Any]]:
         """The kept snapshots, oldest first."""
@@ -464,7 +382,9 @@ class Service:
         until = time.monotonic() + CHANGE_SECONDS
         while seq is not None and self.model.seq < seq:
             if time.monotonic() > until:
-                raise JournalDown("nobody learns at the moment: the change is kept, and made as soon as somebody does")
+                raise JournalDown(
+                    "nobody learns at the moment: the change is kept, and made as soon as somebody does"
+                )
             await asyncio.sleep(0.02)
             await self.look(self.model.refresh)
 
@@ -522,91 +442,21 @@ class Service:
             more=model.trouble(),
         )
 
+    async def info(self) -> dict[str, Any]:
+        """What the service was made for."""
+        return views.info(self)
+
+    async def stats(self) -> dict[str, Any]:
+        """All that the dashboard shows."""
+        return copy.deepcopy(await self.look(lambda: views.stats(self)))  # type: ignore[no-any-return]
+
     async def metrics(self) -> list[Metric]:
         """Numbers of the journal, the model and this process."""
-
-        def read() -> list[Metric]:
-            self.model.refresh()
-            oldest = self.store.pending(1)
-            age = max(0.0, self.model.clock() - oldest[0].time) if oldest else 0.0
-            return [
-                *model_metrics(self.model.stats, self.model.model().frozen, self.model.reports()),
-                *status_metrics(self.status(), self.store.size(), age),
-                *self.model.metrics(),
-            ]
-
         turns = self.turns
         assert turns is not None
         return [
-            *await self.look(read),
+            *await self.look(lambda: views.metrics(self)),
             one("queue_depth", "gauge", "Requests that wait for their turn.", turns.waiting),
             one("turns_total", "counter", "Turns, each with one commit at most.", turns.count),
             one("turn_seconds_total", "counter", "Time they took.", turns.seconds),
         ]
-
-
-def check_seconds(settings: dict[str, Any]) -> None:
-    """Options that are times, or left out."""
-    for name in ("timeout", "retain", "lease", "patience"):
-        value = settings.get(name)
-        if value is not None and not value > 0.0:
-            raise InvalidInput.must(f"--{name}", "superarm serve", "more than 0 seconds", value)
-
-
-def _open_local(
-    path: Path,
-    asked: dict[str, Any],
-    model: str | Path | None,
-    create: bool,
-    max_mb: int | None,
-    shadows: Sequence[str],
-    settings: dict[str, Any],
-) -> tuple[LocalModel, bool, JournalDown | None]:
-    from superarm.journal.sqlite_schema import create as create_file
-
-    created = not path.exists()
-    if created:
-        if not create:
-            raise JournalForeign.must("journal", "superarm serve", "there already", str(path))
-        create_file(path, *first(asked, model))
-        log.warning("a new journal was made", extra={"journal": str(path)})
-    down = None
-    try:
-        try:
-            store = open_store(path, max_mb=max_mb)
-        except JournalDown as error:  # say, a read-only disk: what is there can still be looked at
-            store, down = open_store(path, read_only=True, max_mb=max_mb), error
-        try:
-            check_asked(path, store.meta(), asked)
-            load_class(store.meta(), asked["learner"])
-            return LocalModel(store, shadows=shadows, **settings), created, down
-        except BaseException:
-            store.close()
-            raise
-    except BaseException:
-        if created:
-            _remove(path)
-        raise
-
-
-def _remove(path: Path) -> None:
-    """A start that fails leaves nothing behind."""
-    for end in ("", "-mark", ".lock", "-wal", "-shm"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
-
-
-def _brief(record: DecisionRecord) -> dict[str, Any]:
-    made, event = record.made, record.event
-    return {
-        "id": event.id,
-        "time": event.time,
-        "labels": made["labels"],
-        "explored": set(made["labels"]) != set(made["top"]),
-        "propensity": record.propensity,
-        "state": record.status.value,
-        "hit": None if record.status is DecisionStatus.PENDING else (record.outcome or record.timeout).body["hit"],  # type: ignore[union-attr]
-    }
-
-
-def _told(report: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if isinstance(v, float) and isnan(v) else v for name, v in report.items()}

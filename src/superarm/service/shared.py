@@ -70,7 +70,10 @@ def open_shared(
         load_class(store.meta(), asked["learner"])
         try:
             store.probe()
-        except (JournalDown, JournalForeign) as error:  # say, a role that may only read: it can still be looked at
+        except (
+            JournalDown,
+            JournalForeign,
+        ) as error:  # say, a role that may only read: it can still be looked at
             down = JournalDown(str(error))
         return SharedModel(store, shadows=shadows, settings=settings, **options), created, down
     except BaseException:
@@ -144,7 +147,9 @@ class SharedModel:
         self._take(self._first())
         self.refresh()
         jobs = [self._listen] + [self._learn] * learn
-        self._threads = [threading.Thread(target=job, name=job.__name__.strip("_"), daemon=True) for job in jobs]
+        self._threads = [
+            threading.Thread(target=job, name=job.__name__.strip("_"), daemon=True) for job in jobs
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -303,7 +308,12 @@ class SharedModel:
         return [
             one("processes", "gauge", "Processes that serve on this journal.", len(alive)),
             one("learns", "gauge", "Whether this process learns.", int(self.learning is not None)),
-            one("model_behind_events", "gauge", "Events that its model does not know.", self.store.head().seq - self.seq),
+            one(
+                "model_behind_events",
+                "gauge",
+                "Events that its model does not know.",
+                self.store.head().seq - self.seq,
+            ),
             one("learner_silent_seconds", "gauge", "Since the learner was heard of.", self.learner_age),
         ]
 

@@ -108,10 +108,22 @@ def model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) -> 
         one("timeouts_total", "counter", "Decisions closed by the timeout.", stats.timeouts),
         one("hits_total", "counter", "Outcomes that were hits.", stats.hits),
         one("learnt_total", "counter", "Outcomes learnt: the model version.", stats.learnt),
-        one("refused_updates_total", "counter", "Outcomes not learnt: weights would overflow.", stats.refused),
+        one(
+            "refused_updates_total", "counter", "Outcomes not learnt: weights would overflow.", stats.refused
+        ),
         one("hit_rate", "gauge", "Hits among all outcomes.", stats.hits / counted if counted else None),
-        one("hit_rate_recent", "gauge", "The same among about the last 300.", stats.recent if counted else None),
-        one("hit_rate_usual", "gauge", "The same among about the last 20,000.", stats.usual if counted else None),
+        one(
+            "hit_rate_recent",
+            "gauge",
+            "The same among about the last 300.",
+            stats.recent if counted else None,
+        ),
+        one(
+            "hit_rate_usual",
+            "gauge",
+            "The same among about the last 20,000.",
+            stats.usual if counted else None,
+        ),
         one("hit_rate_falling", "gauge", "Whether recent is below usual beyond chance.", int(stats.falling)),
         one(
             "exploration_share",
@@ -147,7 +159,12 @@ def status_metrics(status: Status, size: int, oldest: float) -> list[Metric]:
         one("turn_age_seconds", "gauge", "The age of the turn under way.", status.turn_seconds),
         one("wal_bytes", "gauge", "The write-ahead log of a journal in a file.", status.log_bytes),
         one("broken_snapshots", "gauge", "Snapshots that could not be read.", len(status.broken_snapshots)),
-        one("erasure_unfinished", "gauge", "Whether erased content is still on the disk.", int(bool(status.erasing))),
+        one(
+            "erasure_unfinished",
+            "gauge",
+            "Whether erased content is still on the disk.",
+            int(bool(status.erasing)),
+        ),
         one("upkeep_failures_total", "counter", "Failed expiry, snapshots, erasing.", status.upkeep_failures),
         one("process_memory_bytes", "gauge", "What this process holds in memory.", memory_bytes()),
     ]
