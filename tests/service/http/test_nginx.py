@@ -42,14 +42,23 @@ def proxied(live, tmp_path):
         assert old in own
         own = own.replace(old, new)
     temporary = "".join(
-        f"{name}_temp_path {tmp_path}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        f"{name}_temp_path {tmp_path}/{name};\n"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     (tmp_path / "nginx.conf").write_text(
         f"daemon off;\nmaster_process off;\npid {tmp_path}/pid;\nerror_log {tmp_path}/error.log;\n"
         f"events {{ worker_connections 1000; }}\nhttp {{ access_log off;\n{temporary}{own} }}\n"
     )
     assert NGINX is not None
-    command = [NGINX, "-p", str(tmp_path), "-e", str(tmp_path / "error.log"), "-c", str(tmp_path / "nginx.conf")]
+    command = [
+        NGINX,
+        "-p",
+        str(tmp_path),
+        "-e",
+        str(tmp_path / "error.log"),
+        "-c",
+        str(tmp_path / "nginx.conf"),
+    ]
     process = subprocess.Popen(command)
     try:
         soon(lambda: process.poll() is not None or _listens(port))

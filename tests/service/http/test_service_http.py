@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from service_kit import LABELS, D, both, rows, soon
-from superarm.service.core import desk as desk_module
-from superarm.service.core.replay import replay
 
 import superarm as sa
+from superarm.journal.replay import replay
 from superarm.learners.files import arrays_of
+from superarm.service import service as service_module
 
 X = [0.5, 1, 0, 0.25, 2]
 
@@ -215,7 +215,7 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):
 
 
 def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypatch):
-    monkeypatch.setattr(desk_module, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(service_module, "RETRY_SECONDS", 0.05)
     session = open_service(max_mb=1)
     web = live(session)
     ids = []
@@ -237,10 +237,10 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
     soon(lambda: web.get("/ready")[0] == 200)
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
-    session = open_service()
-    assert session.stats.decisions == len(ids)
-    assert all(session.find(id_) is not None for id_ in ids)
-    assert replay(session.journal).same
+    again = open_service()
+    assert again.model.stats.decisions == len(ids)
+    assert len(again.store.find(ids)) == len(ids)
+    assert replay(again.store).same
 
 
 def test_requests_that_come_together_are_committed_together(live, open_service):
@@ -255,7 +255,7 @@ def test_requests_that_come_together_are_committed_together(live, open_service):
     assert len(set(ids)) == 200
     assert session.turns.count < 400
     web.stop()
-    assert replay(open_service().journal).same
+    assert replay(open_service().store).same
 
 
 def test_timeouts_and_snapshots_run_by_themselves(live, open_service):
@@ -275,7 +275,7 @@ def test_timeouts_and_snapshots_run_by_themselves(live, open_service):
     late = web.post("/v1/decisions/first/outcome", {"hit": True})[1]["outcome"]
     assert (late["late"], late["learnt"]) == (True, False)
     web.stop()
-    assert replay(open_service().journal, from_start=True).same
+    assert replay(open_service().store, from_start=True).same
 
 
 @both

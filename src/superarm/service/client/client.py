@@ -247,7 +247,7 @@ class Client:
             except (OSError, HTTPException) as error:
                 failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
                 continue
-            if status == 200:
+            if status in (200, 202):  # 202: an erasure that is not finished yet, and says so
                 return json.loads(content)  # type: ignore[no-any-return]
             failure = _fault(status, content)
             if status not in AGAIN:
