@@ -186,7 +186,11 @@ class Projector:
                 self._changed(event)
             self.seq = event.seq
             if event.kind == ERASURE and self.on_erasure is not None:
-                self.on_erasure(event)
+                try:
+                    self.on_erasure(event)
+                except BaseException:  # it comes again, with the next attempt
+                    self.seq = event.seq - 1
+                    raise
         self._learn(run)
         if events:
             self.seq = events[-1].seq

@@ -15,7 +15,7 @@ from orjson import dumps, loads
 
 from superarm.errors import FeedbackError, WeightsOverflow
 from superarm.journal.changes import check_change
-from superarm.journal.errors import Conflict, Erased, Refused, UnknownDecision
+from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
 from superarm.journal.events import (
     CHANGE,
     DECISION,
@@ -91,21 +91,30 @@ class RequestHandler:
         self.store, self.records, self.clock, self.next_round = store, records, clock, next_round
         self._staged: dict[tuple[int, str], Event] = {}
         self._more: list[Event] = []
+        self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
     def begin(self, model: ServingModel, calls: Sequence[tuple[Any, Any, Any]]) -> None:
         """Begin a turn with a model; decisions that these calls are about are looked up."""
         self.model, self.cursor = model, model.learner.cursor()
-        self._staged, self._more = {}, []
+        self._staged, self._more, self._damaged = {}, [], {}
         kinds = (DecisionRequest, OutcomeRequest)
         self.know([call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None])
 
     def know(self, ids: Sequence[str]) -> None:
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
-        if missing:
-            for events in self.store.find(missing).values():
-                record = DecisionRecord.of(events)
-                if record is not None:
-                    self.records.put(record)
+        try:
+            found = self.store.find(missing) if missing else {}
+        except JournalDamaged:  # at one of them: the others go on
+            found = {}
+            for id_ in missing:
+                try:
+                    found |= self.store.find([id_])
+                except JournalDamaged as error:
+                    self._damaged[id_] = error
+        for events in found.values():
+            record = DecisionRecord.of(events)
+            if record is not None:
+                self.records.put(record)
 
     def take(self) -> list[Event]:
         """What the turn has to write, in its order."""
@@ -121,6 +130,7 @@ class RequestHandler:
         """Choose a set; the same request with the same id gives the same set again."""
         context = context_bytes(request.context)
         if request.id is not None:
+            self._check_whole(request.id)
             known = self._staged.get((DECISION, request.id))
             record = self.records.get(request.id)
             if known is not None or record is not None:
@@ -155,6 +165,7 @@ class RequestHandler:
     def outcome(self, request: OutcomeRequest) -> str:
         """Take an outcome, once; the id that it is about."""
         id_ = request.id
+        self._check_whole(id_)
         record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
@@ -210,6 +221,10 @@ class RequestHandler:
         return self.stage(Event.new(self.clock(), ERASURE, {"ids": names}))
 
     # ------------------------------------------------------------ inside
+
+    def _check_whole(self, id_: str) -> None:
+        if id_ in self._damaged:
+            raise self._damaged[id_]
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
         """The labels that may be shown: those asked for, without disabled ones; None for all."""

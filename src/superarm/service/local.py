@@ -44,6 +44,7 @@ class LocalModel:
     ) -> None:
         self.store, self.clock, self._shadow_specs, self._trusted = store, clock, tuple(shadows), trust_clock
         self._last = store.head().time
+        self.records = Records()  # one, for whoever handles requests, too
         self.reload()
         self.steady = steady or (clock if clock is not time.time else time.monotonic)
         self.ages = Ages(clock, self.steady, store.head().seq)
@@ -55,10 +56,14 @@ class LocalModel:
         self.projector, broken = Projector.newest(
             self.store, shadows=self._shadow_specs, on_erasure=self._erase
         )
+        self.records.clear()
+        self.projector.records = self.records
         self.broken_snapshots = tuple(broken)
         self.snapshot_seq = self.projector.seq
         self.eraser = Eraser(self.store, self.projector)
         self.projector.catch_up()
+        if not self.store.read_only:
+            self.eraser.finish()
         self.replayed = self.projector.seq - self.snapshot_seq
 
     def _erase(self, erasure: Event) -> None:
@@ -118,10 +123,6 @@ class LocalModel:
         return implausible(self.clock(), self._last)
 
     # ------------------------------------------------------------ for those who look
-
-    @property
-    def records(self) -> Records:
-        return self.projector.records
 
     @property
     def stats(self) -> Stats:

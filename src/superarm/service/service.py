@@ -181,8 +181,7 @@ class Service:
     def _project(self, events: Any) -> None:
         try:
             self.model.appended(events)
-        except JournalDown:  # erasing could not be written: the events are durable, and are projected again
-            self.model.reload()
+        except JournalDown:  # erasing could not be written: the rest is projected when it can be
             raise
         except Exception:  # a bug, or an interrupt, in the midst of it: the events tell what should be
             log.exception("projecting")
@@ -416,9 +415,7 @@ class Service:
     def inputs(self) -> Inputs:
         learner = self.model.model().learner
         row = learner.example_row()
-        begun = self.model.stats.decisions > 0
-        named = isinstance(row, dict) if begun or not isinstance(row, dict) else None
-        named = None if not begun and not named else named
+        named = isinstance(row, dict) if self.model.stats.decisions > 0 else None
         labels = frozenset(str(label) for label in learner.labels or ())
         return Inputs(learner.n_features, named, labels, learner.set_size)
 
