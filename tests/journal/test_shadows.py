@@ -32,7 +32,7 @@ def test_a_shadow_changes_nothing_and_writes_nothing(drive):
     for session in (plain, watched):
         run_some(session, 200)
     assert watched.model_file() == plain.model_file()
-    assert watched.journal.seq == plain.journal.seq
+    assert watched.seq == plain.seq
 
 
 def test_a_shadow_learns_as_from_given_sets(drive):

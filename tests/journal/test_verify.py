@@ -26,7 +26,7 @@ from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
 def filled(drive, parts=3, each=40, **options):
-    """A journal with archives, snapshots, changes, erased and open decisions."""
+    """A journal with snapshots, changes, erased and open decisions."""
     session = drive(keep_snapshots=2, **options)
     for part in range(parts):
         for i, x in enumerate(rows(each, part)):
@@ -76,7 +76,7 @@ def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, 
     ],
 )
 def test_verify_says_what_is_damaged(drive, tmp_path, sql, problem):
-    filled(drive).journal.close()
+    filled(drive).store.close()
     file = sqlite3.connect(tmp_path / "events.db")
     assert file.execute(sql).rowcount > 0
     file.commit()

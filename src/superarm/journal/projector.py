@@ -13,7 +13,7 @@ from math import exp
 from typing import Any, NamedTuple
 
 from superarm.decision import Decision
-from superarm.errors import SuperarmError
+from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import LabelSettings, check_change
 from superarm.journal.errors import JournalDamaged, JournalForeign, Refused
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event
@@ -170,7 +170,8 @@ class Projector:
         for event in events:
             if event.kind in (OUTCOME, TIMEOUT):
                 record = self.records.get(event.id)
-                assert record is not None
+                if record is None:  # an erasure or a rollback has come in between
+                    record = self._fetch([event.id], event.seq - 1)
                 if record.timeout is not None:  # whether that was learnt must be known
                     run = self._learn(run)
                 lesson = self._lesson(event, record)
@@ -220,7 +221,7 @@ class Projector:
         try:
             if check_change(change, self.learner, self.settings.disabled, self.settings.frozen, snapshots):
                 self.learner = self.settings.apply(self.learner, change, event.seq, self.store.snapshot)
-        except Refused as error:  # of two processes that changed the same, the second
+        except (Refused, InvalidInput) as error:  # of two processes that changed the same, the second
             self._refuse(event.seq, str(error), error.field)
             return
         if change["what"] == "rollback":  # what is in memory has rows in the layout of the model that was
@@ -326,13 +327,18 @@ class Projector:
         here = {event.id for event in events if event.kind == DECISION}
         wanted = dict.fromkeys(event.id for event in events if event.kind in (OUTCOME, TIMEOUT))
         missing = [id_ for id_ in wanted if id_ not in here and id_ not in self.records]
-        found = self.store.find(missing) if missing else {}
-        for id_ in missing:
-            past = [event for event in found.get(id_, ()) if event.seq <= self.seq]
-            record = DecisionRecord.of(past)
+        if missing:
+            self._fetch(missing, self.seq)
+
+    def _fetch(self, ids: Sequence[str], until: int) -> DecisionRecord:
+        """Read decisions as they were after an event; the last of them."""
+        found = self.store.find(ids)
+        for id_ in ids:
+            record = DecisionRecord.of(event for event in found.get(id_, ()) if event.seq <= until)
             if record is None:
                 raise JournalDamaged(f"decision {id_}, which was answered, is missing")
             self.records.put(record)
+        return record
 
     # ------------------------------------------------------------ shadows
 

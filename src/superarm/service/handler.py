@@ -6,6 +6,7 @@ the requests. Its events are decisions first, then outcomes, then what operators
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from orjson import dumps, loads
 
-from superarm.errors import FeedbackError, WeightsOverflow
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
 from superarm.journal.events import (
@@ -205,6 +206,12 @@ class RequestHandler:
         snapshots = [note.seq for note in self.store.snapshots()] if change["what"] == "rollback" else []
         if not check_change(change, model.learner, model.disabled, model.frozen, snapshots):
             return None
+        if change["what"] == "add_labels":
+            new = [label for label in change["labels"] if label not in model.disabled]
+            try:
+                copy.deepcopy(model.learner).add_labels(new) if new else None
+            except InvalidInput as error:
+                raise Refused(str(error), field=error.field) from error
         if change["what"] == "rollback":
             self.store.pin_snapshot(change["to"])
         return self.stage(Event.new(self.clock(), CHANGE, change))

@@ -113,14 +113,16 @@ class LocalModel:
         """Why the clock is not to be believed with what would be closed or erased for ever."""
         if self._trusted:
             return None
-        jump = self.clock() - self.steady() - self._offset
-        if abs(jump) > JUMP:
-            return (
-                f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
-            )
         if self._last and implausible(self.clock(), self._last) is None:
             self._last = 0.0  # it was plausible once: from here on the steady clock counts
         return implausible(self.clock(), self._last)
+
+    def jumped(self) -> str | None:
+        """Why nothing is erased by age, although the clock was right at the start."""
+        jump = self.clock() - self.steady() - self._offset
+        if self._trusted or abs(jump) <= JUMP:
+            return None
+        return f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
 
     # ------------------------------------------------------------ for those who look
 
@@ -143,8 +145,7 @@ class LocalModel:
         return None if self.eraser is None else self.eraser.problem
 
     def trouble(self) -> tuple[str, ...]:
-        doubt = self.doubt()
-        return () if doubt is None else (doubt,)
+        return tuple(sentence for sentence in (self.doubt(), self.jumped()) if sentence is not None)
 
     def metrics(self) -> list[Metric]:
         return []

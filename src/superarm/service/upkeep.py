@@ -94,7 +94,7 @@ class Upkeep:
         service, now = self.service, asyncio.get_running_loop().time()
         if service.retain is None or now < self._retain_at or service.down is not None:
             return
-        if service.model.doubt() is None:
+        if service.model.doubt() is None and service.model.jumped() is None:
             before = service.model.clock() - service.retain
             if service.store.content_before(before):
                 assert self._one is not None

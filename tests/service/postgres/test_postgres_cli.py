@@ -180,9 +180,7 @@ def test_two_roles_as_in_the_docs(database):
     assert "is of format 3 already" in superarm("migrate", operate).output
     with database.connect(name, "operate") as connection:
         connection.execute(grants)
-    sessions = [
-        Service.open(serve, labels=LABELS, n_features=D, set_size=2, lease=2.0) for _ in range(2)
-    ]
+    sessions = [Service.open(serve, labels=LABELS, n_features=D, set_size=2, lease=2.0) for _ in range(2)]
     try:
         fill(sessions[0], 0, 9)
         sessions[1].call(sessions[1].change_now, {"what": "add_labels", "labels": ["more"]})
