@@ -21,10 +21,10 @@ from typing import Any
 
 from service_kit import LABELS, D, Web, free_port, rows
 
-from superarm.service.client.client import Client, ServiceError
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import replay
 from superarm.journal.store import open_store
+from superarm.service.client.client import Client, ServiceError
 
 KILLS = 50
 CLIENTS = 6
