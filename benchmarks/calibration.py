@@ -12,7 +12,7 @@ from statistics import mean
 import numpy as np
 
 import superarm as sa
-from superarm.rows import Sparse, stack
+from superarm.data.rows import Sparse, stack
 
 BLOCK, BINS = 500, 15
 

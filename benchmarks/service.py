@@ -27,20 +27,17 @@ from pathlib import Path
 CONSTANT = """
 import asyncio, sys
 import uvloop
-from superarm.service.http.wire import Answer, Limits, Wire
+from superarm.service.http.guard import Limits
+from superarm.service.http.server import Listener, Server
 BODY = b'{"id":"19b1c3a2f4e00112233445566","labels":["a","b","c"],"propensity":0.5,"model_version":1}'
-class Constant:
-    def admit(self, request):
-        return None
-    def refuse(self, status, request):
-        return Answer(status, b"")
-    def answer(self, request, send):
-        send(Answer(200, BODY))
-async def main():
-    wire = Wire(Constant(), Limits())
-    await wire.listen(port=int(sys.argv[1]))
-    await asyncio.Event().wait()
-uvloop.run(main())
+HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
+async def constant(scope, receive, send):
+    if scope["method"] == "POST":
+        while (await receive()).get("more_body"):
+            pass
+    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+    await send({"type": "http.response.body", "body": BODY})
+uvloop.run(Server(constant, Listener(port=int(sys.argv[1])), Limits()).serve())
 """
 
 

@@ -12,7 +12,7 @@
                     under load (tests/service/postgres_chaos.py), then the history of every request is checked
 
 Prints one JSON object; ends with status 1 at the first thing that is lost. A short version of both is in
-tests/service/core (test_service_kill.py, test_service_disk.py).
+tests/service/test_kill.py, tests/journal/test_disk.py.
 """
 
 from __future__ import annotations

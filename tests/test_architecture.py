@@ -34,6 +34,7 @@ ROOMS = [
     ("comparison",),
     ("logs",),
     ("nightly",),
+    ("journal",),
     ("service",),
     ("play",),
     ("sklearn",),
@@ -57,10 +58,10 @@ FRAMEWORKS = {
     "typer": {"cli"},
     "httptools": {"service"},
     "msgspec": {"service"},
-    "orjson": {"service"},
+    "orjson": {"journal", "service"},
     "uvloop": {"service"},
-    "psycopg": {"service"},
-    "psycopg_pool": {"service"},
+    "psycopg": {"journal"},
+    "psycopg_pool": {"journal"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")
 

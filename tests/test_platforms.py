@@ -18,7 +18,7 @@ del socket.AF_UNIX
 ALL = """
 import importlib, pathlib, superarm
 home = pathlib.Path(superarm.__file__).parent
-journal = ("superarm.service.core", "superarm.service.http", "superarm.play")
+journal = ("superarm.journal", "superarm.service", "superarm.play")
 for path in home.rglob("*.py"):
     name = ".".join(path.relative_to(home.parent).with_suffix("").parts).removesuffix(".__init__")
     if not name.startswith(journal) and not name.endswith("__main__"):
@@ -37,7 +37,7 @@ REFUSED = """
 from superarm.errors import SuperarmError
 from superarm.service import Client
 for attempt in (
-    lambda: __import__("superarm.service.core.session"),
+    lambda: __import__("superarm.journal.store"),
     lambda: Client("unix:/run/superarm.sock", retries=0).stats(),
 ):
     try:

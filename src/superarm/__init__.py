@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from superarm import errors as errors
     from superarm import explore as explore
     from superarm import losses as losses
+    from superarm import service as service
     from superarm import streams as streams
     from superarm import theory as theory
     from superarm.comparison import Comparison as Comparison
@@ -42,7 +43,7 @@ _HOMES = {
     "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("checks", "errors", "explore", "losses", "streams", "theory")
+_MODULES = ("checks", "errors", "explore", "losses", "service", "streams", "theory")
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ EXTRAS = {
     "experiments": ("grids of runs and their reports", ("joblib", "altair", "vl_convert", "polars", "scipy")),
     "sklearn": ("scikit-learn", ("sklearn", "scipy")),
     "data": ("downloads of data", ("pooch", "requests")),
-    "serve": ("the service", ("httptools", "msgspec", "orjson", "polars")),
+    "serve": ("the service", ("httptools", "msgspec", "orjson", "prometheus_client", "uvicorn")),
     "dask": ("--engine dask", ("distributed",)),
     "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
     "features": ("image features", ("keras",)),

@@ -48,18 +48,17 @@ def test_by_its_file(tmp_path: Path) -> None:
 
 
 def test_in_the_service(tmp_path: Path) -> None:
-    from superarm.service.core.session import Ask, Reply, Session
+    from superarm.service import DecisionRequest, OutcomeRequest, Service
 
     asked: dict[str, Any] = {"labels": ["a", "b", "c"], "n_features": 2, "set_size": 1}
-    session = Session.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps", **asked)
-    entry = session.decide(Ask(np.array([1.0, 0.0], np.float32), "one", None, None, None))
-    session.outcome(Reply(entry.place.id, True, None))
-    session.commit()
-    W = session.learner.memory["W"].copy()
+    service = Service.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps", **asked)
+    service.call(service.decide_now, DecisionRequest(np.array([1.0, 0.0], np.float32), "one"))
+    service.call(service.outcome_now, OutcomeRequest("one", True))
+    W = service.model.projector.learner.memory["W"].copy()
     assert W.any()
-    session.close()
-    again = Session.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps")
-    assert np.array_equal(again.learner.memory["W"], W)
+    service.close()
+    again = Service.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps")
+    assert np.array_equal(again.model.projector.learner.memory["W"], W)
     again.close()
 
 

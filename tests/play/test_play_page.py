@@ -1,4 +1,4 @@
-"""`superarm play` in a real browser, over the wire, and from the command line."""
+"""`superarm play` in a real browser, over HTTP, and from the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-for part in ("httptools", "msgspec", "orjson", "websockets"):
+for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
     pytest.importorskip(part, reason=f"play's tests need {part}: pip install 'superarm[serve,dev]'")
 
 import play_kit  # noqa: E402
@@ -124,7 +124,7 @@ def test_two_windows_and_an_end(table):
     assert "has ended" in table.text("said")
 
 
-# ---------------------------------------------------------------- the wire
+# ---------------------------------------------------------------- the server
 
 
 def test_the_page_is_closed_to_strangers():
@@ -146,7 +146,7 @@ def test_the_page_is_closed_to_strangers():
         before = server.play.game
         assert web("POST", "/game", {})[1]["question"] == 0
         assert server.play.game is not before
-        with pytest.raises(InvalidInput, match=f"--port of superarm play must be free, got {web.port}"):
+        with pytest.raises(InvalidInput, match=f"--port of superarm play must be free, on 127.0.0.1:{web.port}"):
             asyncio.run(play(server.play, web.port, print))
 
 

@@ -22,7 +22,7 @@ class Cluster:
     """Three serving processes on one database."""
 
     def __init__(self, nursery: Nursery, database: Database) -> None:
-        from superarm.service.core.postgres.connecting import Address
+        from superarm.journal.postgres_address import Address
 
         self.nursery, self.database = nursery, database
         self.url = database.fresh()
@@ -57,7 +57,7 @@ class Cluster:
                 suppress(Exception),
                 self.database.connect(self.url.split("/")[3].split("?")[0]) as connection,
             ):
-                row = connection.execute("SELECT process, term FROM superarm.leader").fetchone()
+                row = connection.execute("SELECT process, term FROM superarm.lease").fetchone()
                 pid = int(row[0].split("-")[-2]) if row and row[0] else 0
                 return pid if pid in self.members else None
             return None
@@ -109,9 +109,9 @@ class Cluster:
 
     def _all_taken(self) -> bool:
         with self.address.connect() as connection:
-            sql = "SELECT count(*) FROM events JOIN writers ON writer = number >> 40 WHERE number > taken"
+            sql = "SELECT h.seq = p.seq FROM head h, published p WHERE p.part = 'model'"
             row = connection.execute(sql).fetchone()
-        return row is not None and row[0] == 0
+        return row is not None and bool(row[0])
 
     def close(self) -> None:
         for pid in list(self.members):

@@ -114,26 +114,24 @@ class Load:
 
 def check(history: list[Attempt], address: Any) -> dict[str, Any]:
     """Hold a history against the journal; counts of what was looked at. Fails at what is not true."""
-    from orjson import loads
-
-    from superarm.service.core.events import DECISION, OUTCOME
-    from superarm.service.core.postgres.checking import verify
-    from superarm.service.core.postgres.tables import SHIFT, batch_rows, batches, kept
+    from superarm.journal.events import DECISION, OUTCOME
+    from superarm.journal.postgres import PostgresStore
+    from superarm.journal.records import DecisionRecord
+    from superarm.journal.verify import Verifier
 
     acknowledged = [one for one in history if one.status == 200]
     ids = sorted({one.id for one in acknowledged})
-    with address.connect(patience=60.0) as connection:
-        found = {}
-        for start in range(0, len(ids), 1000):
-            found |= kept(connection, ids[start : start + 1000])
-        order = [row for batch in batches(connection) for row in batch_rows(connection, batch)]
-        owners = dict(connection.execute("SELECT writer, process FROM writers").fetchall())
-        versions: dict[str, int] = {}
-        sql = "SELECT number, body FROM events WHERE kind = 1 ORDER BY number"
-        for number, body in connection.execute(sql, binary=True):
-            process, version = owners[number >> SHIFT], loads(body)["model"]
-            assert version >= versions.get(process, 0), f"{process} went back to model {version}"
-            versions[process] = version
+    store = PostgresStore(address, read_only=True)
+    try:
+        found = {id_: DecisionRecord.of(events) for id_, events in store.find(ids).items()}
+        order = list(store.events())
+        report = Verifier(store).run(None, True, None)
+        published = store.published()
+    finally:
+        store.close()
+    for event in order:
+        if event.kind == DECISION:
+            assert 0 <= event.body["model"] < event.seq, f"decision {event.id} knew its own future"
     told: dict[str, tuple[Any, ...]] = {}
     for one in acknowledged:
         assert one.id in found, f"{one.what} {one.id} was acknowledged and is lost"
@@ -141,26 +139,24 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
         if one.what in ("decide", "look"):
             shown = tuple(one.told["labels"]), one.told["propensity"], one.told["model_version"]
             assert told.setdefault(one.id, shown) == shown, f"decision {one.id} has changed"
-            body = kept_.decision.body
-            assert shown[0] == tuple(body["labels"])
+            body = kept_.event.body
+            assert shown[0] == tuple(body["decision"]["labels"])
             assert shown[2] == body["version"]
         if one.what == "answer":
             assert kept_.outcome is not None, f"the answer to {one.id} was acknowledged and is lost"
-            assert kept_.outcome[0].body["hit"] == one.told["outcome"]["hit"]
+            assert kept_.outcome.body["hit"] == one.told["outcome"]["hit"]
     answered = {one.id: one for one in acknowledged if one.what == "answer"}
     for one in acknowledged:
         if one.what == "look" and one.id in answered and answered[one.id].answered < one.sent:
             assert one.told["outcome"] is not None, f"the answer to {one.id} was not seen after it was given"
     once = Counter((row.kind, row.id) for row in order if row.kind in (DECISION, OUTCOME))
     assert not once or max(once.values()) == 1
-    report = verify(address)
     assert report.problems == ()
     assert report.replayed is not None
     assert report.replayed.same
-    with address.connect() as connection:
-        row = connection.execute("SELECT learnt FROM published WHERE part = 'model'").fetchone()
-    assert row is not None
-    assert row[0] == sum(kind == OUTCOME for kind, _ in once), "answers are learnt once each"
+    assert published is not None
+    learnt = published.totals["stats"]["learnt"]
+    assert learnt == sum(kind == OUTCOME for kind, _ in once), "answers are learnt once each"
     return {
         "attempts": len(history),
         "acknowledged": len(acknowledged),
@@ -168,5 +164,5 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
         "refused": sum(one.status == 503 for one in history),
         "why": Counter(one.told["error"]["message"] for one in history if one.status == 503).most_common(3),
         "events": report.events,
-        "models met": len(report.replayed.checked),
+        "snapshots met": len(report.replayed.checked),
     }

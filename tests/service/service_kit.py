@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 # a test that has this over it runs on a SQLite file, and on PostgreSQL
-both = pytest.mark.parametrize("open_session", ["sqlite", "postgresql"], indirect=True)
+both = pytest.mark.parametrize("open_service", ["sqlite", "postgresql"], indirect=True)
 
 LABELS = [f"label-{i}" for i in range(6)]
 D = 5
@@ -120,15 +120,11 @@ class Nursery:
         self.process.stdout.close()
 
 
-def replayed(session: Any) -> Any:
-    """A replay of the whole journal behind a session."""
-    if hasattr(session, "address"):
-        from superarm.service.core.postgres.checking import replay as replay_shared
+def replayed(service: Any) -> Any:
+    """A replay of the whole journal behind a service."""
+    from superarm.journal.replay import replay
 
-        return replay_shared(session.address, from_start=True)
-    from superarm.service.core.replay import replay
-
-    return replay(session.journal)
+    return replay(service.store, from_start=True)
 
 
 def call(session: Any, method: Any, argument: Any) -> Any:
@@ -156,7 +152,6 @@ def sha256_of(session: Any) -> str:
 def forge(journal: Any, seq: int, **fields: Any) -> None:
     """Change the body of an event, and all digests after it, as no accident ever would."""
     from orjson import dumps
-
     from superarm.service.core.events import link
 
     before = journal.digest_at(seq - 1)
@@ -174,7 +169,6 @@ def forge(journal: Any, seq: int, **fields: Any) -> None:
 def forge_snapshot(journal: Any, seq: int, model: bytes | None = None) -> None:
     """Give a snapshot another model, or only a new digest."""
     from orjson import loads
-
     from superarm.service.core.parts import describe, read_parts, snapshot_digest
 
     sql = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"

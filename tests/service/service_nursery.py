@@ -16,17 +16,14 @@ def child(order: dict[str, Any], log: str) -> None:
     os.dup2(null, 0)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    from superarm.service.core.journal import is_url
-    from superarm.service.core.session import Session
+    from superarm.service import Service
+    from superarm.service.http.asgi import Application
+    from superarm.service.http.guard import Limits
     from superarm.service.http.server import Listener, serve
 
     journal, port = order.pop("journal"), order.pop("port")
-    kind: Any = Session
-    if is_url(journal):
-        from superarm.service.core.postgres.session import SharedSession
-
-        kind = SharedSession
-    serve(lambda: kind.open(journal, **order), listener=Listener(port=port), rate=1e9)
+    application = Application(lambda: Service.open(journal, **order), rate=1e9)
+    serve(application, listener=Listener(port=port), limits=Limits())
 
 
 def main() -> None:

@@ -43,7 +43,10 @@ for command in (
     *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
     *(theory, bench),
 ):
-    app.command()(command)
+    # every option of serve can come from the environment, too: SUPERARM_SERVE_PORT
+    app.command(context_settings={"auto_envvar_prefix": "SUPERARM_SERVE"} if command is serve else None)(
+        command
+    )
 app.add_typer(data.app, name="data")
 app.add_typer(change.app, name="change")
 

@@ -15,23 +15,22 @@ def backup(
     journal: Annotated[
         str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
     ],
-    to: Annotated[Path, typer.Argument(help="The copy to make; its archives go beside it.")],
+    to: Annotated[Path, typer.Argument(help="The copy to make: a new file.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Copy a journal and its archives as of one moment, and verify the copy.
+    """Copy a journal as of one moment, and verify the copy.
 
     Example: **superarm backup events.db /backup/monday.db**
     """
-    from superarm.service.core.backup import backup as run
-    from superarm.service.core.journal import is_url
+    from superarm.journal.backup import backup as run
+    from superarm.journal.store import is_url
 
     if is_url(journal):
         wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
         raise InvalidInput.must("JOURNAL", "superarm backup", wanted, "a database")
     found = run(journal, to)
     if as_json:
-        told = {"events": found.events, "snapshots": found.snapshots, "archives": found.archives}
+        told = {"events": found.events, "snapshots": found.snapshots}
         print(json.dumps({"journal": str(journal), "to": str(to), **told}))
     else:
-        counts = f"{found.events:,} events, {found.snapshots} snapshots, {found.archives} archives"
-        print(f"{counts} in {to}, verified")
+        print(f"{found.events:,} events, {found.snapshots} snapshots in {to}, verified")

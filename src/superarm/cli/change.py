@@ -39,30 +39,33 @@ def _say(context: typer.Context, told: dict[str, Any]) -> None:
     if context.obj[1]:
         print(json.dumps(told))
         return
-    shown = len(told["labels"]) - len(told["retired"])
+    shown = len(told["labels"]) - len(told["disabled"])
     words = [f"{told['what']}: event {told['seq']:,}", f"{shown} labels are shown"]
-    words += [f"{len(told['retired'])} are retired"] if told["retired"] else []
+    words += [f"{len(told['disabled'])} are disabled"] if told["disabled"] else []
     words += ["learning is frozen"] if told["frozen"] else []
     words += [f"{told['erased']:,} decisions erased"] if told["what"] == "erase" else []
+    words += (
+        [] if told["finished"] else ["not finished: something of it is still on the disk; it is tried again"]
+    )
     print("; ".join(words))
 
 
 @app.command("add-label")
 def add_label(context: typer.Context, names: Names) -> None:
-    """New labels, to be shown from now on; retired ones come back.
+    """New labels, to be shown from now on; disabled ones come back.
 
     Example: **superarm change http://127.0.0.1:8800 add-label weather**
     """
     _say(context, context.obj[0].add_labels(names))
 
 
-@app.command("retire-label")
-def retire_label(context: typer.Context, names: Names) -> None:
+@app.command("disable-label")
+def disable_label(context: typer.Context, names: Names) -> None:
     """Never show these labels again; answers about them are still taken.
 
-    Example: **superarm change http://127.0.0.1:8800 retire-label weather**
+    Example: **superarm change http://127.0.0.1:8800 disable-label weather**
     """
-    _say(context, context.obj[0].retire_labels(names))
+    _say(context, context.obj[0].disable_labels(names))
 
 
 @app.command()
@@ -75,12 +78,12 @@ def freeze(context: typer.Context) -> None:
 
 
 @app.command()
-def resume(context: typer.Context) -> None:
+def unfreeze(context: typer.Context) -> None:
     """Learn again, from the answers that come from now on.
 
-    Example: **superarm change http://127.0.0.1:8800 resume**
+    Example: **superarm change http://127.0.0.1:8800 unfreeze**
     """
-    _say(context, context.obj[0].resume())
+    _say(context, context.obj[0].unfreeze())
 
 
 @app.command()
@@ -98,15 +101,15 @@ def explore(
     _say(context, context.obj[0].set_explore(explore=_number_or_word(explore), uniform=uniform))
 
 
-@app.command("go-back")
-def go_back(
+@app.command()
+def rollback(
     context: typer.Context, event: Annotated[int, typer.Argument(help="The event of a kept snapshot.", min=0)]
 ) -> None:
     """The weights as they were in a kept snapshot; nothing else is undone.
 
-    Example: **superarm change http://127.0.0.1:8800 go-back 50000**
+    Example: **superarm change http://127.0.0.1:8800 rollback 50000**
     """
-    _say(context, context.obj[0].go_back(event))
+    _say(context, context.obj[0].rollback(event))
 
 
 @app.command()

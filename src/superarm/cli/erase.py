@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import Annotated
 
@@ -21,14 +22,14 @@ def erase(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Erase features and context of decisions, in the journal and its archives; what is left still verifies.
+    """Erase features and context of decisions, in the journal; what is left still verifies.
 
     Of a running service, use its route; of old decisions in general, `superarm serve --retain 90d`.
 
     Example: **superarm erase events.db --id letter-17**
     """
-    from superarm.service.core.journal import is_url
-    from superarm.service.core.session import Session
+    from superarm.journal.store import is_url
+    from superarm.service import Service
 
     if is_url(journal):
         wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
@@ -36,16 +37,21 @@ def erase(
     if not id_ and older is None:
         raise InvalidInput.must("--id", "superarm erase", "given, or --older", None)
     before = None if older is None else time.time() - seconds_of(older, "--older", "superarm erase")
-    session = Session.open(journal, create=False, learner=learner)
+    service = Service.open(journal, create=False, learner=learner, trust_clock=True)
+    count, finished = 0, True
     try:
-        if session.down is not None:
-            raise session.down
-        count = session.erase(ids=id_ or None) if id_ else 0
-        if before is not None:
-            count += session.erase(before=before)
+        if service.down is not None:
+            raise service.down
+        for asked in ((id_, None), (None, before)):
+            if any(asked):
+                erased, finished = service.model.erased(service.call(service.erase_now, asked))
+                count += erased
     finally:
-        session.close()
+        service.close()
     if as_json:
-        print(json.dumps({"journal": str(journal), "erased": count}))
+        print(json.dumps({"journal": str(journal), "erased": count, "finished": finished}))
     else:
         print(f"features and context of {count:,} decisions erased")
+    if not finished:
+        print(f"superarm: not finished: {service.model.erasing()}; the next start goes on", file=sys.stderr)
+        sys.exit(1)

@@ -8,22 +8,26 @@ from typing import Annotated
 
 import typer
 
+from superarm.cli.output import check_output
+
 
 def export(
     journal: Annotated[
         str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
     ],
     output: Annotated[Path, typer.Option(help="The file to write: .parquet or .jsonl.")],
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Write the whole decision log, archives included, for `superarm train` and `superarm evaluate`.
+    """Write the whole decision log, for `superarm train` and `superarm evaluate`.
 
     Example: **superarm export events.db --output log.parquet**
     """
-    from superarm.service.core.export import export as run
-    from superarm.service.core.journal import open_journal
+    from superarm.journal.export import export as run
+    from superarm.journal.store import open_store
 
-    opened = open_journal(journal, read_only=True)
+    check_output(output, "export", force=force)
+    opened = open_store(journal, read_only=True)
     try:
         count = run(opened, output)
     finally:

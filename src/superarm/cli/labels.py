@@ -10,9 +10,9 @@ __all__ = ["read_labels"]
 
 
 def read_labels(path: Path) -> list[str]:
-    """One label a line; empty lines do not count."""
+    """One label a line; empty lines, and the mark that some editors put first, do not count."""
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         wanted = "a UTF-8 text file with one label a line"
         raise InvalidInput.must("--labels", "superarm", wanted, str(path)) from error

@@ -1,4 +1,4 @@
-"""superarm migrate: a journal of an older format becomes one of today's."""
+"""superarm migrate: a journal becomes one of today's format."""
 
 from __future__ import annotations
 
@@ -12,24 +12,21 @@ def migrate(
         str, typer.Argument(help="The journal: a file that no service runs on, or postgresql://….")
     ],
 ) -> None:
-    """Bring a journal of an older superarm to today's format; the old file is kept beside it.
+    """Bring a journal to today's format; there is no older one that can be read.
 
-    In PostgreSQL: make the tables, or bring them to today's number, in one transaction, while others serve.
+    In PostgreSQL: make the tables, in one transaction, for a role that may not make them itself.
 
     Example: **superarm migrate events.db**
     """
-    from superarm.service.core.journal import is_url
-    from superarm.service.core.migrate import migrate as run
+    from superarm.journal.store import is_url, open_store
 
     if is_url(journal):
-        from superarm.service.core.postgres import connecting, schema
+        from superarm.journal.postgres_address import Address
+        from superarm.journal.postgres_schema import FORMAT, make_tables
 
-        address = connecting.Address(journal)
-        was, now = schema.migrate(address)
-        print(f"{address} is of format {now}" + (" already" if was == now else f" now; it was of {was}"))
+        address = Address(journal)
+        new = make_tables(address)
+        print(f"{address} is of format {FORMAT}" + (" now" if new else " already"))
         return
-    kept = run(journal)
-    if kept is None:
-        print(f"{journal} is of today's format already")
-    else:
-        print(f"{journal} is of today's format now; as it was, it is kept in {kept}")
+    open_store(journal, read_only=True).close()  # refuses other formats
+    print(f"{journal} is of today's format already")

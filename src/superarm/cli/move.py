@@ -25,12 +25,12 @@ def move(
 
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
-    from superarm.service.core.journal import is_url
+    from superarm.journal.store import is_url
 
     if not is_url(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
-    from superarm.service.core.postgres.connecting import Address
-    from superarm.service.core.postgres.moving import move as run
+    from superarm.journal.move import move as run
+    from superarm.journal.postgres_address import Address
 
     address = Address(to)
     count = run(journal, address, learner=learner)

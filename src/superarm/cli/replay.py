@@ -10,15 +10,16 @@ from typing import Annotated
 
 import typer
 
+from superarm.cli.output import check_output
+
 
 def replay(
     journal: Annotated[
         str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
     ],
     output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
-    from_start: Annotated[
-        bool, typer.Option(help="Begin with the very first event, out of the archives.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    from_start: Annotated[bool, typer.Option(help="Begin with the very first event.")] = False,
     learner: Annotated[
         str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
     ] = None,
@@ -27,24 +28,21 @@ def replay(
     """Rebuild the model from the oldest kept snapshot, and compare on the way.
 
     Every decision must come out as it was shown, and every later snapshot must be met. Last bits may differ
-    on another kind of CPU, or with another Numba; if more does, the exit status is 1.
+    on another kind of CPU; if more does, the exit status is 1.
 
     Example: **superarm replay events.db --output model.npz**
     """
-    from superarm.service.core.journal import is_url, open_journal
-    from superarm.service.core.replay import replay as run
+    from superarm.journal.replay import replay as run
+    from superarm.journal.store import open_store
 
+    if output is not None:
+        check_output(output, "replay", force=force)
     began = perf_counter()
-    if is_url(journal):
-        from superarm.service.core.postgres import checking, connecting
-
-        done = checking.replay(connecting.Address(journal), from_start=from_start, learner=learner)
-    else:
-        opened = open_journal(journal, read_only=True)
-        try:
-            done = run(opened, from_start=from_start, learner=learner)
-        finally:
-            opened.close()
+    opened = open_store(journal, read_only=True)
+    try:
+        done = run(opened, from_start=from_start, learner=learner)
+    finally:
+        opened.close()
     seconds = perf_counter() - began
     if output is not None:
         done.learner.save(output)
@@ -57,6 +55,7 @@ def replay(
             "sets_differ": done.sets,
             "odds_differ": done.odds,
             "last_bits_differ": done.bits,
+            "unchecked": done.unchecked,
             "snapshots_met": list(done.checked),
             "snapshots_met_but_for_rounding": list(done.near),
             "snapshots_missed": list(done.broken),
@@ -73,8 +72,7 @@ def replay(
         if done.different:
             print(f"  another set {done.sets:,}, other odds {done.odds:,}, last bits only {done.bits:,}")
         met, all_ = len(done.checked), len(done.checked) + len(done.near) + len(done.broken)
-        models = "published models" if is_url(journal) else "later snapshots"
-        print(f"{models} met bit for bit: {met} of {all_}")
+        print(f"later snapshots met bit for bit: {met} of {all_}")
         if done.near:
             print(f"  met but for roundings: {len(done.near)}")
         if done.jumps:

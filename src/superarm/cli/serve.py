@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from superarm.cli.config import read_config
 from superarm.cli.labels import read_labels
 from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
@@ -20,6 +20,15 @@ def serve(
     journal: Annotated[
         str, typer.Option(help="What keeps everything: a SQLite file, or postgresql://… for many processes.")
     ],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="A TOML file with these options by their names (set-size = 3); the command line comes first, "
+            "then the environment (SUPERARM_SERVE_SET_SIZE), then this file.",
+            is_eager=True,
+            callback=read_config,
+        ),
+    ] = None,
     create: Annotated[
         bool, typer.Option(help="Make the journal if it is missing, and say so; or refuse to start.")
     ] = True,
@@ -31,6 +40,10 @@ def serve(
         typer.Option(help="The length of a row (for a new journal). Default: the first row tells it.", min=1),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show.", min=1)] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Show as few as needed to have the right one among them so often.", min=0, max=1),
+    ] = None,
     learner: Annotated[
         str | None,
         typer.Option(
@@ -52,6 +65,12 @@ def serve(
         str | None,
         typer.Option(help="Erase features and context of decisions older than this: 90d. Default: never."),
     ] = None,
+    trust_clock: Annotated[
+        bool,
+        typer.Option(
+            "--trust-clock", help="Expire and erase by the clock, however far it is from the last event."
+        ),
+    ] = False,
     default_outcome: Annotated[
         str, typer.Option(help="What a timeout counts as: 'none' (nothing is learnt), 'miss' or 'hit'.")
     ] = "none",
@@ -70,7 +89,7 @@ def serve(
     ] = None,
     snapshot_every: Annotated[int, typer.Option(help="Events between snapshots.", min=1)] = 50_000,
     keep_snapshots: Annotated[
-        int, typer.Option(help="Snapshots to keep; events older than these move to Parquet. 0: never.", min=0)
+        int, typer.Option(help="Snapshots to keep beside the first; 0: all of them.", min=0)
     ] = 3,
     max_journal_mb: Annotated[
         int | None, typer.Option(help="Refuse to write (507) beyond this size of the journal.", min=1)
@@ -92,55 +111,47 @@ def serve(
 
     Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """
-    from superarm.service.core.journal import is_url
-    from superarm.service.core.session import Session
-    from superarm.service.http.admission import Tokens
+    from superarm.service import Service
+    from superarm.service.http.asgi import Application
+    from superarm.service.http.guard import Limits
     from superarm.service.http.server import Listener, check_exposure
     from superarm.service.http.server import serve as run
-    from superarm.service.http.wire import Limits
+    from superarm.service.http.tokens import Tokens
 
+    of = "superarm serve"
     if default_outcome not in DEFAULTS:
-        raise InvalidInput.must("--default-outcome", "superarm serve", "none, miss or hit", default_outcome)
+        raise InvalidInput.must("--default-outcome", of, "none, miss or hit", default_outcome)
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
     listener = Listener(host, port, unix_socket, tls_cert, tls_key)
     check_exposure(listener, tokens)
     listener.context()  # what is wrong with the files is said before a journal is made
-    of = "superarm serve"
-    asked: dict[str, Any] = {
-        "learner": learner,
-        "labels": None if labels is None else read_labels(labels),
-        "n_features": features,
-        "set_size": set_size,
-        "seed": seed,
-        "model": model,
-        "create": create,
-        "shadows": shadow or (),
-        "timeout": None if timeout is None else seconds_of(timeout, "--timeout", of),
-        "retain": None if retain is None else seconds_of(retain, "--retain", of),
-        "default": DEFAULTS[default_outcome],
-        "snapshot_every": snapshot_every,
-        "keep_snapshots": keep_snapshots,
-    }
-    session: Any
-    if is_url(journal):
-        from superarm.service.core.postgres.session import SharedSession
-
-        if max_journal_mb is not None:
-            wanted = "left out: how much a database may hold is its own to say"
-            raise InvalidInput.must("--max-journal-mb", of, wanted, max_journal_mb)
-        session = SharedSession.open(journal, lease=lease, patience=patience, **asked)
-    else:
-        session = Session.open(journal, max_mb=max_journal_mb, **asked)
-    if session.founded:
-        print(f"superarm: there was no journal: made a new one, {session.journal.name}", file=sys.stderr)
-    elif model is not None:
-        print(f"superarm: --model is not used: {session.journal.name} has its model already", file=sys.stderr)
-    session.warm_up()
-    run(
-        lambda: session,
-        listener=listener,
-        tokens=tokens,
-        limits=Limits(max_body=max_body, connections=max_connections),
+    service = Service.open(
+        journal,
+        learner=learner,
+        labels=None if labels is None else read_labels(labels),
+        n_features=features,
+        set_size=set_size,
+        coverage=coverage,
+        seed=seed,
+        model=model,
+        create=create,
+        shadows=shadow or (),
+        timeout=None if timeout is None else seconds_of(timeout, "--timeout", of),
+        retain=None if retain is None else seconds_of(retain, "--retain", of),
+        trust_clock=trust_clock,
+        default=DEFAULTS[default_outcome],
+        snapshot_every=snapshot_every,
+        keep_snapshots=keep_snapshots,
+        max_mb=max_journal_mb,
+        lease=lease,
+        patience=patience,
+    )
+    application = Application(
+        lambda: service,
+        tokens,
         rate=rate_limit,
+        any_host=unix_socket is not None,  # only this machine's users get there
+        max_body=max_body,
         log_requests=log_requests,
     )
+    run(application, listener=listener, limits=Limits(connections=max_connections))

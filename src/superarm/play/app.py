@@ -7,13 +7,15 @@ from collections.abc import Callable
 from secrets import randbelow
 from typing import Any
 
-from superarm.errors import InvalidInput
 from superarm.play.game import GAMMA, HELD_OUT, LEARNERS, Game
-from superarm.service.http.admission import OPEN, Admission, Tokens
+from superarm.service.http.admission import OPEN, Admission
+from superarm.service.http.exchange import Response
+from superarm.service.http.guard import Limits
 from superarm.service.http.messages import Strict
 from superarm.service.http.pages import page_of
 from superarm.service.http.router import Route, Router
-from superarm.service.http.wire import Answer, Limits, Wire
+from superarm.service.http.server import Listener, Server
+from superarm.service.http.tokens import Tokens
 
 __all__ = ["Play", "play"]
 
@@ -59,11 +61,11 @@ class Play:
             "gamma": GAMMA,
         }
 
-    def page(self) -> Answer:
+    def page(self) -> Response:
         return page_of("superarm.play", "page.html")
 
-    def icon(self) -> Answer:
-        return Answer(204, b"")
+    def icon(self) -> Response:
+        return Response(204)
 
     def answer(self, said: Said) -> dict[str, Any]:
         self.game.answer(said.question, said.hit)
@@ -91,14 +93,11 @@ ROUTES = (
 async def play(game: Play, port: int, on_ready: Callable[[str], object]) -> None:
     """Serve the page on the loopback address until cancelled; ``on_ready`` is told where."""
     router = Router(ROUTES, Admission(Tokens(), rate=1_000.0))
-    router.service = game
-    wire = Wire(router, Limits(connections=100))
+    router.context = game
+    server = Server(router, Listener(port=port, of="superarm play"), Limits(connections=100))
+    server.on_ready = lambda: on_ready(f"http://127.0.0.1:{server.port}/")
     try:
-        try:
-            await wire.listen("127.0.0.1", port)
-        except OSError as error:
-            raise InvalidInput.must("--port", "superarm play", "free", port) from error
-        on_ready(f"http://127.0.0.1:{wire.port}/")
-        await asyncio.Event().wait()
-    finally:
-        await wire.stop(grace=1.0)
+        await server.serve()
+    except asyncio.CancelledError:
+        await server.shutdown()
+        raise

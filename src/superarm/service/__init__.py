@@ -1,8 +1,8 @@
-"""Sets over HTTP, answers whenever they come, and nothing lost.
+"""Sets over HTTP, outcomes whenever they come, and nothing lost.
 
-core/     a learner behind a journal (session), its events, snapshots and archives; no HTTP in it
-http/     what each route does, who is let in, metrics, the dashboard
-client/   the Python client (it needs no extra), and simulated users of it
+service.py   Service: turns of requests, each committed to a journal and then projected; no HTTP in it
+http/        what each route does, who is let in, metrics, the dashboard
+client/      the Python client (it needs no extra), and simulated users of it
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from superarm.service.client.client import Client
-    from superarm.service.core.session import Ask, Reply, Session
+    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.http.asgi import asgi
+    from superarm.service.service import Service
 
 _HOME_OF = {
-    "Ask": "core.session",
-    "Reply": "core.session",
-    "Session": "core.session",
+    "asgi": "http.asgi",
     "Client": "client.client",
+    "DecisionRequest": "handler",
+    "OutcomeRequest": "handler",
+    "Service": "service",
 }
 
-__all__ = ["Ask", "Client", "Reply", "Session"]
+__all__ = ["Client", "DecisionRequest", "OutcomeRequest", "Service", "asgi"]
 
 
 def __getattr__(name: str) -> Any:

@@ -116,12 +116,12 @@ def test_a_lost_answer_does_not_decide_twice(live):
     assert (stats["decisions"], stats["outcomes"], stats["learnt"]) == (1, 1, 1)
 
 
-def test_traffic_with_delays_duplicates_and_losses(live, open_session):
+def test_traffic_with_delays_duplicates_and_losses(live, open_service):
     random = np.random.default_rng(0)
     y = random.integers(0, 6, 300)
     X = (np.eye(6)[y] @ random.normal(size=(6, D)) + 0.1 * random.normal(size=(300, D))).astype(np.float32)
     stream = Arrays(X, np.array(LABELS)[y])
-    session = open_session()
+    session = open_service()
     web = live(session)
     habits = Habits(users=4, delay=0.02, lose=0.2, repeat=0.3, name_label=0.3)
     ticks = []

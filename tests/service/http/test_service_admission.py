@@ -10,11 +10,12 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service.core import group as group_module
+from superarm.service import turns as turns_module
 from superarm.service.http import admission as admission_module
-from superarm.service.http import app as app_module
-from superarm.service.http.admission import Tokens
-from superarm.service.http.server import JsonLines, Listener, check_exposure
+from superarm.service.http import asgi as asgi_module
+from superarm.service.http.logs import JsonLines
+from superarm.service.http.server import Listener, check_exposure
+from superarm.service.http.tokens import Tokens
 
 X = [0.5, 1, 0, 0.25, 2]
 
@@ -53,7 +54,6 @@ decide   the-token-of-the-shop
 read     the-token-of-grafana
 
 operate  the-token-of-the-team
-the-token-that-has-no-role
 """
 
 
@@ -65,7 +65,6 @@ def test_tokens_by_role(live, tmp_path):
         "the-token-of-the-shop": {"decide": 200, "look": 200, "stats": 403},
         "the-token-of-grafana": {"decide": 403, "look": 200, "stats": 200},
         "the-token-of-the-team": {"decide": 200, "look": 200, "stats": 200},
-        "the-token-that-has-no-role": {"decide": 200, "look": 200, "stats": 200},
         "the-token-of-nobody-at-all": {"decide": 401, "look": 401, "stats": 401},
     }
     for token, wanted in may.items():
@@ -83,7 +82,7 @@ def test_tokens_by_role(live, tmp_path):
 
 
 def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(app_module, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(asgi_module, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     file.write_text(TOKENS)
     web = live(tokens=Tokens(file))
@@ -93,14 +92,28 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
     soon(lambda: web.get("/v1/stats")[0] == 401)
     web.token = "the-new-token-of-the-team"
     assert web.get("/v1/stats")[0] == 200
-    for broken in ("operate short", "dance the-new-token-of-the-team", "", "one two three"):
-        file.write_text(broken)  # said in the log; nobody is locked out
-        time.sleep(0.1)
-        assert web.get("/v1/stats")[0] == 200
+    metric = b"superarm_token_file_ok"
+    for broken in (
+        "operate short",
+        "dance the-new-token-of-the-team",
+        "",
+        "one two three",
+        "the-new-token-of-the-team",  # without a role
+    ):
+        file.write_text(broken)  # whoever takes a token back must be sure that it is gone
+        soon(lambda: web.get("/v1/stats")[0] in (401, 429))
+        status, answer = web.get("/ready")
+        assert status == 503
+        assert "nobody is let in" in answer["error"]["message"]
+        assert web.get("/health")[0] == 200
+        file.write_text("operate the-new-token-of-the-team")
+        soon(lambda: web.get("/v1/stats")[0] == 200)
+        assert web.get("/ready")[0] == 200
+        assert metric + b" 1.0" in web.get("/metrics")[1]
     file.unlink()
-    time.sleep(0.1)
-    assert web.get("/v1/stats")[0] == 200
-    assert "tokens stay as they were" in caplog.text
+    soon(lambda: web.get("/v1/stats")[0] in (401, 429))
+    assert metric + b" 0.0" in web.application.metrics.text([])
+    assert caplog.text.count("tokens refused") >= 6
 
 
 def test_a_token_file_must_be_usable(tmp_path):
@@ -110,6 +123,7 @@ def test_a_token_file_must_be_usable(tmp_path):
     for text, words in {
         "dance aaaaaaaaaaaaaaaaaaaa": "line 1",
         "a b c": "line 1",
+        "the-token-that-has-no-role": "line 1 of .* must be one of decide, read, operate, and a token",
         "# nothing": "a file with a token",
         "decide short": "16 visible",
     }.items():
@@ -138,7 +152,7 @@ def test_too_many_requests(live):
 
 
 def test_too_many_waiting(live, monkeypatch):
-    monkeypatch.setattr(group_module, "MOST_WAITING", 3)
+    monkeypatch.setattr(turns_module, "MOST_WAITING", 3)
     web = live()
     status, answer = web.post("/v1/batch/decisions", {"decisions": [{"features": X}] * 20})
     assert status == 503

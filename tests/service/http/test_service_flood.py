@@ -11,7 +11,7 @@ import time
 
 from service_kit import D, Web
 
-from superarm.service.core.replay import replay
+from superarm.journal.replay import replay
 
 PATHS = (
     "/v1/decisions",
@@ -79,17 +79,17 @@ def request(dice: random.Random) -> bytes:
 def caller(port: int, seed: int, until: float, seen: list[int], faults: list[bytes]) -> None:
     dice = random.Random(seed)
     while time.monotonic() < until:
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as wire:
-            wire.settimeout(0.5)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+            raw.settimeout(0.5)
             data = b"".join(request(dice) for _ in range(dice.randrange(1, 12)))  # pipelined, repeated
             if dice.random() < 0.2:
                 data = data[: dice.randrange(len(data))]  # and hung up in the middle
             got = b""
             try:
-                wire.sendall(data)
+                raw.sendall(data)
                 if dice.random() < 0.2:
                     continue
-                while part := wire.recv(1 << 16):
+                while part := raw.recv(1 << 16):
                     got += part
             except (TimeoutError, ConnectionError):
                 pass
@@ -99,8 +99,8 @@ def caller(port: int, seed: int, until: float, seen: list[int], faults: list[byt
                     faults.append(data)
 
 
-def test_a_flood_of_nonsense(live, open_session):
-    session = open_session(snapshot_every=200, keep_snapshots=2, max_mb=40)
+def test_a_flood_of_nonsense(live, open_service):
+    session = open_service(snapshot_every=200, keep_snapshots=2, max_mb=40)
     web = live(session)
     seen: list[int] = []
     faults: list[bytes] = []
@@ -119,17 +119,17 @@ def test_a_flood_of_nonsense(live, open_session):
     assert {200, 400, 422} <= set(seen)
     assert seen.count(200) > 20
     assert web.get("/ready")[0] == 200
-    web.post("/v1/changes", {"what": "resume"})
+    web.post("/v1/changes", {"what": "unfreeze"})
     assert web.post("/v1/decisions", {"features": [0.0] * D, "id": "after"})[0] == 200
     web.stop()
-    again = open_session()
-    assert again.find("after") is not None
-    assert replay(again.journal).same
+    again = open_service()
+    assert again.store.find(["after"])["after"]
+    assert replay(again.store).same
 
 
-def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_session, monkeypatch):
+def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_service, monkeypatch):
     many = [f"label-{i}" for i in range(12_000)]
-    session = open_session(labels=many)
+    session = open_service(labels=many)
     web, asked, decide = live(session), [], session.decide
     monkeypatch.setattr(session, "decide", lambda ask: asked.append(ask.set_size) or decide(ask))
     status, answer = web.post("/v1/decisions", {"features": [1.0] * D, "set_size": 10_000})
@@ -141,10 +141,10 @@ def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_sessi
     assert asked == [256]
 
 
-def test_the_model_is_written_beside_the_loop(live, open_session):
+def test_the_model_is_written_beside_the_loop(live, open_service):
     """A large model: while it is downloaded, others are answered."""
     many = [f"label-{i}" for i in range(2_000)]
-    session = open_session(labels=many, n_features=2_000)
+    session = open_service(labels=many, n_features=2_000)
     web = live(session)
     web.post("/v1/decisions", {"features": [1.0] * 2_000})  # gives it its weights
     sizes: list[int] = []

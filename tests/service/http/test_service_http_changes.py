@@ -9,17 +9,17 @@ from service_kit import LABELS, D, both, replayed, rows, soon
 
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http.admission import Tokens
+from superarm.service.http.tokens import Tokens
 
 X = [0.5, 1, 0, 0.25, 2]
 
 
 @both
-def test_labels_come_and_go(live, open_session):
-    web = live(open_session())
+def test_labels_come_and_go(live, open_service):
+    web = live(open_service())
     with Client(web.url) as client:
         told = client.add_labels(["weather", "chess"])
-        assert (told["what"], told["labels"][-2:], told["retired"]) == (
+        assert (told["what"], told["labels"][-2:], told["disabled"]) == (
             "add_labels",
             ["weather", "chess"],
             [],
@@ -27,8 +27,8 @@ def test_labels_come_and_go(live, open_session):
         assert client.info()["labels"] == [*LABELS, "weather", "chess"]
         assert client.decide(X, eligible=["weather", "chess", "label-0"]).labels
         shown = client.decide(X, eligible=["label-0", "label-1", "label-2"])
-        told = client.retire_labels(["label-0", "label-1"])
-        assert told["retired"] == ["label-0", "label-1"]
+        told = client.disable_labels(["label-0", "label-1"])
+        assert told["disabled"] == ["label-0", "label-1"]
         for _ in range(20):
             assert not {"label-0", "label-1"} & set(client.decide(X).labels)
         assert client.outcome(shown.id, label="label-0").label == "label-0"  # still taken
@@ -36,18 +36,18 @@ def test_labels_come_and_go(live, open_session):
             with pytest.raises(ServiceError) as caught:
                 client.add_labels(wrong)
             assert (caught.value.status, caught.value.field.partition("[")[0]) == (422, "labels")
-        with pytest.raises(ServiceError, match="known, and not retired yet"):
-            client.retire_labels(["nobody"])
-        assert [one["what"] for one in client.changes()] == ["add_labels", "retire_labels"]
+        with pytest.raises(ServiceError, match="known, and not disabled yet"):
+            client.disable_labels(["nobody"])
+        assert [one["what"] for one in client.changes()] == ["add_labels", "disable_labels"]
     web.stop()
-    again = open_session()
-    assert again.retired == {"label-0", "label-1"}
+    again = open_service()
+    assert set(again.model.model().disabled) == {"label-0", "label-1"}
     assert replayed(again).same
 
 
 @both
-def test_freeze_explore_and_go_back(live, open_session):
-    session = open_session(snapshot_every=20)
+def test_freeze_explore_and_rollback(live, open_service):
+    session = open_service(snapshot_every=20)
     web = live(session)
     with Client(web.url) as client:
         client.freeze()
@@ -55,16 +55,16 @@ def test_freeze_explore_and_go_back(live, open_session):
         assert not client.outcome(shown.id, hit=True).learnt
         assert soon(lambda: client.get(shown.id)["outcome"]["learnt"] is False)
         assert client.info()["frozen"] is True
-        client.resume()
+        client.unfreeze()
         for x in rows(30):
             client.outcome(client.decide(x.tolist()).id, hit=True)
         soon(lambda: len(client.snapshots()) > 1)
         newest = client.snapshots()[-1]
-        assert newest.keys() == {"seq", "time", "superarm", "numba", "cpu"}
-        assert client.go_back(newest["seq"])["what"] == "go_back"
+        assert newest.keys() == {"seq", "time", "superarm", "cpu"}
+        assert client.rollback(newest["seq"])["what"] == "rollback"
         client.set_explore(explore="show")
         with pytest.raises(ServiceError) as caught:
-            client.go_back(7)
+            client.rollback(7)
         assert caught.value.status == 422
         with pytest.raises(ServiceError, match="explore of change must be given, or uniform"):
             client.set_explore()
@@ -73,12 +73,12 @@ def test_freeze_explore_and_go_back(live, open_session):
     status, answer = web.post("/v1/changes", {"what": "dance"})
     assert (status, answer["error"]["field"]) == (422, "what")
     web.stop()
-    assert replayed(open_session()).same
+    assert replayed(open_service()).same
 
 
 @both
-def test_people_are_forgotten(live, open_session):
-    session = open_session()
+def test_people_are_forgotten(live, open_service):
+    session = open_service()
     web = live(session)
     with Client(web.url) as client:
         for i in range(6):
@@ -101,13 +101,13 @@ def test_people_are_forgotten(live, open_session):
         assert client.get("d5")["features"] is None
         assert client.decide(X).labels
     web.stop()
-    if hasattr(session.journal, "path"):
-        assert b"Ada" not in session.journal.path.read_bytes()
+    if hasattr(session.store, "path"):
+        assert b"Ada" not in session.store.path.read_bytes()
 
 
 @both
-def test_shadows_over_http(live, open_session):
-    web = live(open_session(shadows=["set-logit:explore=show"]))
+def test_shadows_over_http(live, open_service):
+    web = live(open_service(shadows=["set-logit:explore=show"]))
     with Client(web.url) as client:
         assert soon(lambda: len(client.shadows()) == 2)
         assert client.shadows()[1]["rate"] is None
@@ -136,6 +136,6 @@ def test_only_operators_change(live, tmp_path):
         assert web.get("/v1/changes")[0] == (403 if "shop" in token else 200)
 
 
-def test_rows_of_the_right_length_after_all_that(live, open_session):
-    web = live(open_session())
+def test_rows_of_the_right_length_after_all_that(live, open_service):
+    web = live(open_service())
     assert web.post("/v1/decisions", {"features": [0.0] * (D + 1)})[1]["error"]["field"] == "features"

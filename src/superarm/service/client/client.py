@@ -182,20 +182,20 @@ class Client:
     # ------------------------------------------------------------ for operators
 
     def add_labels(self, names: Sequence[str]) -> dict[str, Any]:
-        """New labels of these names, to be shown from now on; retired ones come back."""
+        """New labels of these names, to be shown from now on; disabled ones come back."""
         return self._change(what="add_labels", labels=list(names))
 
-    def retire_labels(self, names: Sequence[str]) -> dict[str, Any]:
+    def disable_labels(self, names: Sequence[str]) -> dict[str, Any]:
         """Never show the labels of these names again; answers about them are still taken."""
-        return self._change(what="retire_labels", labels=list(names))
+        return self._change(what="disable_labels", labels=list(names))
 
     def freeze(self) -> dict[str, Any]:
         """Keep answers, and learn nothing from them."""
         return self._change(what="freeze")
 
-    def resume(self) -> dict[str, Any]:
+    def unfreeze(self) -> dict[str, Any]:
         """Learn again, from the answers that come from now on."""
-        return self._change(what="resume")
+        return self._change(what="unfreeze")
 
     def set_explore(
         self, *, explore: str | float | None = None, uniform: float | None = None
@@ -203,9 +203,9 @@ class Client:
         """Explore more or less, as the learner's parameters ``explore`` and ``uniform`` say."""
         return self._change(what="set_explore", explore=explore, uniform=uniform)
 
-    def go_back(self, to: int) -> dict[str, Any]:
+    def rollback(self, to: int) -> dict[str, Any]:
         """The weights as they were in the snapshot after the event ``to`` (see `snapshots`)."""
-        return self._change(what="go_back", to=to)
+        return self._change(what="rollback", to=to)
 
     def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> dict[str, Any]:
         """Forget features and context of the decisions ``ids``, or of all made ``before`` a time."""
@@ -247,7 +247,7 @@ class Client:
             except (OSError, HTTPException) as error:
                 failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
                 continue
-            if status == 200:
+            if status in (200, 202):  # 202: an erasure that is not finished yet, and says so
                 return json.loads(content)  # type: ignore[no-any-return]
             failure = _fault(status, content)
             if status not in AGAIN:

@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from superarm.errors import InvalidInput
-from superarm.rows import row_to_json
+from superarm.data.rows import row_to_json
 from superarm.service.client.client import Client, ServiceError
 from superarm.streams import Stream
 

@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct
 
-from superarm.rows import LARGEST
+from superarm.data.rows import LARGEST
 
 MOST_ITEMS = 1_000  # of a batch
 
 # ECMA's $ ends the text; Python's would also stand before a last newline
-ID_PATTERN = r"^[A-Za-z0-9_.:\-]{1,128}$(?!\n)"
+# . and .. would be gone from a path before it is sent
+ID_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9_.:\-]{1,128}$(?!\n)"
 IS_ID = re.compile(ID_PATTERN).match
-ID_WORDS = "1 to 128 letters, digits or any of _ . : -"
+ID_WORDS = "1 to 128 letters, digits or any of _ . : - (and not . or ..)"
 
 
 def _one_of(*names: str) -> Meta:
@@ -175,7 +176,7 @@ class Info(Struct):
     learner_id: str
     params: Annotated[dict[str, Any], Meta(description="The learner's parameters as they are now.")]
     labels: list[str]
-    retired: Annotated[list[str], Meta(description="Labels that are never shown.")]
+    disabled: Annotated[list[str], Meta(description="Labels that are never shown.")]
     frozen: Annotated[bool, Meta(description="Answers are kept, and not learnt.")]
     n_features: Annotated[int | None, Meta(description="null until the first row has told it.")]
     set_size: int
@@ -196,12 +197,11 @@ class Snapshot(Struct):
     seq: Annotated[int, Meta(description="The event that it stands after.")]
     time: Time
     superarm: str
-    numba: str
     cpu: str
 
 
 class Snapshots(Struct):
-    snapshots: Annotated[list[Snapshot], Meta(description="Oldest first: where `go_back` can go to.")]
+    snapshots: Annotated[list[Snapshot], Meta(description="Oldest first: where `rollback` can go to.")]
 
 
 class Shadow(Struct):
@@ -223,17 +223,17 @@ class Shadows(Struct):
 # ---------------------------------------------------------------- changes
 
 
-class Change(Strict, tag_field="what"):
+class Change(Strict, tag_field="what", omit_defaults=True):
     """What an operator changes while it runs."""
 
 
 class AddLabels(Change, tag="add_labels"):
-    """New labels, to be shown from now on; retired ones come back."""
+    """New labels, to be shown from now on; disabled ones come back."""
 
     labels: Names
 
 
-class RetireLabels(Change, tag="retire_labels"):
+class DisableLabels(Change, tag="disable_labels"):
     """Never shown again; answers about them are still taken."""
 
     labels: Names
@@ -243,7 +243,7 @@ class Freeze(Change, tag="freeze"):
     """Answers are kept, and not learnt."""
 
 
-class Resume(Change, tag="resume"):
+class Unfreeze(Change, tag="unfreeze"):
     """Learn again, from the answers that come from now on."""
 
 
@@ -254,7 +254,7 @@ class SetExplore(Change, tag="set_explore"):
     uniform: Share | None = None
 
 
-class GoBack(Change, tag="go_back"):
+class Rollback(Change, tag="rollback"):
     """The weights as they were in a kept snapshot; nothing else is undone."""
 
     to: Annotated[int, Meta(ge=0, le=2**63 - 1, description="The event of the snapshot.")]
@@ -267,7 +267,7 @@ class Erase(Change, tag="erase"):
     before: Time | None = None
 
 
-AnyChange = AddLabels | RetireLabels | Freeze | Resume | SetExplore | GoBack | Erase
+AnyChange = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollback | Erase
 
 
 class Changed(Struct):
@@ -276,9 +276,12 @@ class Changed(Struct):
     what: str
     seq: Annotated[int, Meta(description="The number of the last event.")]
     labels: Annotated[list[str], Meta(description="All labels.")]
-    retired: Annotated[list[str], Meta(description="Those that are never shown.")]
+    disabled: Annotated[list[str], Meta(description="Those that are never shown.")]
     frozen: bool
     erased: Annotated[int, Meta(description="Decisions that lost features and context.")] = 0
+    finished: Annotated[bool, Meta(description="false: what was erased is still on the disk somewhere.")] = (
+        True
+    )
 
 
 class Changes(Struct):

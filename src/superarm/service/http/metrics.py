@@ -1,39 +1,48 @@
-"""Numbers for Prometheus. Counts of events come from the journal's totals, the rest from this process."""
+"""Numbers for Prometheus: the service's, and this process's own: requests, connections, tokens, memory."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from superarm.service.core.snapshots import made_by
-from superarm.service.core.stats import AGES
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from superarm.service.http.tokens import Tokens
 
 if TYPE_CHECKING:
-    from superarm.service.core.group import Group
-    from superarm.service.http.wire import Wire
+    from superarm.service.http.guard import Guard
+    from superarm.service.http.logs import NeverWaits
 
 __all__ = ["Metrics"]
-
-
-def escaped(text: str) -> str:
-    """For a tag's value."""
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", " ")
-
 
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 
 
-class Metrics:
-    """Latencies and statuses of this process's requests."""
+class Metrics(Collector):
+    """Latencies and statuses of this process's requests; and all families, for Prometheus' client library."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.guard: Guard | None = None  # of our own server
+        self.logs: NeverWaits | None = None
         self.requests: Counter[tuple[str, int]] = Counter()
         self.times: dict[str, list[int]] = {}
         self.sums: dict[str, float] = {}
-        self.wire: Wire | None = None
+        self._of_service: list[Any] = []
+        self._registry = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._registry)  # memory, processor time, files
 
     def saw(self, route: str, status: int, seconds: float) -> None:
+        """One request was answered."""
         self.requests[route, status] += 1
         if route not in self.times:
             self.times[route], self.sums[route] = [0] * (len(LATENCIES) + 1), 0.0
@@ -53,118 +62,87 @@ class Metrics:
                     break
         return found
 
-    def text(self, group: Group) -> str:
-        """All of it in Prometheus' text format."""
-        session: Any = group.session
-        stats = session.stats
-        counted = stats.outcomes + stats.late
-        lines: list[str] = []
+    def text(self, of_service: list[Any]) -> bytes:
+        """All of it, in Prometheus' text format; ``of_service`` is what `Service.metrics` gives."""
+        self._of_service = of_service
+        return generate_latest(self._registry) + generate_latest(_Once(self.collect()))
 
-        def one(name: str, kind: str, help_: str, value: float | None) -> None:
-            head = [f"# HELP superarm_{name} {help_}", f"# TYPE superarm_{name} {kind}"]
-            lines.extend([*head, f"superarm_{name} {'NaN' if value is None else repr(value)}"])
+    def collect(self) -> Iterator[Metric]:
+        for one in self._of_service:
+            yield _family(one)
+        yield from self._requests()
+        yield from self._callers()
 
-        def histogram(
-            name: str, edges: tuple[float, ...], counts: list[int], total: float, tags: str = ""
-        ) -> None:
-            running, comma = 0, "," if tags else ""
-            for edge, count in zip((*edges, "+Inf"), counts, strict=True):
-                running += count
-                lines.append(f'superarm_{name}_bucket{{{tags}{comma}le="{edge}"}} {running}')
-            wrapped = f"{{{tags}}}" if tags else ""
-            lines.append(f"superarm_{name}_sum{wrapped} {total!r}")
-            lines.append(f"superarm_{name}_count{wrapped} {running}")
-
-        one("decisions_total", "counter", "Sets shown.", stats.decisions)
-        one("explored_total", "counter", "Sets that were not the top set.", stats.explored)
-        one("outcomes_total", "counter", "Answers in time.", stats.outcomes)
-        one("late_outcomes_total", "counter", "Answers after the timeout.", stats.late)
-        one("timeouts_total", "counter", "Decisions closed by the timeout.", stats.timeouts)
-        one("hits_total", "counter", "Answers that were hits.", stats.hits)
-        one(
-            "learnt_total", "counter", "Answers and default outcomes learnt: the model version.", stats.learnt
+    def _requests(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "superarm_requests", "Requests by route and status.", labels=["route", "status"]
         )
-        one("refused_updates_total", "counter", "Answers not learnt: weights would overflow.", stats.refused)
-        one("hit_rate", "gauge", "Hits among all answers.", stats.hits / counted if counted else None)
-        share = stats.explored / stats.decisions if stats.decisions else None
-        one("exploration_share", "gauge", "Sets that were not the top set, among all.", share)
-        one("propensity_floor", "gauge", "The least probability of a shown set.", stats.floor)
-        one("pending", "gauge", "Decisions without an answer.", stats.pending)
-        oldest = session.journal.open_places(limit=1)
-        age = max(0.0, session.clock() - oldest[0].time) if oldest else 0.0
-        one("oldest_pending_seconds", "gauge", "The age of the oldest of them.", age)
-        one("journal_events", "gauge", "Events written since the journal was made.", session.seq)
-        one("journal_bytes", "gauge", "The journal and its archives on disk.", session.journal.size())
-        health = session.health()
-        one("journal_up", "gauge", "Whether the journal can be written.", int(health.down is None))
-        one("ready", "gauge", "Whether requests that write should be sent here.", int(health.ready))
-        one("troubles", "gauge", "How many things are wrong; /ready says which.", len(health.trouble))
-        one("snapshot_lag_events", "gauge", "Events since the newest snapshot.", health.snapshot_lag)
-        one("queue_depth", "gauge", "Requests that wait for their commit.", group.waiting)
-        one("restart_seconds", "gauge", "What the last start took.", health.restart_seconds)
-        one("restart_replayed_events", "gauge", "Events replayed by it.", health.replayed)
-        if hasattr(session, "processes"):  # of a journal that many share
-            alive = [who for who in session.processes if who["silent"] < 5.0]
-            own = [who["behind"] for who in alive if who["process"] == session.process]
-            one("processes", "gauge", "Processes that serve on this journal.", len(alive))
-            one("learns", "gauge", "Whether this process learns.", int(session.learning is not None))
-            one("model_behind_seconds", "gauge", "Since when there is a newer model.", max(own, default=0.0))
-            one("learner_silent_seconds", "gauge", "Since the learner was heard of.", session.learner_age)
-        else:  # what a database sees to itself
-            one(
-                "upkeep_failures_total",
-                "counter",
-                "Failed expiry, snapshots, compaction.",
-                health.upkeep_failures,
-            )
-            lines.append("# HELP superarm_replay_mismatches Decisions that came out otherwise at the start.")
-            lines.append("# TYPE superarm_replay_mismatches gauge")
-            for kind in ("sets", "odds", "bits"):
-                count = getattr(health, f"different_{kind}")
-                lines.append(f'superarm_replay_mismatches{{kind="{kind}"}} {count}')
-            one("commit_age_seconds", "gauge", "The age of the commit in flight.", health.commit_seconds)
-            one("wal_bytes", "gauge", "The write-ahead log.", health.wal_bytes)
-            one(
-                "missing_archives",
-                "gauge",
-                "Archives that the disk does not have.",
-                len(health.missing_archives),
-            )
-            one(
-                "broken_snapshots", "gauge", "Snapshots that could not be read.", len(health.broken_snapshots)
-            )
-        one("frozen", "gauge", "Whether learning is frozen.", int(session.frozen))
-        built = ",".join(f'{name}="{escaped(value)}"' for name, value in made_by().items())
-        lines.append("# HELP superarm_build_info What this process is made of.")
-        lines.append("# TYPE superarm_build_info gauge")
-        lines.append(f"superarm_build_info{{{built}}} 1")
-        failed = sum(count for (_, status), count in self.requests.items() if status == 500)
-        one("bugs_total", "counter", "Answers of status 500.", failed)
-        lines.append("# HELP superarm_estimated_hit_rate Of top sets: the model's, and its shadows'.")
-        lines.append("# TYPE superarm_estimated_hit_rate gauge")
-        for report in session.shadows:
-            for bound in ("rate", "low", "high"):
-                value = getattr(report, bound)
-                tags = f'learner="{escaped(report.spec)}",bound="{bound}"'
-                lines.append(f"superarm_estimated_hit_rate{{{tags}}} {'NaN' if value != value else value}")
-        one("commits_total", "counter", "Commits by this process.", group.commits)
-        one("commit_seconds_total", "counter", "Time spent waiting for them.", group.commit_seconds)
-        if self.wire is not None:
-            one("connections", "gauge", "Open connections.", len(self.wire.connections))
-            one(
-                "connections_refused_total", "counter", "Connections beyond the limit.", self.wire.turned_away
-            )
-        lines.append("# HELP superarm_outcome_age_seconds Time between a decision and its answer.")
-        lines.append("# TYPE superarm_outcome_age_seconds histogram")
-        histogram("outcome_age_seconds", AGES, stats.ages, stats.age_sum)
-        if self.times:
-            lines.append("# HELP superarm_request_seconds Time to answer a request.")
-            lines.append("# TYPE superarm_request_seconds histogram")
-        for route, counts in self.times.items():
-            histogram("request_seconds", LATENCIES, counts, self.sums[route], f'route="{route}"')
-        if self.requests:
-            lines.append("# HELP superarm_requests_total Requests by route and status.")
-            lines.append("# TYPE superarm_requests_total counter")
         for (route, status), count in self.requests.items():
-            lines.append(f'superarm_requests_total{{route="{route}",status="{status}"}} {count}')
-        return "\n".join(lines) + "\n"
+            requests.add_metric([route, str(status)], count)
+        yield requests
+        times = HistogramMetricFamily(
+            "superarm_request_seconds", "Time to answer a request.", labels=["route"]
+        )
+        for route, counts in self.times.items():
+            times.add_metric([route], _buckets(LATENCIES, counts), self.sums[route])
+        yield times
+        bugs = sum(count for (_, status), count in self.requests.items() if status == 500)
+        yield CounterMetricFamily("superarm_bugs", "Answers of status 500.", bugs)
+
+    def _callers(self) -> Iterator[Metric]:
+        if self.tokens.file is not None:
+            fine = int(self.tokens.trouble is None)
+            yield GaugeMetricFamily(
+                "superarm_token_file_ok", "0: it is missing or wrong: nobody is let in.", fine
+            )
+        if self.tokens:
+            yield GaugeMetricFamily("superarm_tokens", "Tokens that are taken.", len(self.tokens))
+        if self.logs is not None:
+            dropped = self.logs.dropped_total
+            yield CounterMetricFamily("superarm_log_lines_dropped", "Lines that nobody read.", dropped)
+        if self.guard is None:
+            return
+        yield GaugeMetricFamily("superarm_connections", "Open connections.", len(self.guard.connections))
+        strangers = len(self.guard.strangers)
+        yield GaugeMetricFamily("superarm_strangers", "Those that have not been let in yet.", strangers)
+        away = self.guard.turned_away
+        yield CounterMetricFamily("superarm_connections_refused", "Connections beyond the limits.", away)
+        refused = CounterMetricFamily(
+            "superarm_requests_refused", "Requests that were late, too large or no HTTP.", labels=["status"]
+        )
+        for status, count in self.guard.refused.items():
+            refused.add_metric([str(status)], count)
+        yield refused
+
+
+class _Once:
+    """Families that are there already, in place of a registry."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self.collect = lambda: families
+
+
+def _family(one: Any) -> Metric:
+    """A metric of the service in the words of Prometheus' client library."""
+    name, samples = f"superarm_{one.name.removesuffix('_total')}", one.samples
+    tags = list(samples[0][0]) if samples else []
+    family: Any
+    if one.kind == "histogram":
+        family = HistogramMetricFamily(name, one.help, labels=tags)
+        for values, (edges, counts, total) in samples:
+            family.add_metric(list(values.values()), _buckets(edges, counts), total)
+        return family  # type: ignore[no-any-return]
+    kind = CounterMetricFamily if one.kind == "counter" else GaugeMetricFamily
+    family = kind(name if one.kind == "counter" else f"superarm_{one.name}", one.help, labels=tags)
+    for values, value in samples:
+        family.add_metric([str(text) for text in values.values()], float("nan") if value is None else value)
+    return family  # type: ignore[no-any-return]
+
+
+def _buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
+    """As Prometheus has them: each with all that is below its edge."""
+    running, found = 0, []
+    for edge, count in zip((*edges, "+Inf"), counts, strict=True):
+        running += count
+        found.append((str(edge), float(running)))
+    return found

@@ -12,9 +12,9 @@ from importlib.resources import files
 from typing import Any
 
 from superarm.service.http.admission import OPEN
+from superarm.service.http.exchange import Response
 from superarm.service.http.openapi import document
-from superarm.service.http.routes import ROUTES, Service, route
-from superarm.service.http.wire import Answer
+from superarm.service.http.routes import ROUTES, Context, route
 
 __all__ = ["ROUTES", "page_of"]
 
@@ -22,7 +22,7 @@ FRAMES = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 @cache
-def page_of(package: str, name: str) -> Answer:
+def page_of(package: str, name: str) -> Response:
     """A page with a script of its own, out of a package; with what all pages share."""
     page = files(package).joinpath(name).read_bytes()
     for shared in ("shared.css", "shared.js"):
@@ -37,33 +37,42 @@ def page_of(package: str, name: str) -> Answer:
     return _page(page, policy)
 
 
-def _page(page: bytes, policy: str) -> Answer:
-    headers = (("content-security-policy", f"{policy}; {FRAMES}"),)
-    return Answer(200, page, "text/html; charset=utf-8", headers)
+def _page(page: bytes, policy: str) -> Response:
+    headers = (
+        (b"content-security-policy", f"{policy}; {FRAMES}".encode()),
+        (b"x-frame-options", b"DENY"),
+        (b"referrer-policy", b"no-referrer"),
+    )
+    return Response(200, page, b"text/html; charset=utf-8", headers, own_policy=True)
 
 
 @route("GET", "/", OPEN, listed=False)
-def dashboard(service: Service) -> Answer:
+def dashboard(context: Context) -> Response:
     """The dashboard."""
     return page_of("superarm.service.http", "dashboard.html")
 
 
 @route("GET", "/openapi.json", OPEN, listed=False)
-def openapi(service: Service) -> dict[str, Any]:
+def openapi(context: Context) -> Response:
     """The OpenAPI document."""
-    return _document()
+    return _openapi()
 
 
 @route("GET", "/docs", OPEN, listed=False)
-def docs(service: Service) -> Answer:
+def docs(context: Context) -> Response:
     """The document, to be read by people."""
     return _docs()
 
 
 @route("GET", "/favicon.ico", OPEN, listed=False)
-def favicon(service: Service) -> Answer:
+def favicon(context: Context) -> Response:
     """None."""
-    return Answer(204, b"")
+    return Response(204)
+
+
+@cache
+def _openapi() -> Response:
+    return Response(200, json.dumps(_document()).encode())
 
 
 @cache
@@ -88,7 +97,7 @@ summary { cursor: pointer; margin: 6px 0; }
 
 
 @cache
-def _docs() -> Answer:
+def _docs() -> Response:
     made = _document()
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>superarm: the API</title>',

@@ -1,4 +1,4 @@
-"""Bodies of requests: from bytes to Ask and Reply, or a refusal that names the field.
+"""Bodies of requests: from bytes to DecisionRequest and OutcomeRequest, or a refusal that names the field.
 
 Features come in three forms:
 
@@ -18,21 +18,15 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from superarm.learners import Learner
-from superarm.named import KINDS
-from superarm.rows import Row, SparseRow
-from superarm.service.core.faults import Refused
-from superarm.service.core.session import Ask, Reply, Session
-from superarm.service.http.messages import (
-    ID_WORDS,
-    IS_ID,
-    DecisionRequest,
-    Id,
-    OutcomeRequest,
-)
+from superarm.journal.errors import Refused
+from superarm.data.named import KINDS
+from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.service import DecisionRequest, OutcomeRequest
+from superarm.service.http import messages as m
+from superarm.service.http.messages import ID_WORDS, IS_ID, Id
 from superarm.service.http.statuses import NotJson
 
-__all__ = ["check_id", "read", "read_query", "to_ask", "to_reply"]
+__all__ = ["check_id", "read", "read_query", "to_decision", "to_outcome"]
 
 MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MOST_NAMES = 5_000  # named features of a row
@@ -115,7 +109,7 @@ def _name_the_key(path: str, body: bytes) -> str:
         data = data.get(part, {}) if isinstance(data, dict) else {}
     for name, value in data.items():  # only features have free keys
         try:
-            msgspec.convert({"features": {name: value}}, DecisionRequest)
+            msgspec.convert({"features": {name: value}}, m.DecisionRequest)
         except msgspec.ValidationError:
             return f"{before}.{name}{after}"
     return before
@@ -138,30 +132,32 @@ def _find_not_finite(body: bytes) -> None:
             todo += [(f"{path}[{i}]", part) for i, part in enumerate(value)]
 
 
-# ---------------------------------------------------------------- from a message to the session's words
+# ---------------------------------------------------------------- from a message to the service's words
 
 
-def to_ask(request: DecisionRequest, session: Session) -> Ask:
-    """A request for a set."""
-    x = _row(request.features, session.learner)
+def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
+    """A request for a set; ``inputs`` is what the service knows of its rows and labels."""
+    x = _row(request.features, inputs)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
-        _check_labels(eligible, session)
+        _check_labels(eligible, inputs.labels)
     if size is not None:
-        most = min(len(session.known) - 1, max(MOST_SHOWN, session.learner.set_size))
+        most = min(len(inputs.labels) - 1, max(MOST_SHOWN, inputs.set_size))
         if size > most:
             raise Refused.must("set_size", "decision", f"a whole number from 1 to {most}", size)
-    return Ask(x, request.id, None if eligible is None else tuple(eligible), size, request.context)
+    return DecisionRequest(
+        x, request.id, None if eligible is None else tuple(eligible), size, request.context
+    )
 
 
-def to_reply(request: OutcomeRequest, id_: str, session: Session) -> Reply:
+def to_outcome(request: m.OutcomeRequest, id_: str, inputs: Any) -> OutcomeRequest:
     """An answer."""
     hit, label = request.hit, request.label
     if (hit is None) == (label is None):
         raise Refused.must("hit", "outcome", "given, or label in its place, and not both", hit)
-    if label is not None and label not in session.known:
+    if label is not None and label not in inputs.labels:
         raise Refused.must("label", "outcome", "a known label", label)
-    return Reply(id_, hit, label)
+    return OutcomeRequest(id_, hit, label)
 
 
 def check_id(value: str) -> Id:
@@ -171,20 +167,20 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _row(features: list[float] | dict[str, Any], learner: Learner) -> Row | dict[str, Any]:
-    d, named = learner.n_features, learner.names is not None
+def _row(features: list[float] | dict[str, Any], inputs: Any) -> AnyRow | dict[str, Any]:
+    width, named = inputs.width, inputs.named
     if isinstance(features, list) or type(features.get("indices")) is list:
         if named:
             raise Refused.must("features", "decision", "names, as in the first row", "numbers")
         if isinstance(features, dict):
-            return _sparse(features, d)
-        if len(features) != (d or len(features) or 1):
-            wanted = f"of length {d or 'one or more'}"
+            return _sparse(features, width)
+        if len(features) != (width or len(features) or 1):
+            wanted = f"of length {width or 'one or more'}"
             raise Refused.must("features", "decision", wanted, f"length {len(features)}")
         return np.array(features, np.float32)
     _check_names(features)
-    if learner.state is not None and not named:
-        raise Refused.must("features", "decision", f"{d} numbers, as in the first row", "names")
+    if named is False:
+        raise Refused.must("features", "decision", f"{width} numbers, as in the first row", "names")
     return features
 
 
@@ -208,7 +204,7 @@ def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
     twice = np.flatnonzero(np.diff(index) == 0)
     if twice.size:
         raise Refused.must("features.indices", "decision", "distinct", int(index[twice[0]]))
-    return SparseRow(index, np.array(values, np.float32)[order], n_features)
+    return Row.of(NOTHING, index, np.array(values, np.float32)[order], n_features)
 
 
 def _check_names(features: dict[str, Any]) -> None:
@@ -219,9 +215,9 @@ def _check_names(features: dict[str, Any]) -> None:
             raise Refused.must(f"features.{name}", "decision", KINDS, value)
 
 
-def _check_labels(eligible: list[str], session: Session) -> None:
+def _check_labels(eligible: list[str], known: frozenset[str]) -> None:
     for at, label in enumerate(eligible):
-        if label not in session.known:
+        if label not in known:
             raise Refused.must(f"eligible[{at}]", "decision", "a known label", label)
     if len(set(eligible)) != len(eligible):
         raise Refused.must("eligible", "decision", "distinct labels", eligible)

@@ -1,32 +1,32 @@
-"""A table of routes behind the wire: finds the route, checks who asks, reads, runs, and answers."""
+"""A table of routes as an ASGI application: finds the route, checks who asks, reads, runs, and answers."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from asyncio import get_running_loop
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from inspect import isawaitable
 from time import monotonic
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
 from superarm.errors import SuperarmError
 from superarm.service.http.admission import OPEN, Admission
-from superarm.service.http.messages import Error, Fault
-from superarm.service.http.reading import check_id, read, read_query
-from superarm.service.http.statuses import (
-    FIELDS,
-    MEANINGS,
-    MethodNotAllowed,
-    UnknownPath,
-    WrongType,
-    error_of,
+from superarm.service.http.exchange import (
+    Disconnected,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    read_body,
+    send_response,
 )
-from superarm.service.http.wire import Answer, Request, parse_query
+from superarm.service.http.reading import check_id, read, read_query
+from superarm.service.http.statuses import MethodNotAllowed, UnknownPath, WrongType, error_of
 
 __all__ = ["Handler", "Route", "Router"]
 
@@ -35,6 +35,10 @@ log = logging.getLogger("superarm.service")
 encode = msgspec.json.Encoder().encode
 
 Handler = Callable[..., Any]  # an answer, or something to wait for
+
+AGAIN = ((b"retry-after", b"1"),)
+WHO = ((b"www-authenticate", b"Bearer"),)
+HEADERS = {401: WHO, 429: AGAIN, 503: AGAIN, 507: AGAIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Route:
         told: what statuses mean here that the table of statuses does not tell.
         examples: bodies for the document, by what they show.
         listed: whether it is in the document.
-        run: what it does; called with the service, then the id if the path has one, then what it takes.
+        run: what it does; called with the context, then the id if the path has one, then what it takes.
     """
 
     method: str
@@ -74,24 +78,82 @@ class Route:
 
 
 class Router:
-    """See `wire.Application`.
+    """An ASGI application.
 
     Args:
         routes: the table.
         admission: who may come in.
+        max_body: bytes of a request.
+        log_requests: write a line for each.
     """
 
-    service: Any = None  # what the routes work with
+    context: Any = None  # what the routes work with
+    loop: asyncio.AbstractEventLoop | None = None  # the one that the context belongs to
 
-    def __init__(self, routes: Iterable[Route], admission: Admission) -> None:
-        self.admission = admission
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        admission: Admission,
+        *,
+        max_body: int = 1 << 20,
+        log_requests: bool = False,
+    ) -> None:
+        self.admission, self.max_body, self.log_requests = admission, max_body, log_requests
         self._table: dict[str, dict[str, Route]] = {}
+        self._with_id: dict[str, dict[str, Route]] = {}  # apart: nobody can ask for "{id}" itself
         for one in routes:
-            self._table.setdefault(one.path, {})[one.method] = one
-        self._waiting: set[asyncio.Future[Any]] = set()
+            table = self._with_id if "{id}" in one.path else self._table
+            table.setdefault(one.path, {})[one.method] = one
 
     def saw(self, route: str, status: int, seconds: float) -> None:
         """Called for each answer; for those who count them."""
+
+    async def open(self) -> None:
+        """Called when there is no context yet, or it belongs to another event loop."""
+
+    async def lifespan(self, receive: Receive, send: Send) -> None:
+        """Called by servers that tell of their start and their end."""
+        raise NotImplementedError
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.lifespan(receive, send)
+        if scope["type"] != "http":
+            raise NotImplementedError(f"superarm speaks HTTP, not {scope['type']}")
+        request = Request(scope)
+        try:
+            target = self.admit(request)
+            given: list[Any] = [] if request.target[1] is None else [check_id(request.target[1])]
+            if request.method == "POST":
+                body = await read_body(request, receive, self.max_body)
+                if target.decoder is not None:
+                    given.append(read(target.decoder, body))
+            elif target.takes is not None:
+                given.append(read_query(target.takes, request.query))
+            if self.context is None or (self.loop is not None and self.loop is not get_running_loop()):
+                await self.open()
+            told = target.run(self.context, *given)
+            if isawaitable(told):
+                told = await told
+            response = told if type(told) is Response else Response(200, encode(told))
+        except Disconnected:
+            return
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            response = self.failed(request, RuntimeError("what it waited for was cancelled"))
+        except Exception as error:
+            response = self.failed(request, error)
+        name = request.target[0].name if request.target else "other"
+        self.saw(name, response.status, monotonic() - request.began)
+        try:
+            await send_response(request, response, send)
+        finally:
+            if response.done is not None:
+                response.done()
+        if self.log_requests:
+            self._log(request, response)
 
     def find(self, method: str, path: str) -> tuple[Route, str | None]:
         """The route for a request, and the id in its path. The only part that varies is the third."""
@@ -99,8 +161,8 @@ class Router:
         if methods is None:
             parts = path.split("/")
             if len(parts) > 3:
-                id_, parts[3] = unquote(parts[3]), "{id}"
-                methods = self._table.get("/".join(parts))
+                id_, parts[3] = parts[3], "{id}"
+                methods = self._with_id.get("/".join(parts))
         if methods is None:
             raise UnknownPath.must("path", "request", "one of those in /docs", path)
         found = methods.get("GET" if method == "HEAD" else method)
@@ -110,85 +172,46 @@ class Router:
             raise error
         return found, id_
 
-    def admit(self, request: Request) -> Answer | None:
+    def admit(self, request: Request) -> Route:
+        """The route, if whoever asks may use it; its body has not been read."""
         try:
-            try:
-                request.target = target, _ = self.find(request.method, request.path)
-                roles = target.roles
-            except SuperarmError:
-                # strangers count, and learn nothing of what is here
-                self.admission.check(request, OPEN)
-                raise
-            self.admission.check(request, roles)
-            if request.method == "POST":
-                kind = request.headers.get(b"content-type", b"")
-                if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != (
-                    b"application/json"
-                ):
-                    raise WrongType.must(
-                        "content-type", "request", "application/json", kind.decode("latin-1")
-                    )
-        except SuperarmError as error:
-            return self.failed(request, error)
-        return None
-
-    def refuse(self, status: int, request: Request) -> Answer:
-        field = FIELDS[status]
-        return self._said(request, Error(Fault(status, field, f"{field} refused: {MEANINGS[status]}")))
-
-    def answer(self, request: Request, send: Callable[[Answer], None]) -> None:
-        target, id_ = request.target
-        try:
-            given: list[Any] = [] if id_ is None else [check_id(id_)]
-            if target.decoder is not None:
-                given.append(read(target.decoder, request.body))
-            elif target.takes is not None:
-                given.append(read_query(target.takes, parse_query(request.query)))
-            told = target.run(self.service, *given)
-        except Exception as error:
-            send(self.failed(request, error))
-            return
-        if isawaitable(told):
-            waiting = asyncio.ensure_future(told)  # the hot routes give a future: no task is made for them
-            self._waiting.add(waiting)
-            waiting.add_done_callback(partial(self._finish, request, send))
+            request.target = target, _ = self.find(request.method, request.path)
+        except SuperarmError:
+            self.admission.check(request, OPEN)  # strangers count, and learn nothing of what is here
+            raise
+        self.admission.check(request, target.roles)
+        if target.roles or not self.admission.tokens:
+            server = request.scope.get("extensions")
+            if server is not None and "superarm" in server:
+                server["superarm"].trust()  # our own server keeps a share of its connections for these
+        if request.method == "POST":
+            kind = request.headers.get(b"content-type", b"")
+            if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+                raise WrongType.must("content-type", "request", "application/json", kind.decode("latin-1"))
         else:
-            send(self.done(request, told))
+            request.check_no_body()
+        return target
 
-    def _finish(self, request: Request, send: Callable[[Answer], None], waited: asyncio.Future[Any]) -> None:
-        self._waiting.discard(waited)
-        error = asyncio.CancelledError() if waited.cancelled() else waited.exception()
-        if error is None:
-            send(self.done(request, waited.result()))
-        else:
-            send(self.failed(request, error if isinstance(error, Exception) else RuntimeError(repr(error))))
-
-    def done(self, request: Request, told: Any) -> Answer:
-        """The answer that a route's function has given, as bytes."""
-        try:
-            answer = told if type(told) is Answer else Answer(200, encode(told))
-        except Exception as error:
-            return self.failed(request, error)
-        self.saw(request.target[0].name, answer.status, monotonic() - request.began)
-        return answer
-
-    def failed(self, request: Request, error: Exception) -> Answer:
+    def failed(self, request: Request, error: Exception) -> Response:
         """The refusal that says what was wrong."""
         said = error_of(error)
-        if said.error.status == 500:
-            log.error("bug", exc_info=error, extra={"request": request.id, "path": request.path})
-        answer = self._said(request, said)
-        if isinstance(error, MethodNotAllowed):
-            answer = answer._replace(headers=(("allow", error.allowed),))
-        return answer
-
-    def _said(self, request: Request, said: Error) -> Answer:
         status = said.error.status
-        name = request.target[0].name if request.target else "other"
-        self.saw(name, status, monotonic() - request.began if request.began else 0.0)
-        headers: tuple[tuple[str, str], ...] = ()
-        if status in (429, 503, 507):
-            headers = (("retry-after", "1"),)
-        elif status == 401:
-            headers = (("www-authenticate", "Bearer"),)
-        return Answer(status, encode(said), headers=headers)
+        if status == 500:
+            where = {"request": request.id, "path": request.path, **request.trace}
+            log.error("bug", exc_info=error, extra=where)
+        headers = HEADERS.get(status, ())
+        if isinstance(error, MethodNotAllowed):
+            headers = ((b"allow", error.allowed.encode()),)
+        return Response(status, encode(said), headers=headers)
+
+    def _log(self, request: Request, response: Response) -> None:
+        told = {
+            "request": request.id,
+            "method": request.method,
+            "path": request.path,
+            "status": response.status,
+            "ms": round(1e3 * (monotonic() - request.began), 2),
+            "address": request.address,
+            **request.trace,
+        }
+        log.info("request", extra=told)

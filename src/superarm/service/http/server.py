@@ -1,49 +1,43 @@
-"""Run the service: a socket, TLS, signals, structured logs, and rules about who may reach it."""
+"""Run an application on uvicorn: a socket, TLS, signals, and rules about who may reach it.
+
+SIGTERM, SIGINT   finish what has begun, snapshot, end
+SIGHUP            read tokens and certificates again
+SIGUSR1           a snapshot now
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import os
 import signal
+import socket
 import ssl
 import stat
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput
-from superarm.service.core.session import Session
-from superarm.service.http.admission import Admission, Tokens
-from superarm.service.http.app import App
-from superarm.service.http.wire import Answer, Limits, Request, Wire
+import uvicorn
 
-__all__ = ["Listener", "check_exposure", "run", "serve"]
+from superarm.errors import InvalidInput
+from superarm.service.http import systemd
+from superarm.service.http.asgi import Application
+from superarm.service.http.guard import Connection, Guard, Limits
+from superarm.service.http.logs import log_to
+from superarm.service.http.tokens import Tokens
+
+__all__ = ["Listener", "Server", "check_exposure", "run", "serve"]
 
 log = logging.getLogger("superarm.service")
-STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        line |= {key: value for key, value in vars(record).items() if key not in STANDARD}
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+GRACE_SECONDS = 30  # for answers under way, at the end
+SPARE_FILES = 100  # beside the connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +49,79 @@ class Listener:
     unix_socket: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    of: str = field(default="superarm serve", kw_only=True)  # for messages
 
     def context(self) -> ssl.SSLContext | None:
         """For TLS, if it was asked for."""
         if self.tls_cert is None and self.tls_key is None:
             return None
         if self.tls_cert is None or self.tls_key is None:
-            raise InvalidInput.must("--tls-cert", "superarm serve", "given together with --tls-key", None)
+            raise InvalidInput.must("--tls-cert", self.of, "given together with --tls-key", None)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"
-            raise InvalidInput.must("--tls-cert", "superarm serve", wanted, str(error)) from error
+            raise InvalidInput.must("--tls-cert", self.of, wanted, str(error)) from error
         return context
+
+    def bind(self) -> socket.socket:
+        """The socket, bound."""
+        if self.unix_socket is not None:
+            return self._bind_unix(self.unix_socket)
+        try:
+            family, _, _, _, address = socket.getaddrinfo(
+                self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            bound = socket.socket(family, socket.SOCK_STREAM)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError as error:
+            wanted = f"free, on {self.host}:{self.port}"
+            raise InvalidInput.must("--port", self.of, wanted, str(error)) from error
+        return bound
+
+    def _bind_unix(self, path: Path) -> socket.socket:
+        if path.exists() or path.is_symlink():
+            if not stat.S_ISSOCK(path.lstat().st_mode):
+                raise InvalidInput.must("--unix-socket", self.of, "a new path, or a socket", str(path))
+            if _answers(path):
+                raise InvalidInput.must("--unix-socket", self.of, "used by no other process", str(path))
+            path.unlink(missing_ok=True)  # left over by a process that was killed
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o117)  # for this user and this group
+        try:
+            bound.bind(str(path))
+        except OSError as error:
+            raise InvalidInput.must("--unix-socket", self.of, "a path to bind", str(error)) from error
+        finally:
+            os.umask(before)
+        return bound
+
+    def unbind(self, inode: int | None) -> None:
+        """Remove the socket from the file system, if it is still the one of that number."""
+        if self.unix_socket is not None:
+            with suppress(OSError):
+                if self.unix_socket.lstat().st_ino == inode:
+                    self.unix_socket.unlink()
+
+    @property
+    def inode(self) -> int | None:
+        return None if self.unix_socket is None else self.unix_socket.lstat().st_ino
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens on a socket in the file system."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # it is busy, or not ours to ask
+            return True
+        return True
 
 
 def check_exposure(listener: Listener, tokens: Tokens) -> None:
@@ -82,54 +134,172 @@ def check_exposure(listener: Listener, tokens: Tokens) -> None:
         local = listener.host == "localhost"
     if not local:
         wanted = "given (or SUPERARM_TOKEN set) to listen where others can reach it"
-        raise InvalidInput.must(
-            "--token-file", "superarm serve", wanted, f"none, with --host {listener.host}"
+        raise InvalidInput.must("--token-file", listener.of, wanted, f"none, with --host {listener.host}")
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, with connections that keep within limits, on a socket of ours."""
+
+    def __init__(self, application: Any, listener: Listener, limits: Limits) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application,
+                loop="none",
+                http=Connection,
+                ws="none",
+                lifespan="off",  # the application is opened before anybody can connect
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                timeout_keep_alive=int(limits.idle_seconds) + 1,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
         )
+        self.listener, self.limits = listener, limits
+        self.guard = Guard(limits)
+        self.tls = listener.context()
+        self._tls_stamp = self._stamp()
+        self._inode: int | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.port = 0
+        self.on_ready: Callable[[], object] = lambda: None  # called when it listens
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        bound = self.listener.bind()
+        self._inode = self.listener.inode
+        options: dict[str, Any] = {}
+        if self.tls is not None:
+            options = {"ssl": self.tls, "ssl_handshake_timeout": self.limits.head_seconds}
+
+        def connect() -> Connection:
+            return Connection(self.guard, self.config, self.server_state)
+
+        create = loop.create_server if self.listener.unix_socket is None else loop.create_unix_server
+        server = await create(connect, sock=bound, backlog=self.config.backlog, **options)
+        self.servers = [server]
+        duties = (self.guard.sweep(), self._look_after(), _stay_alive())
+        self._tasks = [asyncio.create_task(duty) for duty in duties]
+        where: dict[str, Any] = {"unix_socket": str(self.listener.unix_socket)}
+        if self.listener.unix_socket is None:
+            self.port = bound.getsockname()[1]
+            where = {"host": self.listener.host, "port": self.port, "tls": self.tls is not None}
+        log.info("listening", extra=where)
+        self.started = True
+        self.on_ready()
+        systemd.notify("READY=1")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        systemd.notify("STOPPING=1")
+        self.listener.unbind(self._inode)
+        await super().shutdown(sockets)
+        for connection in tuple(self.guard.connections):
+            connection.transport.abort()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def reload_certificate(self, *, force: bool = False) -> None:
+        """Use the certificate that is in the files now, for connections from now on."""
+        if self.tls is None or (self._stamp() == self._tls_stamp and not force):
+            return
+        self._tls_stamp = self._stamp()
+        try:
+            self.listener.context()  # a certificate without its key must not get into the one in use
+            self.tls.load_cert_chain(self.listener.tls_cert or "", self.listener.tls_key)
+            log.info("certificate read")
+        except (InvalidInput, OSError) as error:
+            log.error("the certificate stays as it was", extra={"reason": str(error)})
+
+    def _stamp(self) -> list[tuple[int, int] | None]:
+        found: list[tuple[int, int] | None] = []
+        for path in (self.listener.tls_cert, self.listener.tls_key):
+            try:
+                seen = None if path is None else path.stat()
+                found.append(None if seen is None else (seen.st_mtime_ns, seen.st_ino))
+            except OSError:
+                found.append(None)
+        return found
+
+    async def _look_after(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            self.reload_certificate()
 
 
-def serve(
-    open_session: Callable[[], Session],
+async def _stay_alive() -> None:
+    """Signs of life for systemd, from the loop itself: while that hangs, nobody is served."""
+    every = systemd.watchdog_seconds()
+    while every is not None:
+        systemd.notify("WATCHDOG=1")
+        await asyncio.sleep(every)
+
+
+async def run(
+    application: Application,
+    listener: Listener,
+    limits: Limits,
     *,
-    listener: Listener | None = None,
-    tokens: Tokens | None = None,
-    limits: Limits | None = None,
-    rate: float = 10_000.0,
-    log_requests: bool = False,
+    on_ready: Callable[[Server], object] = lambda server: None,
 ) -> None:
+    """Serve until the server's ``should_exit`` is set (SIGTERM and SIGINT set it)."""
+    server = Server(application, listener, _within_files(limits))
+    server.on_ready = lambda: on_ready(server)
+    application.metrics.guard = server.guard
+    async with application:
+        await server.serve()
+
+
+def serve(application: Application, *, listener: Listener, limits: Limits) -> None:
     """Serve until SIGTERM or SIGINT; then finish what has begun, snapshot, and return."""
-    listener, tokens = listener or Listener(), tokens or Tokens()
-    check_exposure(listener, tokens)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.INFO)
+    check_exposure(listener, application.tokens)
+    logs = log_to(2)
+    application.metrics.logs = logs
     # the commit thread must get its turn soon after the disk is done
     sys.setswitchinterval(0.001)
     # thousands of kept decisions are no garbage: look for some less often than after every 700 objects
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-
-    async def main() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, stop.set)
-        await run(
-            open_session,
-            listener,
-            tokens,
-            limits or Limits(),
-            rate=rate,
-            stop=stop,
-            log_requests=log_requests,
-        )
-
-    _runner()(main())
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: None)  # uvicorn raises again what has ended it: that is no failure
+    try:
+        _runner()(run(application, listener, limits, on_ready=lambda server: _hear(application, server)))
+    finally:
+        logs.flush()
 
 
-def _runner() -> Callable[[Any], None]:
+def _hear(application: Application, server: Server) -> None:
+    """Signals that end nothing."""
+    loop = asyncio.get_running_loop()
+    under_way: set[asyncio.Task[None]] = set()
+
+    def reload() -> None:
+        systemd.reloading()
+        application.tokens.refresh(force=True)
+        server.reload_certificate(force=True)
+        systemd.notify("READY=1")
+
+    async def snapshot() -> None:
+        try:
+            if application.context is not None:
+                await application.context.service.take_snapshot()
+                log.info("snapshot", extra={"because": "SIGUSR1"})
+        except Exception as error:
+            log.error("no snapshot", extra={"reason": str(error)})
+
+    def begin_snapshot() -> None:
+        task = loop.create_task(snapshot())
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    loop.add_signal_handler(signal.SIGUSR1, begin_snapshot)
+
+
+def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
     try:
         import uvloop
     except ImportError:  # it is not made for every system; asyncio's own loop will do
@@ -137,60 +307,20 @@ def _runner() -> Callable[[Any], None]:
     return uvloop.run
 
 
-async def run(
-    open_session: Callable[[], Session],
-    listener: Listener,
-    tokens: Tokens,
-    limits: Limits,
-    *,
-    rate: float,
-    stop: asyncio.Event,
-    log_requests: bool = False,
-    on_ready: Callable[[Wire], object] = lambda wire: None,
-) -> None:
-    """Serve until ``stop`` is set."""
-    tls = listener.context()
-    app = App(open_session, Admission(tokens, rate, trusted=listener.unix_socket is not None))
-    wire = Wire(app, limits, _log_request if log_requests else None)
-    app.metrics.wire = wire
-    await app.start()
-    try:
-        await _listen(wire, listener, tls)
-        on_ready(wire)
-        await stop.wait()
-    finally:
-        await wire.stop()
-        await app.stop()
+def _within_files(limits: Limits) -> Limits:
+    """As many files may be open as there may be connections, and some; or else fewer connections."""
+    import resource
+    from dataclasses import replace
 
-
-async def _listen(wire: Wire, listener: Listener, tls: ssl.SSLContext | None) -> None:
-    path = listener.unix_socket
-    if path is not None:
-        if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
-            raise InvalidInput.must("--unix-socket", "superarm serve", "a new path, or a socket", str(path))
-        path.unlink(missing_ok=True)  # left over by a process that was killed
-        before = os.umask(0o117)  # for this user and this group
-        try:
-            await wire.listen(unix_socket=str(path), tls=tls)
-        finally:
-            os.umask(before)
-        log.info("listening", extra={"unix_socket": str(path)})
-        return
-    try:
-        await wire.listen(listener.host, listener.port, tls=tls)
-    except OSError as error:
-        where = f"{listener.host}:{listener.port}"
-        raise InvalidInput.must("--port", "superarm serve", f"free, on {where}", str(error)) from error
-    log.info("listening", extra={"host": listener.host, "port": wire.port, "tls": tls is not None})
-
-
-def _log_request(request: Request, answer: Answer) -> None:
-    told = {
-        "request": request.id,
-        "method": request.method,
-        "path": request.path,
-        "status": answer.status,
-        "ms": round(1e3 * (time.monotonic() - request.began), 2) if request.began else None,
-        "address": request.address,
-    }
-    log.info("request", extra=told)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < wanted:
+            fewer = max(1, soft - SPARE_FILES)
+            log.warning("fewer connections", extra={"connections": fewer, "open_files": soft})
+            return replace(limits, connections=fewer)
+    return limits

@@ -1,9 +1,9 @@
-"""The status of every fault, in one table; the faults that only HTTP knows; what the wire turns down."""
+"""The status of every fault, in one table; the faults that only HTTP knows; what the server turns down."""
 
 from __future__ import annotations
 
 from superarm.errors import SuperarmError
-from superarm.service.core.faults import (
+from superarm.journal.errors import (
     Conflict,
     Erased,
     JournalError,
@@ -15,17 +15,20 @@ from superarm.service.core.faults import (
 from superarm.service.http.messages import Error, Fault
 
 __all__ = [
-    "FIELDS",
     "MEANINGS",
+    "BodyUnwanted",
     "MethodNotAllowed",
     "NotJson",
     "RoleMissing",
     "TokenWrong",
+    "TooLarge",
     "TooMany",
     "UnknownPath",
     "WrongHost",
+    "WrongName",
     "WrongType",
     "error_of",
+    "refusal",
     "status_of",
 ]
 
@@ -42,7 +45,19 @@ class RoleMissing(Refused):
     """The token's role does not allow it."""
 
 
+class BodyUnwanted(Refused):
+    """The route takes no body."""
+
+
+class TooLarge(Refused):
+    """The body is too large."""
+
+
 class WrongHost(Refused):
+    """Not exactly one Host."""
+
+
+class WrongName(Refused):
     """Without a token, only loopback names are answered."""
 
 
@@ -66,14 +81,17 @@ class TooMany(Refused):
 
 STATUS: dict[type[Exception], int] = {
     NotJson: 400,
+    BodyUnwanted: 400,
+    WrongHost: 400,
     TokenWrong: 401,
     RoleMissing: 403,
-    WrongHost: 403,
+    WrongName: 403,
     UnknownPath: 404,
     UnknownDecision: 404,
     MethodNotAllowed: 405,
     Conflict: 409,
     Erased: 410,
+    TooLarge: 413,
     WrongType: 415,
     TooMany: 429,
     Overloaded: 503,
@@ -83,19 +101,18 @@ STATUS: dict[type[Exception], int] = {
     Exception: 500,
 }
 
-# what the wire turns down before there is a request to raise a fault about: the part of it that is told
-FIELDS = {
-    400: "request",
-    408: "request",
-    413: "body",
-    431: "headers",
-    500: "request",
-    503: "connections",
+# what the server turns down before there is a request to raise a fault about: the field, and what is wrong
+SERVER = {
+    400: ("request", "must be HTTP/1.1, got something else"),
+    408: ("request", "must arrive in time, and did not"),
+    429: ("requests", "that wait on one connection must be fewer"),
+    431: ("headers", "of request must be smaller"),
+    503: ("connections", "of service must be fewer: try again later"),
 }
 
-# for the document, and for what the wire turns down; 404 and 409 are told by the route
+# for the document; 404 and 409 are told by the route
 MEANINGS = {
-    400: "The body is not JSON.",
+    400: "The request is not HTTP/1.1 with one Host, or its body is not JSON, or not wanted.",
     401: "The token is missing or wrong.",
     403: "The token's role does not allow it; or there is no token, and it is not for this host name.",
     408: "The request did not arrive in time.",
@@ -121,3 +138,9 @@ def error_of(error: Exception) -> Error:
     if status == 500:  # nothing of our inside goes out
         return Error(Fault(500, None, "the service has a bug; its log has it under the request's id"))
     return Error(Fault(status, getattr(error, "field", None), str(error)))
+
+
+def refusal(status: int) -> Error:
+    """What the server tells a caller that it turns down."""
+    field, wrong = SERVER[status]
+    return Error(Fault(status, field, f"{field} {wrong}"))

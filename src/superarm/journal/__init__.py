@@ -1,0 +1,16 @@
+"""Facts, in one order, kept: what happened outside; and one function that makes a model of them.
+
+events.py      the kinds of events, and the chain of their digests
+store.py       Store: append, read on, look up by id, snapshot, erase; sqlite.py and postgres.py implement it
+projector.py   Projector: events in, model and totals out; the same lines for serving, learning, replay, shadows
+replay.py      a journal's past, done again and compared; verify.py, backup.py, erase.py, export.py, move.py
+"""
+
+import importlib.util
+
+from superarm.errors import SuperarmError
+from superarm.extras import need
+
+if importlib.util.find_spec("fcntl") is None:
+    raise SuperarmError("a journal needs Linux or macOS: it locks files and syncs folders as Windows cannot")
+need("serve")

@@ -1,0 +1,66 @@
+"""A copy of a journal that a service may be writing at this moment.
+
+The database is copied by SQLite's own backup, which gives one moment of it; the copy is verified before it gets its
+name. The way back is to put the copy where the journal was and to start (docs/operations.md).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalDamaged, JournalDown
+from superarm.journal.files import PRIVATE_FILE, discard, sync_folder
+from superarm.journal.mark import Marker
+from superarm.journal.sqlite import SqliteStore
+from superarm.journal.sqlite_schema import connect
+from superarm.journal.verify import Verified, verify
+
+__all__ = ["backup"]
+
+
+def backup(path: str | Path, to: str | Path) -> Verified:
+    """Copy a journal to a new file, and verify the copy."""
+    source, target = Path(path).resolve(), Path(to).resolve()
+    if target.exists():
+        raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
+    SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = [part.with_name(part.name + end) for end in ("", "-mark", "-journal", "-wal", "-shm")]
+    try:
+        discard(*beside)
+        _copy(source, part)
+        found = verify(part, with_replay=False)
+        if not found.sound:
+            raise JournalDamaged(f"the copy of {source} is damaged: {found.problems[0]}")
+        # the database last: what is there under its name is whole
+        mark = part.with_name(part.name + "-mark")
+        if mark.exists():
+            os.replace(mark, target.with_name(target.name + "-mark"))  # noqa: PTH105
+        os.replace(part, target)  # noqa: PTH105
+        sync_folder(target.parent)
+        return found
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, JournalDamaged):
+            raise
+        raise JournalDown(f"journal {source} cannot be copied to {target}: {error}") from error
+    finally:
+        discard(*beside)
+
+
+def _copy(source: Path, part: Path) -> None:
+    os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+    with closing(connect(source, write=False)) as old, closing(sqlite3.connect(part)) as new:
+        old.backup(new, pages=1000, sleep=0.001)
+        new.execute("PRAGMA journal_mode = WAL")
+        end = new.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+    if end is not None:
+        marker = Marker(part)
+        marker.begin(*end)
+        marker.sync()
+        marker.close()
+    with part.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,112 @@
+"""What an operator may change while a service runs: each change is an event, and a replay makes it again.
+
+add_labels      {"labels": [...]}                 new labels; a disabled one comes back
+disable_labels  {"labels": [...]}                 never shown again; outcomes about them are still taken
+freeze, unfreeze                                  outcomes are kept, and not learnt
+set_explore     {"params": {"explore", "uniform"}}
+rollback        {"to": 1234}                      the weights as after that event
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from superarm.errors import InvalidInput
+from superarm.journal.errors import Refused
+from superarm.journal.snapshots import learner_from
+from superarm.journal.store import Snapshot
+from superarm.learners import Learner
+from superarm.learners.changing import rolled_back, with_params
+
+__all__ = ["LabelSettings", "check_change"]
+
+LONGEST_LABEL = 1_000
+
+
+class LabelSettings:
+    """What changes have set, beside the learner."""
+
+    def __init__(self) -> None:
+        self.disabled: tuple[str, ...] = ()
+        self.switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
+
+    @property
+    def frozen(self) -> bool:
+        return len(self.switches) % 2 == 1
+
+    def frozen_at(self, seq: int) -> bool:
+        return bisect_right(self.switches, seq) % 2 == 1
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"disabled": list(self.disabled), "switches": list(self.switches)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LabelSettings:
+        made = cls()
+        made.disabled, made.switches = tuple(data["disabled"]), list(data["switches"])
+        return made
+
+    def apply(
+        self, learner: Learner, change: dict[str, Any], seq: int, snapshot: Callable[[int], Snapshot]
+    ) -> Learner:
+        """Make a change that was checked; the learner that goes on from here."""
+        what = change["what"]
+        if what == "add_labels":
+            new = [label for label in change["labels"] if label not in self.disabled]
+            if new:
+                learner.add_labels(new)
+            self.disabled = tuple(label for label in self.disabled if label not in change["labels"])
+        elif what == "disable_labels":
+            self.disabled = (*self.disabled, *change["labels"])
+        elif what in ("freeze", "unfreeze"):
+            if self.frozen != (what == "freeze"):
+                self.switches.append(seq)
+        elif what == "set_explore":
+            return with_params(learner, change["params"])
+        elif what == "rollback":
+            return rolled_back(learner, learner_from(snapshot(change["to"]).parts["model"]))
+        return learner
+
+
+def check_change(
+    change: dict[str, Any],
+    learner: Learner,
+    disabled: Collection[str],
+    frozen: bool,
+    snapshots: Collection[int],
+) -> bool:
+    """Refuse a change that cannot be made; whether there is anything to do."""
+    what = change["what"]
+    known = set(learner.labels or ())
+    if what in ("add_labels", "disable_labels"):
+        labels = distinct(change["labels"])
+        for label in labels:
+            if what == "add_labels" and label in known and label not in disabled:
+                raise Refused.must("labels", "change", "new, or disabled", label)
+            if what == "disable_labels" and (label not in known or label in disabled):
+                raise Refused.must("labels", "change", "known, and not disabled yet", label)
+        left, size = len(known) - len(disabled) - len(labels), learner.set_size
+        if what == "disable_labels" and left < size + 1:
+            wanted = f"so few that more than {size} are left, as many as are shown"
+            raise Refused.must("labels", "change", wanted, labels)
+    elif what == "set_explore":
+        if not change["params"]:
+            raise Refused.must("explore", "change", "given, or uniform", None)
+        try:
+            with_params(learner, change["params"])
+        except InvalidInput as error:
+            raise Refused(str(error), field=error.field) from error
+    elif what == "rollback" and change["to"] not in snapshots:
+        raise Refused.must("to", "change", "the event of a kept snapshot", change["to"])
+    return what not in ("freeze", "unfreeze") or frozen != (what == "freeze")
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names as a list, or a refusal: each must be a text, not too long, and there once."""
+    labels = list(names) if not isinstance(names, str) else [names]
+    good = all(isinstance(label, str) and 0 < len(label) <= LONGEST_LABEL for label in labels)
+    if not labels or not good or len(set(labels)) != len(labels):
+        raise Refused.must("labels", "change", "distinct names, at least one", names)
+    return labels

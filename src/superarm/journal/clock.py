@@ -1,0 +1,74 @@
+"""How long ago something was, although the clock may be set in between.
+
+Events carry the time that the clock said. A clock that jumps must neither switch timeouts off nor end all
+waiting at once: so ages are counted by the steady clock of the process. Each time the two drift
+apart, a new era begins, and a decision's age is counted by the offset of its era. A decision from before
+this process was made before it began, whatever its time says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import NamedTuple
+
+__all__ = ["Ages", "implausible"]
+
+DRIFT = 1.0  # seconds by which the two clocks may part before a new era begins
+
+
+class Era(NamedTuple):
+    first: int  # the first event of it
+    offset: float  # time minus steady time
+
+
+class Ages:
+    """Times and ages of events."""
+
+    def __init__(self, clock: Callable[[], float], steady: Callable[[], float], seq: int) -> None:
+        self.clock, self.steady = clock, steady
+        self._began = clock()
+        offset = self._began - steady()
+        self._eras = [Era(0, offset), Era(seq + 1, offset)]
+        self._last = -inf
+
+    def now(self, seq: int) -> float:
+        """The time of event ``seq``, never less than that of the event before it in its era."""
+        at = self.clock()
+        offset = at - self.steady()
+        if abs(offset - self._eras[-1].offset) > DRIFT:
+            self._eras.append(Era(seq, offset))
+            self._last = at
+        self._last = at if at > self._last else self._last
+        return self._last
+
+    def due(self, timeout: float, seq: int) -> Iterator[tuple[int, int, float]]:
+        """(after, until, before): events in these numbers and from before that time have waited so long."""
+        now = self.steady()
+        ends = [era.first - 1 for era in self._eras[1:]] + [seq]
+        for i, (era, end) in enumerate(zip(self._eras, ends, strict=True)):
+            before = now + era.offset - timeout
+            if i == 0 and self._began < before:
+                before = inf
+            if end >= era.first:
+                yield max(era.first - 1, 0), end, before
+
+
+AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
+
+
+def implausible(now: float, last: float) -> str | None:
+    """Why a clock is not to be believed, as far as what it would close or erase for ever; None if it is.
+
+    Args:
+        now: what it says.
+        last: the time of the journal's last event; 0 if there is none.
+    """
+    if last == 0.0 or -BEHIND <= now - last <= AHEAD:
+        return None
+    days = abs(now - last) / 86_400.0
+    where = "after" if now > last else "before"
+    return (
+        f"the clock says that it is {days:.0f} days {where} the last event: nothing expires and nothing is "
+        "erased by age until it is right, or --trust-clock says that it is"
+    )

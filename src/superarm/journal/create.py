@@ -1,0 +1,87 @@
+"""A new journal is given its learner, once; all later starts must agree with it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from superarm.journal.errors import JournalForeign
+from superarm.journal.projector import first_totals
+from superarm.journal.snapshots import made_by, model_bytes
+from superarm.journal.store import Snapshot
+from superarm.learners import Learner, SetLogit, load
+from superarm.learners.registry import make, parse
+
+__all__ = ["ASKED", "UNIFORM", "check_asked", "first"]
+
+# The share of uniform sets of a SetLogit of which nothing else was said. It costs UNIFORM (1 - m/k) shown
+# misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
+UNIFORM = 0.02
+ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed")
+
+
+def check_asked(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Refuse to use a journal for something else than it was made for."""
+    for name, value in asked.items():
+        if value is None:
+            continue
+        is_, was = (list(value) if name == "labels" else value), meta.get(name)
+        if name == "learner" and _is_file(value) and _is_file(meta[name]):  # the file may have moved
+            is_, was = value.partition(":")[2], meta[name].partition(":")[2]
+        if is_ != was:
+            wanted = f"left out or {meta.get(name)!r}, which {where} was made for"
+            raise JournalForeign.must(name, "superarm serve", wanted, value)
+
+
+def _is_file(spec: str) -> bool:
+    return spec.partition(":")[0].endswith(".py")
+
+
+def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
+    """What a new journal is made for, and its first snapshot."""
+    learner, spec = _given(asked, model) if model is not None else _new(asked)
+    if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
+        raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
+    common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
+    common["coverage"] = getattr(learner, "coverage", None)
+    now = time.time()
+    meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
+    parts = {"model": model_bytes(learner)}
+    labels = [str(label) for label in learner.labels]
+    return meta | common, Snapshot(0, now, parts, first_totals(labels), made_by())
+
+
+def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
+    if asked["learner"] is not None:
+        parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
+    learner = load(model)
+    for name in ("labels", "n_features", "set_size", "coverage", "seed"):
+        has = getattr(learner, name, None)
+        if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
+            wanted = f"left out or {has!r}, which {model} has"
+            raise JournalForeign.must(name, "superarm serve", wanted, asked[name])
+    spec = asked["learner"] or learner.name
+    cls, params = parse(spec)
+    if type(learner) is not cls:
+        wanted = f"the class in {model}, {type(learner).__name__}"
+        raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
+    for name, value in params.items():
+        if learner.params.get(name, value) != value:
+            wanted = f"left out or {learner.params[name]!r}, which {model} has"
+            raise JournalForeign.must(name, "superarm serve", wanted, value)
+    return learner, spec
+
+
+def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
+    if asked["labels"] is None:
+        raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
+    spec = asked["learner"] or "set-logit"
+    common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
+    common |= {name: asked[name] for name in ("set_size", "coverage") if asked[name] is not None}
+    cls, given = parse(spec)
+    if issubclass(cls, SetLogit) and not given.keys() & {"explore", "uniform", "coverage"} | common.keys() & {
+        "coverage"
+    }:
+        common["uniform"] = UNIFORM
+    return make(spec, **common), spec

@@ -1,0 +1,55 @@
+"""The decision log of a journal: one row per decision, with what evaluation needs.
+
+    id time x labels drawn top eligible set_size gamma propensity ordered_propensity hit label learner context
+
+``x`` is a list of floats, or the names and values of a row with names (as JSON, but in JSON lines), or
+``x_indices`` and ``x_values`` take its place if the learner's rows are sparse. ``time`` is ISO 8601, UTC.
+``hit`` and ``label`` are the world's answer, in time or late, and null without one: the default outcome of a
+timeout is nobody's observation and does not count here. Decisions whose features were erased are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from orjson import loads
+
+from superarm.decisions import Decision
+from superarm.errors import InvalidInput
+from superarm.journal.events import DECISION, OUTCOME
+from superarm.journal.store import Store
+from superarm.logs.writing import ENDINGS, Writer
+
+__all__ = ["export", "rows"]
+
+
+def rows(store: Store) -> Iterator[tuple[Decision, dict[str, Any]]]:
+    """Each decision with its answer, id, time and context, in the order they were made.
+
+    Two passes: outcomes come after their decisions, days later perhaps, and are small.
+    """
+    answers = {event.id: event.body for event in store.events() if event.kind == OUTCOME}
+    learner = store.meta()["learner"]
+    for event in store.events():
+        if event.kind != DECISION or event.x is None:
+            continue
+        body = answers.get(event.id, {})
+        context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
+        time = datetime.fromtimestamp(event.time, UTC).isoformat()
+        facts = {"hit": body.get("hit"), "label": body.get("label"), "id": event.id}
+        yield event.to_decision(learner), {**facts, "time": time, "context": context}
+
+
+def export(store: Store, path: str | Path) -> int:
+    """Write the decision log, as Parquet, JSON lines or CSV by the file's ending; how many rows."""
+    if Path(path).suffix not in ENDINGS:
+        wanted = f"a file that ends in one of {', '.join(ENDINGS)}"
+        raise InvalidInput.must("output", "superarm export", wanted, str(path))
+    with Writer(path) as log:
+        for decision, facts in rows(store):
+            log.add(decision, **facts)
+    return log.rows

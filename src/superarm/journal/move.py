@@ -1,0 +1,67 @@
+"""A journal in a file goes on in a database: its events, digests, snapshots and all, in one transaction.
+
+Both have the same events in the same order, so there is nothing to compute. The file is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from superarm.errors import InvalidInput
+from superarm.journal.events import DECISION
+from superarm.journal.postgres import NAMES, put_snapshot
+from superarm.journal.postgres_address import Address, failures
+from superarm.journal.postgres_schema import BLOCK, check, make_tables, put_meta
+from superarm.journal.projector import load_class
+from superarm.journal.snapshots import learner_from
+from superarm.journal.sqlite import SqliteStore
+
+__all__ = ["move"]
+
+KINDS = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
+
+
+def move(
+    path: str | Path,
+    address: Address,
+    *,
+    learner: str | None = None,
+    tick: Callable[[int], object] | None = None,
+) -> int:
+    """Bring a journal that nobody serves to an empty database; how many events."""
+    source = SqliteStore(path)  # holds it: no service can write it meanwhile
+    try:
+        load_class(source.meta(), learner)
+        with address.connect("superarm moves") as connection, failures(address):
+            if check(connection, address) and connection.execute("SELECT 1 FROM meta").fetchone():
+                wanted = "a database without a superarm journal"
+                raise InvalidInput.must("TO", "superarm move", wanted, str(address))
+        make_tables(address)
+        connecting = address.connect("superarm moves", patience=0.0)
+        with connecting as connection, failures(address), connection.transaction():
+            put_meta(connection, source.meta())
+            rounds = 0
+            with connection.cursor().copy(f"COPY events ({NAMES}) FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(KINDS)
+                for event in source.events():
+                    copy.write_row(event.row)
+                    if event.kind == DECISION:
+                        rounds = max(rounds, event.body["decision"]["round"] + 1)
+                    if tick is not None:
+                        tick(1)
+            head, after = source.head(), 0
+            connection.execute("UPDATE head SET seq = %s, time = %s, digest = %b", head)
+            while waiting := source.pending(5_000, after):
+                connection.cursor().executemany("INSERT INTO pending VALUES (%s, %s, %s)", waiting)
+                after = waiting[-1].seq
+            for note in source.snapshots():
+                snapshot = source.snapshot(note.seq)
+                put_snapshot(connection, snapshot, source.digest_at(note.seq), pinned=note.pinned)
+                rounds = max(rounds, learner_from(snapshot.parts["model"]).round)
+            for key in ("erased", "scrubbed"):
+                connection.execute("INSERT INTO progress VALUES (%s, %s)", (key, source.progress(key)))
+            connection.execute("SELECT setval('rounds', %s, false)", (-(-rounds // BLOCK) * BLOCK,))
+            return head.seq
+    finally:
+        source.close()

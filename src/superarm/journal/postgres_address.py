@@ -1,0 +1,157 @@
+"""Connections: addresses are told without secrets, all waits are bounded, failures are JournalDown."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import psycopg
+from psycopg import conninfo
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
+
+__all__ = ["Address", "Connection", "down", "failures", "psycopg"]
+
+SECRETS = ("password", "sslpassword")
+CONNECT_SECONDS = 2  # the least that libpq knows
+GRACE_SECONDS = 1.0  # for the server's own word, before it counts as silent
+NOWHERE = "postgresql://…"
+ADDRESS = re.compile(
+    r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::(?P<secret>.*))?@)?(?P<rest>[^?#@]*)"
+)
+OPTION = re.compile(r"password=([^&#\s]*)")
+# where to, and no more: these go into messages and logs
+OPTIONS = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 8000,
+}
+
+
+class Connection(psycopg.Connection[Any]):
+    """One whose waits end. A server ends statements that take too long, but one that hangs ends nothing."""
+
+    patience: float | None = None  # seconds for a statement; None for ever
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        if timeout is not None or self.patience is None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, self.patience + GRACE_SECONDS)
+        except psycopg.errors._WaitTimeout as error:
+            self.pgconn.finish()  # whatever it may answer, it is too late
+            raise psycopg.OperationalError(f"no answer for {self.patience:g} s") from error
+
+
+class Address:
+    """Where the database is. Its text holds no secret: passwords come from the environment or a file.
+
+    Args:
+        url: ``postgresql://user@host:port/name?…``. libpq finds the password: in PGPASSWORD, in the file
+            that PGPASSFILE or ``passfile=`` names (else ~/.pgpass), or not at all.
+        patience: seconds that a statement may take before it counts as failed.
+
+    >>> str(Address("postgresql://serve@db.example:5432/arms?sslmode=require"))
+    'postgresql://serve@db.example:5432/arms'
+    """
+
+    def __init__(self, url: str, *, patience: float = 5.0) -> None:
+        try:
+            self._info = conninfo.conninfo_to_dict(url)
+            secret = any(name in SECRETS for name in self._info)
+        except psycopg.Error as error:
+            wanted = "an address such as postgresql://user@host:5432/name"
+            raise InvalidInput.must("journal", "superarm", wanted, redacted(url)) from error
+        if secret:
+            wanted = "without a password: put it into PGPASSWORD, or into a file that PGPASSFILE names"
+            raise InvalidInput.must("journal", "superarm", wanted, redacted(url))
+        self.patience = patience
+        self._text = redacted(url)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def connect(self, application: str = "superarm", *, patience: float | None = None) -> Connection:
+        """A connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
+        wait = self.patience if patience is None else patience
+        with failures(self):
+            made = Connection.connect(
+                **self._options(application, wait), autocommit=True, prepare_threshold=1
+            )
+        made.patience = wait or None
+        return made
+
+    def pool(self, most: int = 4) -> ConnectionPool[Connection]:
+        """Connections for reading, opened when they are needed."""
+        options = self._options("superarm reads", self.patience)
+        settings = {**options, "autocommit": True, "prepare_threshold": 2}
+
+        def bounded(connection: Connection) -> None:
+            connection.patience = self.patience
+
+        pool = ConnectionPool(
+            "", connection_class=Connection, kwargs=settings, configure=bounded, min_size=0, max_size=most,
+            open=False, timeout=CONNECT_SECONDS, reconnect_timeout=CONNECT_SECONDS,
+            check=ConnectionPool.check_connection, max_idle=60.0,
+        )  # fmt: skip
+        pool.open()
+        return pool
+
+    def _options(self, application: str, patience: float) -> dict[str, Any]:
+        wait = int(1e3 * patience)
+        # what the role or the database has for these would end statements that have time left
+        set_ = f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
+        theirs = self._info.get("options", "")
+        # whatever the environment says, and whatever the database is in: both sides speak Unicode
+        made = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
+        # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
+        return made | {"options": f"{theirs} {set_} -c jit=off -c search_path=superarm".strip()}
+
+
+def redacted(text: str) -> str:
+    """An address without user's secrets and without options; whatever it is, nothing secret is left."""
+    found = ADDRESS.match(text)
+    if found is None:
+        return NOWHERE
+    user = f"{found['user']}@" if found["user"] else ""
+    told = f"{found['scheme']}://{user}{found['rest']}"
+    # one that is also the name of the user, the host or the database
+    secrets = [*OPTION.findall(text), found["secret"], os.environ.get("PGPASSWORD")]
+    return NOWHERE if any(one and unquote(one) in unquote(told) for one in secrets) else told
+
+
+def down(where: object, error: BaseException) -> JournalDown:
+    """The refusal for an error of the database or of the way to it; nothing of its inside but one line."""
+    told = str(error).strip().splitlines() or [type(error).__name__]
+    line = re.sub(r"password\s*=\s*\S+", "password=…", told[0])
+    secret = os.environ.get("PGPASSWORD")
+    if secret:
+        line = line.replace(secret, "…")
+    return JournalDown(f"the database {where} does not take it at the moment: {line}")
+
+
+@contextmanager
+def failures(where: object) -> Iterator[None]:
+    """Errors of psycopg become JournalDown, or what they mean."""
+    try:
+        yield
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        wanted = "a superarm journal (superarm serve with --labels makes one)"
+        raise JournalForeign.must("journal", "superarm", wanted, str(where)) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        said = str(error).splitlines()[0]
+        raise JournalForeign.must("role", "superarm", "one that may do this (docs/scale.md)", said) from error
+    except psycopg.errors.DiskFull as error:
+        raise JournalFull(str(down(where, error))) from error
+    except PoolTimeout as error:  # only those who look share connections; who writes has one, and may go on
+        raise JournalDown(f"the database {where} has no connection left to look with: {error}") from error
+    except psycopg.Error as error:
+        raise down(where, error) from error

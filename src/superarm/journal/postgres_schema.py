@@ -1,0 +1,161 @@
+"""The tables of a PostgreSQL journal, their number, and the two roles.
+
+meta        what it was made for; one row a key
+format      the number of the tables
+head        one row: the last event. Whoever appends holds it, in one call of `append`, so the order is one, without
+            holes, and nobody who is paused can hold it
+events      facts, as in a file (sqlite_schema.py)
+pending     decisions that wait for an outcome
+snapshots, parts   models that are kept; parts in pieces
+progress    how far some work has come, by its name
+published   the newest model and its shadows: unlogged, since a snapshot and the events after it give them again
+lease       one row: who learns, and when it was last heard of
+processes   who serves, and with which model
+rounds      a sequence that hands out blocks of rounds
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orjson import dumps
+
+from superarm.journal.errors import JournalForeign
+from superarm.journal.events import chain_start
+from superarm.journal.postgres_address import Address, Connection, failures
+
+__all__ = ["BLOCK", "FORMAT", "GRANTS", "LOCKS", "check", "make_tables", "put_meta"]
+
+FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
+BLOCK = 256  # rounds that a process takes at once
+LOCKS = 0x5A4  # our part of the advisory locks
+
+TABLES = f"""
+CREATE SCHEMA IF NOT EXISTS superarm;
+CREATE TABLE superarm.format (version int NOT NULL);
+CREATE TABLE superarm.meta (key text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE superarm.head (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one), seq bigint NOT NULL, time float8 NOT NULL, digest bytea NOT NULL
+) WITH (fillfactor = 10);
+CREATE TABLE superarm.events (
+  seq bigint PRIMARY KEY, time float8 NOT NULL, kind smallint NOT NULL, id text NOT NULL, x bytea, context bytea,
+  body bytea NOT NULL, content bytea NOT NULL, digest bytea NOT NULL, erased bigint
+);
+CREATE UNIQUE INDEX events_id ON superarm.events (id, kind) WHERE kind < 4;
+CREATE INDEX events_answers ON superarm.events (id) WHERE kind IN (4, 5);
+CREATE INDEX events_changes ON superarm.events (seq) WHERE kind > 5;
+ALTER TABLE superarm.events ALTER x SET STORAGE EXTERNAL;
+ALTER TABLE superarm.events ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE superarm.pending (seq bigint PRIMARY KEY, time float8 NOT NULL, id text NOT NULL);
+CREATE TABLE superarm.progress (key text PRIMARY KEY, value bigint NOT NULL);
+CREATE UNLOGGED TABLE superarm.published (
+  part text PRIMARY KEY, seq bigint NOT NULL, time float8 NOT NULL, data bytea NOT NULL, totals bytea NOT NULL
+);
+ALTER TABLE superarm.published ALTER data SET STORAGE EXTERNAL;
+CREATE TABLE superarm.snapshots (
+  seq bigint PRIMARY KEY, time float8 NOT NULL, totals text NOT NULL, made_by text NOT NULL,
+  parts text NOT NULL, digest bytea NOT NULL, pinned boolean NOT NULL DEFAULT false
+);
+CREATE TABLE superarm.parts (
+  seq bigint NOT NULL, part text NOT NULL, number int NOT NULL, data bytea NOT NULL,
+  PRIMARY KEY (seq, part, number)
+);
+ALTER TABLE superarm.parts ALTER data SET STORAGE EXTERNAL;
+CREATE TABLE superarm.lease (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one), term bigint NOT NULL, process text NOT NULL,
+  beat float8 NOT NULL
+);
+CREATE TABLE superarm.processes (
+  process text PRIMARY KEY, began float8 NOT NULL, beat float8 NOT NULL, model bigint NOT NULL,
+  superarm text NOT NULL
+);
+CREATE SEQUENCE superarm.rounds MINVALUE 0 START 0 INCREMENT {BLOCK};
+
+-- Events get their numbers and digests here, in one call that no pause of a client can stretch.
+-- A number of NULL says that the id has such an event already. (events.py: link)
+CREATE FUNCTION superarm.append(
+  times float8[], kinds smallint[], ids text[], xs bytea[], contexts bytea[], bodies bytea[], contents bytea[],
+  owns bytea[], abouts bigint[]
+) RETURNS TABLE (numbers bigint[], digests bytea[]) LANGUAGE plpgsql AS $$
+DECLARE
+  last superarm.head; taken boolean[];
+BEGIN
+  SELECT * INTO STRICT last FROM superarm.head FOR UPDATE;
+  SELECT array_agg(EXISTS (SELECT FROM superarm.events e WHERE e.id = g.id AND e.kind = g.kind AND e.kind < 4)
+                   ORDER BY g.i)
+    INTO taken FROM unnest(ids, kinds) WITH ORDINALITY g (id, kind, i);
+  FOR i IN 1 .. coalesce(array_length(kinds, 1), 0) LOOP
+    IF NOT taken[i] THEN
+      last.seq := last.seq + 1;
+      last.digest := substring(sha256(last.digest || int8send(last.seq) || owns[i]) FROM 1 FOR 16);
+      last.time := times[i];
+      numbers[i] := last.seq;
+      digests[i] := last.digest;
+    ELSE
+      numbers[i] := NULL;
+      digests[i] := NULL;
+    END IF;
+  END LOOP;
+  INSERT INTO superarm.events
+    SELECT g.seq, g.time, g.kind, g.id, g.x, g.context, g.body, g.content, g.digest, NULL
+    FROM unnest(numbers, times, kinds, ids, xs, contexts, bodies, contents, digests)
+      g (seq, time, kind, id, x, context, body, content, digest) WHERE g.seq IS NOT NULL;
+  INSERT INTO superarm.pending SELECT g.seq, g.time, g.id
+    FROM unnest(numbers, times, kinds, ids) g (seq, time, kind, id) WHERE g.seq IS NOT NULL AND g.kind = 1;
+  DELETE FROM superarm.pending p USING unnest(numbers, abouts) g (seq, about)
+    WHERE g.seq IS NOT NULL AND p.seq = g.about;
+  UPDATE superarm.head SET seq = last.seq, time = last.time, digest = last.digest;
+  RETURN NEXT;
+END $$;
+"""
+
+# What a process that serves may do: append events; it takes nothing away but features and context, models, and itself.
+# The role `operate` owns the tables.
+GRANTS = """
+GRANT USAGE ON SCHEMA superarm TO {role};
+GRANT SELECT ON ALL TABLES IN SCHEMA superarm TO {role};
+GRANT INSERT ON superarm.events, superarm.meta TO {role};
+GRANT UPDATE ON superarm.head TO {role};
+GRANT UPDATE (x, context, erased) ON superarm.events TO {role};
+GRANT INSERT, UPDATE ON superarm.lease, superarm.snapshots, superarm.parts, superarm.progress TO {role};
+GRANT INSERT, UPDATE, DELETE ON superarm.published, superarm.processes, superarm.pending TO {role};
+GRANT DELETE ON superarm.snapshots, superarm.parts TO {role};
+GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA superarm TO {role};
+"""
+
+
+def check(connection: Connection, where: object) -> bool:
+    """Whether there are tables; refuses those, and databases, that this superarm cannot work with."""
+    encoding = connection.execute("SHOW server_encoding").fetchone()
+    if encoding is None or encoding[0] != "UTF8":
+        wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+        raise JournalForeign.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {where}")
+    found = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
+    if found is None or found[0] is None:
+        return False
+    row = connection.execute("SELECT version FROM superarm.format").fetchone()
+    version = 0 if row is None else int(row[0])
+    if version != FORMAT:
+        wanted = f"of format {FORMAT}" + (" (install a newer superarm)" if version > FORMAT else "")
+        raise JournalForeign.must("journal", "superarm", wanted, f"format {version} in {where}")
+    return True
+
+
+def make_tables(address: Address) -> bool:
+    """Have the tables, in one transaction; whether they are new."""
+    connecting = address.connect("superarm migrate", patience=600.0)
+    with connecting as connection, failures(address), connection.transaction():
+        # two that begin at the same moment: the second one waits, and finds the tables
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm tables'))")
+        if check(connection, address):
+            return False
+        connection.execute(TABLES)
+        connection.execute("INSERT INTO superarm.format VALUES (%s)", (FORMAT,))
+        return True
+
+
+def put_meta(connection: Connection, meta: dict[str, Any]) -> None:
+    """What the journal is made for, once; in the transaction under way."""
+    for key, value in meta.items():
+        connection.execute("INSERT INTO meta VALUES (%s, %s)", (key, dumps(value).decode()))
+    connection.execute("INSERT INTO head VALUES (true, 0, 0.0, %b)", (chain_start(meta),))

@@ -1,0 +1,187 @@
+"""Replay: a journal's past, done again and compared on the way.
+
+Outcomes are learnt again in their order, by the Projector; every decision is made again with the model that it was
+made with (as of its event ``model``), at its cursor; every kept snapshot is met.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from superarm.journal.compare import BITS, ODDS, SAME, SETS, compare, nearly_same_model
+from superarm.journal.errors import JournalDamaged
+from superarm.journal.events import DECISION, Event, unpack_row
+from superarm.journal.projector import ErasedPast, Projector, load_class
+from superarm.journal.snapshots import model_bytes
+from superarm.journal.store import Store
+from superarm.learners import Learner
+
+__all__ = ["Replay", "Replayed", "replay"]
+
+AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
+Tick = Callable[[int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a replay."""
+
+    learner: Learner
+    start: int  # the event of the snapshot it began with
+    events: int  # how many it passed
+    sets: int  # decisions whose set differs
+    odds: int  # ... whose odds differ by more than 1e-5
+    bits: int  # ... that differ in the last bits only
+    unchecked: int  # ... whose model is not known any more, since content was erased
+    checked: tuple[int, ...]  # later snapshots that were met on the way, bit for bit
+    near: tuple[int, ...]  # ... but for roundings
+    broken: tuple[int, ...]  # ... that were not met, or are damaged
+    jumps: tuple[int, ...]  # snapshots taken on trust, since events before them were erased
+    sha256: str  # of the model file
+
+    @property
+    def different(self) -> int:
+        """Decisions that did not come out as they were kept, to the last bit."""
+        return self.sets + self.odds + self.bits
+
+    @property
+    def same(self) -> bool:
+        """Whether every decision and every snapshot came out the same, to the last bit."""
+        return not self.different and not self.broken and not self.near
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing differs but roundings."""
+        return not self.sets and not self.odds and not self.broken
+
+
+class Replay:
+    """From a snapshot to the last event."""
+
+    def __init__(self, store: Store, *, from_start: bool, tick: Tick | None = None) -> None:
+        self.store, self.tick = store, tick
+        self.kept = [note.seq for note in store.snapshots()]
+        self.start = 0 if from_start else next((seq for seq in self.kept if seq), 0)
+        self.until = store.head().seq
+        self.projector = Projector(store, store.snapshot(self.start))
+        self.different = {SAME: 0, BITS: 0, ODDS: 0, SETS: 0}
+        self.unchecked = 0
+        self.checked: list[int] = []
+        self.near: list[int] = []
+        self.broken: list[int] = []
+        self._unknown = -1  # a model whose cursor is not known any more
+        self._cursor: Any = None
+        self._cursor_of = -1  # the model that it belongs to
+        self._old: Projector | None = None  # for decisions of a process that was paused for long
+
+    def run(self) -> Replayed:
+        while self.projector.seq < self.until:
+            try:
+                self._walk()
+            except ErasedPast as erased:
+                self.projector.jump(erased.seq, self.until)
+        data = model_bytes(self.projector.learner)
+        counts = (self.different[SETS], self.different[ODDS], self.different[BITS], self.unchecked)
+        met = tuple(self.checked), tuple(self.near), tuple(self.broken), tuple(self.projector.jumps)
+        sha256 = hashlib.sha256(data).hexdigest()
+        return Replayed(self.projector.learner, self.start, self.until - self.start, *counts, *met, sha256)
+
+    def _walk(self) -> None:
+        """Read ahead, project, and stop wherever a decision was made or a snapshot was kept."""
+        began = self.projector.seq
+        window: deque[Event] = deque()
+        due: dict[int, list[Event]] = {}  # decisions that are to be made again, by the event of their model
+        stops = sorted(seq for seq in self.kept if seq > began)
+        events = self.store.events(began, self.until)
+        more = True
+        while more or window:
+            more = self._read(events, window, due, began) if len(window) < AHEAD // 2 else more
+            for event in due.pop(self.projector.seq, ()) if due else ():
+                self._check(event, self.projector)
+            while stops and stops[0] <= self.projector.seq:
+                if stops.pop(0) == self.projector.seq:
+                    self._meet(self.projector.seq)
+            ends = [seq for seq in (min(due, default=0), stops[0] if stops else 0) if seq]
+            chunk = []
+            while window and (not ends or window[0].seq <= min(ends)) and len(chunk) < AHEAD // 2:
+                chunk.append(window.popleft())
+            if chunk:
+                self.projector.project(chunk)
+                if self.tick is not None:
+                    self.tick(len(chunk))
+        while stops and stops[0] == self.projector.seq:
+            self._meet(stops.pop(0))
+
+    def _read(
+        self, events: Iterator[Event], window: deque[Event], due: dict[int, list[Event]], began: int
+    ) -> bool:
+        while len(window) < AHEAD:
+            event = next(events, None)
+            if event is None:
+                return False
+            window.append(event)
+            if event.kind != DECISION:
+                continue
+            model = event.body["model"]
+            if event.x is None:
+                self._unknown = model  # where its draw has left the cursor
+            if event.x is None or model < began or (model == self._unknown and "cursor" not in event.body):
+                self.unchecked += 1
+            elif model < self.projector.seq:
+                self._check_old(event, model)
+            else:
+                due.setdefault(model, []).append(event)
+        return True
+
+    def _check(self, event: Event, projector: Projector) -> None:
+        body, learner = event.body, projector.learner
+        if self._cursor_of != projector.seq:
+            self._cursor, self._cursor_of = learner.cursor(), projector.seq
+        cursor = self._cursor
+        if "cursor" in body:
+            cursor = type(cursor).from_dict(body["cursor"])
+        assert event.x is not None
+        x, eligible = unpack_row(event.x, body["width"]), body["decision"]["eligible"]
+        again = learner.decide(x, eligible=eligible, set_size=body["asked"], at=cursor)
+        self.different[compare(again, body["decision"])] += 1
+
+    def _check_old(self, event: Event, model: int) -> None:
+        if self._old is None or self._old.seq > model:
+            best = max(seq for seq in self.kept if seq <= model)
+            self._old = Projector(self.store, self.store.snapshot(best))
+        try:
+            self._old.catch_up(model)
+            self._check(event, self._old)
+        except (ErasedPast, JournalDamaged):
+            self.unchecked += 1
+
+    def _meet(self, seq: int) -> None:
+        """A snapshot that was kept here must be what the events have come to."""
+        own = model_bytes(self.projector.learner)
+        try:
+            was = self.store.snapshot(seq).parts["model"]
+        except JournalDamaged:
+            self.broken.append(seq)
+            return
+        (self.checked if own == was else self.near if nearly_same_model(own, was) else self.broken).append(
+            seq
+        )
+
+
+def replay(
+    store: Store, *, from_start: bool = False, learner: str | None = None, tick: Tick | None = None
+) -> Replayed:
+    """Rebuild the model from the oldest kept snapshot, and check it against all later ones.
+
+    Args:
+        store: open for reading.
+        from_start: begin with the very first event.
+        learner: ``file.py:Class``, if the journal's learner is in a file of yours.
+        tick: called with the number of events done since the last call.
+    """
+    load_class(store.meta(), learner)
+    return Replay(store, from_start=from_start, tick=tick).run()

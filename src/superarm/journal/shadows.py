@@ -1,0 +1,187 @@
+"""Shadows: other learners that learn from the same sets and answers, and are never shown.
+
+How good a shadow is, is estimated before it learns from an answer: it would have shown its top set T for that
+row; the set S that was shown had the probability p(S). With w = 1 if S = T, else 0, divided by
+p(S), the mean of w hit over the mean of w estimates its hit rate (logs/estimates.py: snips). The model
+itself is judged by the same rule, as if it always showed its own top set. A shadow needs no events: it is
+rebuilt from the journal, and kept with the snapshots to make that quick.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, isnan, nan
+from typing import Any
+
+import numpy as np
+
+from superarm.decisions import Decision
+from superarm.errors import FeedbackError, InvalidInput, SuperarmError
+from superarm.journal.snapshots import learner_from, model_bytes
+from superarm.learners import Learner
+from superarm.learners.registry import make
+from superarm.logs.estimates import Sums
+from superarm.logs.weights import Weights
+
+__all__ = ["HitRateEstimate", "Shadow", "ShadowReport", "make_shadows"]
+
+AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowReport:
+    """How good a learner is, had it shown its top sets.
+
+    Attributes:
+        spec: as it was asked for; the model itself comes first.
+        rate, low, high: its hit rate, with an interval of 95 %; NaN while nothing can be said.
+        rows: answers that say something about it.
+        learnt: answers it has learnt from.
+        problem: why not to believe it; empty if nothing speaks against it.
+    """
+
+    spec: str
+    rate: float
+    low: float
+    high: float
+    rows: int
+    learnt: int
+    problem: str
+
+
+class HitRateEstimate:
+    """The estimated hit rate of somebody's top sets."""
+
+    def __init__(self) -> None:
+        self._sums = Sums("set")
+        self._waiting: list[tuple[float, float]] = []
+
+    def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
+        if log_propensity is None:
+            weight = nan
+        else:
+            weight = exp(-log_propensity) if top == shown or set(top) == set(shown) else 0.0
+        self._waiting.append((weight, float(hit)))
+        if len(self._waiting) >= AT_ONCE:
+            self._count()
+
+    def _count(self) -> None:
+        if self._waiting:
+            w, f = np.array(self._waiting).T
+            none, unknown = np.zeros(len(w)), np.full(len(w), np.nan)
+            self._sums.add(Weights(w, unknown, unknown), f, none, none, none + 1.0, ~np.isnan(w))
+            self._waiting.clear()
+
+    def report(self, spec: str, learnt: int) -> ShadowReport:
+        # of a copy: whoever asks may run beside the one who adds
+        now = HitRateEstimate.from_dict(self._sums.to_dict())
+        now._waiting = list(self._waiting)
+        now._count()
+        found = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
+        return ShadowReport(spec, found.rate, found.low, found.high, found.rows, learnt, found.problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        self._count()
+        return self._sums.to_dict()
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> HitRateEstimate:
+        made = cls()
+        made._sums = Sums.from_dict(data)
+        return made
+
+
+class Shadow:
+    """One such learner."""
+
+    def __init__(self, spec: str, learner: Learner) -> None:
+        self.spec, self.learner, self.estimate = spec, learner, HitRateEstimate()
+        self.learnt = 0
+        self.broken = ""  # why it has stopped
+
+    def outcome(
+        self, decision: Decision, hit: bool | None, label: Any, *, timeout: bool, default: bool | None
+    ) -> None:
+        """An outcome of the world's, or the default of a timeout: estimate, then learn."""
+        if self.broken or hit is None:
+            return
+        try:
+            if not timeout:
+                among = decision.eligible
+                ranked = self.learner.rank(decision.x)
+                top = [one for one in ranked if among is None or one in among]
+                log = None if isnan(decision.log_propensity) else decision.log_propensity
+                self.estimate.add(top[: decision.set_size], decision.labels, log, hit)
+                if default is not None:
+                    return  # it has been learnt already
+            self._learn(decision, hit, label)
+        except SuperarmError as error:
+            if not isinstance(error, ArithmeticError | FeedbackError):
+                self.broken = str(error)
+        except Exception as error:  # nothing that a shadow does may disturb the service
+            self.broken = repr(error)
+
+    def _learn(self, decision: Decision, hit: bool, label: Any) -> None:
+        given = Decision.given(
+            decision.x,
+            decision.drawn,
+            decision.propensity or None,
+            top=decision.top,
+            eligible=decision.eligible,
+            rule=decision.rule,
+        )
+        among = decision.eligible is None or label in decision.eligible
+        if label is not None and among and "label" in self.learner.feedback:
+            self.learner.update(given, label=label)
+        else:
+            self.learner.update(given, hit=hit)
+        self.learnt += 1
+
+    def change(self, change: dict[str, Any]) -> None:
+        if change["what"] == "add_labels" and not self.broken:
+            new = [label for label in change["labels"] if label not in (self.learner.labels or ())]
+            try:
+                if new:
+                    self.learner.add_labels(new)
+            except SuperarmError as error:
+                self.broken = str(error)
+
+    def report(self) -> ShadowReport:
+        told = self.estimate.report(self.spec, self.learnt)
+        return replace(told, problem=self.broken) if self.broken else told
+
+    # ------------------------------------------------------------ in snapshots
+
+    def to_bytes(self) -> bytes:
+        notes = {"estimate": self.estimate.to_dict(), "learnt": self.learnt, "broken": self.broken}
+        model = np.frombuffer(model_bytes(self.learner), np.uint8)
+        out = io.BytesIO()
+        np.savez(out, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), model=model)
+        return out.getvalue()
+
+    @classmethod
+    def from_bytes(cls, spec: str, data: bytes) -> Shadow:
+        with np.load(io.BytesIO(data)) as file:
+            notes, model = json.loads(file["notes"].tobytes()), file["model"].tobytes()
+        shadow = cls(spec, learner_from(model))
+        shadow.estimate = HitRateEstimate.from_dict(notes["estimate"])
+        shadow.learnt, shadow.broken = notes["learnt"], notes["broken"]
+        return shadow
+
+
+def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
+    """New shadows of a model, by the name of their part of a snapshot."""
+    common = {name: model.params[name] for name in ("labels", "n_features", "set_size", "seed")}
+    made = {}
+    for spec in specs:
+        learner = make(spec, **common)
+        some = model.decide(model.example_row(), at=model.cursor())
+        given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
+        if "hit" not in learner.feedback or not learner.learns_from(given):
+            wanted = "a learner that learns from sets that somebody else chose, such as set-logit"
+            raise InvalidInput.must("shadow", "superarm serve", wanted, spec)
+        made[f"shadow:{spec}"] = Shadow(spec, learner)
+    return made

@@ -1,0 +1,61 @@
+"""Learners to bytes and back, and a snapshot that is made beside the work."""
+
+from __future__ import annotations
+
+import copy
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from superarm.journal.store import Snapshot
+from superarm.native import cpu_level
+from superarm.learners import Learner, load
+
+if TYPE_CHECKING:
+    from superarm.journal.projector import Projector
+
+__all__ = ["SnapshotDraft", "learner_from", "made_by", "model_bytes"]
+
+
+def model_bytes(learner: Learner) -> bytes:
+    """What `Learner.save` writes."""
+    with tempfile.TemporaryDirectory(prefix="superarm-", dir=_memory()) as folder:
+        path = Path(folder) / "model.npz"
+        learner.save(path)
+        return path.read_bytes()
+
+
+def learner_from(data: bytes) -> Learner:
+    with tempfile.TemporaryDirectory(prefix="superarm-", dir=_memory()) as folder:
+        path = Path(folder) / "model.npz"
+        path.write_bytes(data)
+        return load(path)
+
+
+def _memory() -> str | None:
+    """A folder in memory, where there is one: `save` syncs its file, which nobody needs here."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+@lru_cache(maxsize=1)
+def made_by() -> dict[str, str]:
+    """What decides the last bits of a model: our version, and the level of processor."""
+    from superarm import __version__
+
+    return {"superarm": __version__, "cpu": cpu_level()}
+
+
+class SnapshotDraft:
+    """A snapshot of a projector as of now, which costs a copy of the model; `make` may run in any thread."""
+
+    def __init__(self, projector: Projector, at: float) -> None:
+        self.seq, self.time = projector.seq, at
+        self._learner, self._totals = copy.deepcopy(projector.learner), copy.deepcopy(projector.totals())
+        self._shadows = copy.deepcopy(projector.shadows)
+
+    def make(self) -> Snapshot:
+        parts = {"model": model_bytes(self._learner)}
+        parts |= {name: shadow.to_bytes() for name, shadow in self._shadows.items()}
+        return Snapshot(self.seq, self.time, parts, self._totals, made_by())

@@ -1,0 +1,144 @@
+"""The tables of a SQLite journal, its format number, connections, and how a new one comes into being.
+
+meta        what it was made for
+events      facts, numbered from 1, each with its digests
+pending     decisions that wait for an outcome
+snapshots   totals and makers of each snapshot, and the digests of its parts
+chunks      the parts of the snapshots, in pieces: SQLite holds no value above 10^9 bytes
+progress    how far some work has come, by its name
+probe       empty: to try whether anything can be written
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from orjson import dumps
+
+from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
+from superarm.journal.events import chain_start
+from superarm.journal.files import PRIVATE_FILE, clear_parts, sync_folder
+from superarm.journal.lock import FileLock
+from superarm.journal.store import Snapshot, pieces, snapshot_digest, snapshot_texts
+
+__all__ = ["FORMAT", "check_format", "connect", "create", "down", "format_of"]
+
+FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
+WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,
+  x BLOB, context BLOB, body BLOB NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL, erased INTEGER
+);
+CREATE UNIQUE INDEX events_id ON events (id, kind) WHERE kind < 4;
+CREATE INDEX events_answers ON events (id) WHERE kind IN (4, 5);
+CREATE INDEX events_changes ON events (seq) WHERE kind > 5;
+CREATE TABLE pending (seq INTEGER PRIMARY KEY, time REAL NOT NULL, id TEXT NOT NULL);
+CREATE TABLE snapshots (
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, totals TEXT NOT NULL, made_by TEXT NOT NULL,
+  parts TEXT NOT NULL, digest BLOB NOT NULL, pinned INTEGER NOT NULL
+);
+CREATE TABLE chunks (seq INTEGER NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE UNIQUE INDEX chunk ON chunks (seq, part, number);
+CREATE TABLE progress (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE probe (filler BLOB);
+"""
+NAMES = frozenset({"meta", "events", "snapshots"})
+
+
+def down(path: Path, error: Exception) -> JournalDown:
+    """The refusal for an error of SQLite or of the file system."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return JournalFull(f"journal {path} cannot be written: its disk or its size limit is full")
+    return JournalDown(f"journal {path} cannot be written: {error}")
+
+
+def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Connection:
+    uri = f"{path.as_uri()}?mode={'rw' if write else 'ro'}"
+    log = path.with_name(path.name + "-wal")
+    if not write and not os.access(path.parent, os.W_OK) and not log.exists():
+        uri += "&immutable=1"  # a read-only disk: SQLite could not make its index of the (empty) log
+    # one thread at a time uses a connection
+    options: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = sqlite3.connect(uri, timeout=WRITER_WAITS if write else READER_WAITS, **options)
+        if write:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")  # what is erased must not stay in free pages
+            if max_mb is not None:
+                size = connection.execute("PRAGMA page_size").fetchone()[0]
+                connection.execute(f"PRAGMA max_page_count = {max_mb * 2**20 // size}")
+        return connection
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        raise down(path, error) from error
+
+
+def format_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The number of its format; refuses what is no journal."""
+    try:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.OperationalError as error:
+        raise down(path, error) from error
+    except sqlite3.DatabaseError as error:
+        raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path)) from error
+    if not tables >= NAMES:
+        raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path))
+    return version
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is no journal, or of another format."""
+    version = format_of(connection, path)
+    if version > FORMAT:
+        wanted = f"of format {FORMAT} at most (install a newer superarm)"
+        raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
+    if version < FORMAT:
+        wanted = f"of format {FORMAT} (superarm 0.{version} made it: use that one, or export with it)"
+        raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
+
+
+def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
+    """A new journal with its first snapshot, whole and on the disk, or none at all."""
+    lock = FileLock(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if path.exists():
+            return
+        clear_parts(path)
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+        connection = sqlite3.connect(part, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(f"BEGIN;{TABLES}PRAGMA user_version = {FORMAT};")
+            rows = [(key, dumps(value).decode()) for key, value in meta.items()]
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+            for piece in pieces(first.parts):
+                connection.execute("INSERT INTO chunks VALUES (0, ?, ?, ?)", piece)
+            texts = snapshot_texts(first)
+            own = snapshot_digest(chain_start(meta), 0, first.time, *texts)
+            connection.execute(
+                "INSERT INTO snapshots VALUES (0, ?, ?, ?, ?, ?, 1)", (first.time, *texts, own)
+            )
+            connection.execute("COMMIT")
+            # now, under a name that nobody reads: a crash in it would leave something to roll back
+            connection.execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+        os.replace(part, path)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
+        sync_folder(path.parent)
+    except (sqlite3.Error, OSError) as error:
+        raise JournalDown(f"journal {path} cannot be made: {error}") from error
+    finally:
+        clear_parts(path)
+        lock.close()

@@ -1,0 +1,144 @@
+"""Totals of a journal: a pure function of its events, so they survive a restart like the model does."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+__all__ = ["AGES", "Stats"]
+
+# seconds
+AGES = (
+    0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0
+)  # fmt: skip
+MOST_SLOTS = 240  # points of the curves
+RECENT, USUAL = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
+
+# what is counted in a slot of the curves
+DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
+
+
+class Stats:
+    """Running totals.
+
+    The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
+    width doubles and neighbours merge.
+    """
+
+    COUNTS = ("decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused")
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+        self.places = {label: i for i, label in enumerate(self.labels)}  # their numbers
+        self.decisions = self.explored = self.outcomes = self.hits = 0
+        self.timeouts = self.late = self.learnt = self.refused = 0
+        self.floor: float | None = None  # the least propensity of all sets so far
+        self.recent = self.usual = 0.0  # hit rates of the last answers, and of many more
+        self.age_sum = 0.0
+        self.ages = [0] * (len(AGES) + 1)
+        self.shown = [0] * len(self.labels)
+        self.answered = [0] * len(self.labels)  # answered decisions that showed the label
+        self.hit = [0] * len(self.labels)  # ... with a hit
+        self.start, self.width = 0.0, 0.25
+        self.slots: list[list[int]] = []
+
+    def grow(self, labels: Sequence[str]) -> None:
+        """New labels have come at the end."""
+        more = len(labels) - len(self.labels)
+        if more:
+            self.labels = tuple(labels)
+            self.places = {label: i for i, label in enumerate(self.labels)}
+            for counts in (self.shown, self.answered, self.hit):
+                counts.extend([0] * more)
+
+    @property
+    def pending(self) -> int:
+        return self.decisions - self.outcomes - self.timeouts
+
+    def decision(
+        self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
+    ) -> None:
+        self.decisions += 1
+        slot = self._slot(at)
+        slot[DECISIONS] += 1
+        if labels != top and set(labels) != set(top):
+            self.explored += 1
+            slot[EXPLORED] += 1
+        for label in labels:
+            self.shown[self.places[label]] += 1
+        if propensity is not None and (self.floor is None or propensity < self.floor):
+            self.floor = propensity
+
+    def outcome(
+        self, at: float, age: float, labels: Sequence[str], hit: bool, late: bool, learnt: bool, refused: bool
+    ) -> None:
+        """An answer from the world: in time, or late."""
+        if late:
+            self.late += 1
+        else:
+            self.outcomes += 1
+        self.learnt += learnt
+        self.refused += refused
+        self.age_sum += age
+        self.ages[bisect_left(AGES, age)] += 1
+        slot = self._slot(at)
+        slot[OUTCOMES] += 1
+        self.hits += hit
+        slot[HITS] += hit
+        answered, hits = self.answered, self.hit
+        for label in labels:
+            place = self.places[label]
+            answered[place] += 1
+            hits[place] += hit
+        count = self.outcomes + self.late
+        self.recent += (hit - self.recent) / min(count, RECENT)
+        self.usual += (hit - self.usual) / min(count, USUAL)
+
+    def timeout(self, learnt: bool, refused: bool) -> None:
+        self.timeouts += 1
+        self.learnt += learnt
+        self.refused += refused
+
+    @property
+    def falling(self) -> bool:
+        """Whether the hit rate of the last answers is below the usual one by more than chance would have it.
+
+        The mean over about 300 answers has a standard error of sqrt(p (1 - p) / 600) (its weights fall off
+        exponentially); five of them come by chance about once in a million answers.
+        """
+        if self.outcomes + self.late < 2 * RECENT:
+            return False
+        error = sqrt(max(self.usual * (1.0 - self.usual), 0.01) / (2 * RECENT))
+        return self.recent < self.usual - 5.0 * error
+
+    def _slot(self, at: float) -> list[int]:
+        if not self.slots:
+            self.start = float(int(at))
+        index = max(int((at - self.start) / self.width), 0)
+        while index >= MOST_SLOTS:
+            pairs = [self.slots[i : i + 2] for i in range(0, len(self.slots), 2)]
+            self.slots = [[sum(column) for column in zip(*pair, strict=True)] for pair in pairs]
+            self.width *= 2.0
+            index = int((at - self.start) / self.width)
+        while len(self.slots) <= index:
+            self.slots.append([0, 0, 0, 0])
+        return self.slots[index]
+
+    # ------------------------------------------------------------ for the snapshot
+
+    _KEPT = (
+        *COUNTS, "floor", "recent", "usual", "age_sum", "ages", "shown", "answered", "hit", "start", "width", "slots"
+    )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `from_dict` takes; lists are the running ones."""
+        return {name: getattr(self, name) for name in self._KEPT}
+
+    @classmethod
+    def from_dict(cls, labels: Sequence[str], data: dict[str, Any]) -> Stats:
+        stats = cls(labels)
+        for name in cls._KEPT:
+            setattr(stats, name, data[name])
+        return stats

@@ -1,0 +1,153 @@
+"""Is a journal what was written? Checksums, chain, index, and every snapshot met by replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from superarm.journal.errors import JournalDamaged
+from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start
+from superarm.journal.mark import read_mark
+from superarm.journal.replay import Replayed, replay
+from superarm.journal.store import Store, open_store
+
+__all__ = ["Verified", "Verifier", "accept_loss", "verify"]
+
+MOST_TOLD = 20  # of one kind of damage
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of looking at everything."""
+
+    events: int
+    erased: int  # decisions whose features and context were erased
+    snapshots: int
+    problems: tuple[str, ...]  # one sentence for each damage
+    damaged: tuple[int, ...]  # the numbers of damaged or missing events
+    replayed: Replayed | None  # None if the journal was too damaged, or it was not asked for
+
+    @property
+    def sound(self) -> bool:
+        return not self.problems
+
+
+def verify(
+    journal: str | Path,
+    *,
+    learner: str | None = None,
+    with_replay: bool = True,
+    tick: Callable[[int], Any] | None = None,
+) -> Verified:
+    """Look at everything in a journal; it may be in use.
+
+    Args:
+        journal: a file, or the address of a database.
+        learner: ``file.py:Class``, if the journal's learner is in a file of yours.
+        with_replay: also replay all events that are left, from the first, and meet every snapshot.
+        tick: called with the number of events replayed since the last call.
+    """
+    try:
+        store = open_store(journal, read_only=True, accept_loss=True)
+    except JournalDamaged as error:
+        return Verified(0, 0, 0, (str(error),), () if error.event is None else (error.event,), None)
+    try:
+        return Verifier(store).run(learner, with_replay, tick)
+    finally:
+        store.close()
+
+
+class Verifier:
+    """Looks at everything in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.problems: list[str] = []
+        self.damaged: list[int] = []
+        self.erased = 0
+
+    def run(self, learner: str | None, with_replay: bool, tick: Any) -> Verified:
+        store = self.store
+        self._try(lambda: self.problems.extend(store.problems()))
+        waiting: dict[int, str] = {}
+        self._try(lambda: self._chain(waiting))
+        if not self.problems:
+            self._try(lambda: self._index(waiting))
+        notes: list[Any] = []
+        self._try(lambda: notes.extend(store.snapshots()))
+        for note in notes:
+            self._try(lambda seq=note.seq: store.snapshot(seq))  # type: ignore[misc]
+        done = None
+        if not self.problems and with_replay:
+            try:
+                done = replay(store, from_start=True, learner=learner, tick=tick)
+                if done.sets:
+                    self.problems.append(f"{done.sets} decisions come out with another set when replayed")
+                if done.odds:
+                    self.problems.append(f"{done.odds} decisions come out with other odds when replayed")
+                self.problems += [
+                    f"the snapshot after event {seq} is not met by replay" for seq in done.broken
+                ]
+            except JournalDamaged as error:
+                self.problems.append(str(error))
+        counts = store.head().seq, self.erased, len(notes)
+        return Verified(*counts, tuple(self.problems), tuple(self.damaged), done)
+
+    def _try(self, look: Callable[[], object]) -> None:
+        try:
+            look()
+        except JournalDamaged as error:
+            self.problems.append(str(error))
+
+    def _chain(self, waiting: dict[int, str]) -> None:
+        for event, number, fault in chain(self.store):
+            if event is None or fault is not None:
+                self.damaged.append(number)
+                if len(self.damaged) <= MOST_TOLD:
+                    self.problems.append(f"event {number} {fault}")
+                continue
+            if event.kind == DECISION:
+                self.erased += event.x is None
+                waiting[event.seq] = event.id
+            elif event.kind in (OUTCOME, TIMEOUT):
+                waiting.pop(event.body["of"], None)
+
+    def _index(self, waiting: dict[int, str]) -> None:
+        """The list of decisions that wait says what the events say."""
+        after = 0
+        while found := self.store.pending(5_000, after):
+            for one in found:
+                if waiting.pop(one.seq, None) != one.id:
+                    self.problems.append(f"decision {one.id} is listed as pending, and is not")
+                    return
+            after = found[-1].seq
+        if waiting:
+            self.problems.append(f"{len(waiting)} pending decisions are not listed, such as {min(waiting)}")
+
+
+def chain(store: Store) -> Iterator[tuple[Event | None, int, str | None]]:
+    """(event, number, None) for a sound event; what is wrong with another."""
+    before, expected = chain_start(store.meta()), 1
+    for event in store.unchecked():
+        while expected < event.seq:
+            yield None, expected, "is missing"
+            expected, before = expected + 1, b""
+        # after a gap the chain goes on from what the event itself says
+        sound = not before or event.follows(before)
+        yield event, event.seq, None if sound else "is not what was written"
+        before, expected = event.digest, event.seq + 1
+    for seq in range(expected, store.head().seq + 1):
+        yield None, seq, "is missing"
+
+
+def accept_loss(path: str | Path) -> tuple[int, int]:
+    """Let a journal go on without the events it has lost: how many were durable, and how many are left."""
+    mark = read_mark(Path(path).resolve())
+    store = open_store(path, accept_loss=True)  # (opening it has written the mark anew)
+    try:
+        left: int = store.head().seq
+        return (left if mark is None else mark.seq), left
+    finally:
+        store.close()

@@ -1,0 +1,314 @@
+"""Requests to events: what one turn is asked, against the model at hand. Nothing in here moves the model.
+
+A turn has one model, and a cursor of its own: what deciding moves in the rule belongs to the turn, in the order of
+the requests. Its events are decisions first, then outcomes, then what operators change.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from orjson import dumps, loads
+
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.journal.changes import check_change
+from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
+from superarm.journal.events import (
+    CHANGE,
+    DECISION,
+    ERASURE,
+    OUTCOME,
+    TIMEOUT,
+    Event,
+    decision_event,
+    pack_row,
+)
+from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.store import Pending, Store
+from superarm.learners import Learner
+from superarm.data.named import plain_row
+from superarm.data.rows import AnyRow, as_row, fitted
+
+__all__ = ["DecisionRequest", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
+
+CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRequest:
+    """A request for a set."""
+
+    x: AnyRow | dict[str, Any]  # a dict has names
+    id: str | None = None
+    eligible: tuple[str, ...] | None = None
+    set_size: int | None = None
+    context: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRequest:
+    """What came of a decision: the bit, or the right label."""
+
+    id: str
+    hit: bool | None = None
+    label: str | None = None
+
+
+class NotYet(Exception):
+    """The call must wait for what this turn has yet to write."""
+
+
+class ServingModel(NamedTuple):
+    """The model that decides."""
+
+    seq: int  # the last event that it knows
+    version: int  # how many outcomes it has learnt
+    learner: Learner
+    disabled: frozenset[str]
+    frozen: bool
+
+
+class RequestHandler:
+    """The requests of one turn after another.
+
+    Args:
+        store: where ids are looked up.
+        records: decisions that are at hand; only what is durable.
+        clock: the time of the next event.
+        next_round: rounds, where many processes decide; the events then keep the cursor, too.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        records: Records,
+        clock: Callable[[], float],
+        next_round: Callable[[], int] | None = None,
+    ) -> None:
+        self.store, self.records, self.clock, self.next_round = store, records, clock, next_round
+        self._staged: dict[tuple[int, str], Event] = {}
+        self._more: list[Event] = []
+        self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
+
+    def begin(self, model: ServingModel, calls: Sequence[tuple[Any, Any, Any]]) -> None:
+        """Begin a turn with a model; decisions that these calls are about are looked up."""
+        self.model, self.cursor = model, model.learner.cursor()
+        self._staged, self._more, self._damaged = {}, [], {}
+        kinds = (DecisionRequest, OutcomeRequest)
+        self.know([call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None])
+
+    def know(self, ids: Sequence[str]) -> None:
+        missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
+        try:
+            found = self.store.find(missing) if missing else {}
+        except JournalDamaged:  # at one of them: the others go on
+            found = {}
+            for id_ in missing:
+                try:
+                    found |= self.store.find([id_])
+                except JournalDamaged as error:
+                    self._damaged[id_] = error
+        for events in found.values():
+            record = DecisionRecord.of(events)
+            if record is not None:
+                self.records.put(record)
+
+    def take(self) -> list[Event]:
+        """What the turn has to write, in its order."""
+        return sorted([*self._staged.values(), *self._more], key=lambda event: event.kind)
+
+    def stage(self, event: Event) -> Event:
+        self._more.append(event)
+        return event
+
+    # ------------------------------------------------------------ decisions and outcomes
+
+    def decide(self, request: DecisionRequest) -> Event:
+        """Choose a set; the same request with the same id gives the same set again."""
+        context = context_bytes(request.context)
+        if request.id is not None:
+            self._check_whole(request.id)
+            known = self._staged.get((DECISION, request.id))
+            record = self.records.get(request.id)
+            if known is not None or record is not None:
+                return self._same(known or record.event, request, context)  # type: ignore[union-attr]
+        model, cursor = self.model, self.cursor
+        facts: dict[str, Any] = {
+            "asked": request.set_size,
+            "among": None if request.eligible is None else list(request.eligible),
+            "model": model.seq,
+            "version": model.version,
+            "k": model.learner.n_labels,
+        }
+        if isinstance(request.x, dict):
+            self._check_named(request.x)
+        if self.next_round is not None:
+            cursor.round = self.next_round()
+            facts["cursor"] = cursor.to_dict()
+        try:
+            decision = model.learner.decide(
+                request.x, eligible=self._eligible(request), set_size=request.set_size, at=cursor
+            )
+        except WeightsOverflow as error:  # other rows may well be fine
+            wanted = "so small that all scores stay finite"
+            raise Refused.must("features", "decision", wanted, "an overflow") from error
+        at = self.clock()
+        id_ = (
+            request.id or f"{int(at * 1e3):011x}{os.urandom(6).hex()}"
+        )  # grows with time, as an index likes it
+        event = self._staged[DECISION, id_] = decision_event(at, id_, decision, context, facts)
+        return event
+
+    def outcome(self, request: OutcomeRequest) -> str:
+        """Take an outcome, once; the id that it is about."""
+        id_ = request.id
+        self._check_whole(id_)
+        record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
+        if record is None and staged is None:
+            raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
+        if record is None:
+            raise NotYet  # its decision gets its number with the commit
+        decision = record.event
+        body, label = decision.body, request.label
+        among = body["among"]
+        if label is not None and among is not None and label not in among:
+            raise Refused.must("label", "outcome", "one of the eligible labels", label)
+        hit = label in body["decision"]["labels"] if request.hit is None else request.hit
+        kept = self._staged.get((OUTCOME, id_)) or record.outcome
+        if kept is not None:
+            self._agree(kept.body, request, hit)
+            return id_
+        if label is None and "hit" not in self.model.learner.feedback:
+            name = type(self.model.learner).__name__
+            raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
+        told = {"of": decision.seq, "hit": hit, "label": label}
+        self._staged[OUTCOME, id_] = Event.new(self.clock(), OUTCOME, told, id_)
+        return id_
+
+    def expire(self, due: Sequence[Pending], default: bool | None) -> int:
+        """Close decisions that have waited too long; how many."""
+        before = len(self._staged)
+        for one in due:
+            if (OUTCOME, one.id) not in self._staged:
+                told = {"of": one.seq, "hit": default}
+                self._staged[TIMEOUT, one.id] = Event.new(self.clock(), TIMEOUT, told, one.id)
+        return len(self._staged) - before
+
+    # ------------------------------------------------------------ what operators change
+
+    def change(self, change: dict[str, Any]) -> Event | None:
+        """Stage a change, or refuse it; None if there is nothing to do."""
+        model = self.model
+        snapshots = [note.seq for note in self.store.snapshots()] if change["what"] == "rollback" else []
+        if not check_change(change, model.learner, model.disabled, model.frozen, snapshots):
+            return None
+        if change["what"] == "add_labels":
+            new = [label for label in change["labels"] if label not in model.disabled]
+            try:
+                copy.deepcopy(model.learner).add_labels(new) if new else None
+            except InvalidInput as error:
+                raise Refused(str(error), field=error.field) from error
+        if change["what"] == "rollback":
+            self.store.pin_snapshot(change["to"])
+        return self.stage(Event.new(self.clock(), CHANGE, change))
+
+    def erase(self, ids: Sequence[str] | None, before: float | None) -> Event:
+        """Stage an erasure; each id must be that of a decision."""
+        if ids is None:
+            return self.stage(Event.new(self.clock(), ERASURE, {"before": before}))
+        names = list(dict.fromkeys(ids))
+        self.know(names)
+        for id_ in names:
+            if id_ not in self.records:
+                raise UnknownDecision.must("id", "erase", "that of a decision", id_)
+        return self.stage(Event.new(self.clock(), ERASURE, {"ids": names}))
+
+    # ------------------------------------------------------------ inside
+
+    def _check_whole(self, id_: str) -> None:
+        if id_ in self._damaged:
+            raise self._damaged[id_]
+
+    def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
+        """The labels that may be shown: those asked for, without disabled ones; None for all."""
+        disabled = self.model.disabled
+        if not disabled:
+            return request.eligible
+        among = request.eligible or self.model.learner.labels or ()
+        eligible = tuple(str(one) for one in among if one not in disabled)
+        if not eligible:
+            wanted = "a list with labels that are not disabled"
+            raise Refused.must("eligible", "decision", wanted, request.eligible)
+        return eligible
+
+    def _check_named(self, x: dict[str, Any]) -> None:
+        try:
+            pack_row(plain_row(x))
+        except TypeError as error:
+            wanted = "numbers of 64 bits, words, true or false, dates or missing values"
+            raise Refused.must("features", "decision", wanted, str(error)) from error
+
+    def _same(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
+        if event.x is None:
+            raise Erased.must("id", "decision", "one whose features were not erased", request.id)
+        eligible = None if request.eligible is None else sorted(request.eligible)
+        body, kept = event.body, event.context
+        checks = {
+            "features": self._same_row(request.x, event),
+            "eligible": eligible == (None if body["among"] is None else sorted(body["among"])),
+            "set_size": request.set_size == body["asked"],
+            "context": context == kept
+            or (None not in (context, kept) and request.context == loads(kept or b"")),
+        }
+        for field, same in checks.items():
+            if not same:
+                wanted = f"what they were when decision {event.id!r} was first asked for"
+                raise Conflict.must(field, "decision", wanted, "something else")
+        return event
+
+    def _same_row(self, x: Any, event: Event) -> bool:
+        width, layout = event.body["width"], self.model.learner.inputs.layout
+        if isinstance(x, dict) or isinstance(width, str):
+            return isinstance(x, dict) and bool(plain_row(x) == loads(event.x or b"{}"))
+        row = as_row(x, self.model.learner.n_features, "decision")
+        return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
+
+    def _agree(self, kept: dict[str, Any], request: OutcomeRequest, hit: bool) -> None:
+        if hit == kept["hit"] and request.label in (None, kept["label"]):
+            return
+        field = "hit" if request.label is None else "label"
+        first = kept["hit"] if kept["label"] is None or field == "hit" else kept["label"]
+        got = request.hit if request.label is None else request.label
+        raise Conflict.must(field, "outcome", f"{first!r}, as it was first answered", got)
+
+
+def context_bytes(context: Any) -> bytes | None:
+    """The context as JSON: it may be too deep, too long, or no JSON at all."""
+    if context is None:
+        return None
+    try:
+        data = dumps(context)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Refused.must("context", "decision", "JSON, and not too deep", str(error)) from error
+    if len(data) > CONTEXT_BYTES:
+        wanted = f"of at most {CONTEXT_BYTES} bytes as JSON"
+        raise Refused.must("context", "decision", wanted, f"{len(data)} bytes")
+    if data.count(b"[") + data.count(b"{") > CONTEXT_DEPTH and _depth(context) > CONTEXT_DEPTH:
+        wanted = f"nested at most {CONTEXT_DEPTH} deep"
+        raise Refused.must("context", "decision", wanted, "a deeper one")
+    return data
+
+
+def _depth(value: Any) -> int:
+    deepest, todo = 0, [(value, 1)]
+    while todo:
+        part, depth = todo.pop()
+        deepest = max(deepest, depth)
+        if isinstance(part, dict | list | tuple):
+            inside = part.values() if isinstance(part, dict) else part
+            todo += [(one, depth + 1) for one in inside if isinstance(one, dict | list | tuple)]
+    return deepest

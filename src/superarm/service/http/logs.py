@@ -1,0 +1,99 @@
+"""Log lines as JSON on standard error, which never keep anybody waiting: not even when nobody reads them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from queue import Empty, Full, Queue
+from threading import Thread
+from typing import Any
+
+__all__ = ["JsonLines", "NeverWaits", "log_to"]
+
+STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+MOST_LINES = 10_000  # that wait to be written
+LAST_SECONDS = 1.0  # for the last lines, at the end
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        line |= {key: value for key, value in vars(record).items() if key not in STANDARD}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class NeverWaits(logging.Handler):
+    """A thread writes the lines; those that find no room are dropped, and the next line says how many.
+
+    Args:
+        descriptor: the file to write to: 2 is standard error.
+    """
+
+    def __init__(self, descriptor: int = 2) -> None:
+        super().__init__()
+        self.setFormatter(JsonLines())
+        self.descriptor = descriptor
+        self.dropped = 0  # since the last line that was written
+        self.dropped_total = 0
+        self._lines: Queue[bytes] = Queue(MOST_LINES)
+        self._writing = False
+        Thread(target=self._write, name="superarm-log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+            if self.dropped:
+                line = f'{line[:-1]}, "lines_dropped_before": {self.dropped}}}'
+            self._lines.put_nowait(f"{line}\n".encode())
+            self.dropped = 0
+        except Full:
+            self.dropped += 1
+            self.dropped_total += 1
+        except Exception:
+            self.handleError(record)
+
+    def _write(self) -> None:
+        while True:
+            parts = [self._lines.get()]
+            self._writing = True
+            try:
+                while len(parts) < 100:
+                    parts.append(self._lines.get_nowait())
+            except Empty:
+                pass
+            data = memoryview(b"".join(parts))
+            try:
+                while data:
+                    data = data[os.write(self.descriptor, data) :]
+            except OSError:  # whoever read it has gone away
+                self.dropped += len(parts)
+                self.dropped_total += len(parts)
+            self._writing = False
+
+    def flush(self) -> None:
+        """Wait for what is still to be written, but not for long."""
+        until = time.monotonic() + LAST_SECONDS
+        while (self._writing or not self._lines.empty()) and time.monotonic() < until:
+            time.sleep(0.005)
+
+
+def log_to(descriptor: int = 2) -> NeverWaits:
+    """Send all log lines of this process there."""
+    handler = NeverWaits(descriptor)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+    # a line for every request that is not HTTP would be a way to fill a disk; the metrics count them
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    return handler

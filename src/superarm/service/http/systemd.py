@@ -1,0 +1,38 @@
+"""What systemd wants to hear from a service of `Type=notify`: ready, reloading, alive, stopping."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+__all__ = ["notify", "reloading", "watchdog_seconds"]
+
+
+def notify(*lines: str) -> None:
+    """Tell whoever has started us, if it wants to know."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        channel.setblocking(False)
+        try:
+            channel.connect(address)
+            channel.send("\n".join(lines).encode())
+        except OSError:  # its business, not ours
+            return
+
+
+def reloading() -> None:
+    """Before settings are read again; `notify("READY=1")` follows."""
+    notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+
+def watchdog_seconds() -> float | None:
+    """How often it wants a sign of life: half of the time after which it would end us."""
+    span, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
+    if not span.isdecimal() or (process is not None and process != str(os.getpid())):
+        return None
+    return int(span) / 2e6

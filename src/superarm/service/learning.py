@@ -1,0 +1,140 @@
+"""The process that learns, on a journal that many share: project, publish; expire, erase, keep snapshots.
+
+All of it follows from the events: whatever fails, or is done twice, the next turn, or another process, comes to
+the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import islice
+from time import monotonic, thread_time
+from typing import Any
+
+from orjson import dumps
+
+from superarm.journal.clock import implausible
+from superarm.journal.erase import Eraser
+from superarm.journal.events import ERASURE, TIMEOUT, Event
+from superarm.journal.lease import Lease
+from superarm.journal.postgres import PostgresStore
+from superarm.journal.projector import AT_ONCE, Projector
+from superarm.journal.snapshots import SnapshotDraft, made_by, model_bytes
+from superarm.journal.store import Snapshot
+
+__all__ = ["Learning"]
+
+log = logging.getLogger("superarm.service")
+
+EVERY = 0.1  # seconds between two publications, or five times what one costs
+BYTES_PER_SECOND = 50e6  # of models, on their way to all processes
+UPKEEP_EVERY, RETAIN_EVERY = 0.5, 3600.0  # seconds
+EXPIRED_AT_ONCE = 500
+
+
+class Learning:
+    """While the lease lasts.
+
+    Args:
+        lease: the right to learn.
+        store: the journal, for this thread alone.
+        clock: the database's.
+        shadows: specs of learners that learn beside it.
+        settings: timeout, default, retain, snapshot_every, keep_snapshots.
+        every: seconds between two publications.
+        trust_clock: believe the clock, however far it is from the last event.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        store: PostgresStore,
+        clock: Any,
+        *,
+        shadows: Any = (),
+        settings: dict[str, Any],
+        every: float = EVERY,
+        trust_clock: bool = False,
+    ) -> None:
+        self.lease, self.store, self.clock, self.every = lease, store, clock, every
+        self.timeout, self.default = settings.get("timeout"), settings.get("default")
+        self.retain, self.snapshot_every = settings.get("retain"), settings.get("snapshot_every", 50_000)
+        self.keep_snapshots = settings.get("keep_snapshots", 3)
+        self.doubt = None if trust_clock else implausible(clock(), store.head().time)
+        self.projector = self._newest(tuple(shadows))
+        self.eraser = Eraser(store, self.projector)
+        self.projector.on_erasure = self.eraser
+        self.projector.catch_up(tick=lease.beat)
+        self.snapshot_seq = max(note.seq for note in store.snapshots())
+        self._upkeep_at = self._retain_at = self._published_at = self._cost = 0.0
+        self._publish()
+
+    def _newest(self, shadows: tuple[str, ...]) -> Projector:
+        """From what was published, if it is whole; else from a snapshot: the events after it give the same bits."""
+        published = self.store.published()
+        if published is not None:
+            try:
+                return Projector(self.store, published, shadows)
+            except Exception as error:  # it is not kept as carefully as the rest
+                log.warning("the published model cannot be used", extra={"reason": str(error)})
+        return Projector.newest(self.store, shadows=shadows)[0]
+
+    def turn(self) -> float:
+        """Take what has come; how many seconds to wait before the next turn."""
+        self.lease.beat()
+        before = self.projector.seq
+        events = list(islice(self.store.events(before), AT_ONCE))
+        if events:
+            self.projector.project(events)
+            self.lease.beat()
+            self._publish()
+        if monotonic() >= self._upkeep_at:
+            self._upkeep_at = monotonic() + UPKEEP_EVERY
+            self._expire()
+            self._retain()
+            self._snapshot()
+            if self.eraser.problem is not None:
+                self.eraser.finish()
+        if len(events) == AT_ONCE:
+            return 0.0
+        pause = max(self.every, 5.0 * self._cost)
+        return max(0.0, min(self._published_at + pause - monotonic(), self.lease.seconds / 4.0))
+
+    def _publish(self) -> None:
+        began, made = thread_time(), self.projector
+        parts = {"model": model_bytes(made.learner)}
+        parts |= {name: shadow.to_bytes() for name, shadow in made.shadows.items()}
+        erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
+        told = {**made.totals(), "reports": made.reports(), "erased": erased, "doubt": self.doubt}
+        self.store.publish(Snapshot(made.seq, self.clock(), parts, {}, made_by()), dumps(told))
+        # what a publication costs: the processor here, and the bytes that everybody fetches
+        self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
+        self._published_at = monotonic()
+
+    def _expire(self) -> None:
+        if self.timeout is None or self.doubt is not None:
+            return
+        now = self.clock()
+        while due := self.store.pending(EXPIRED_AT_ONCE, before=now - self.timeout):
+            told = [Event.new(now, TIMEOUT, {"of": one.seq, "hit": self.default}, one.id) for one in due]
+            self.store.append(told)
+            self.lease.beat()
+
+    def _retain(self) -> None:
+        if self.retain is None or self.doubt is not None or monotonic() < self._retain_at:
+            return
+        before = self.clock() - self.retain
+        if self.store.content_before(before):
+            self.store.append([Event.new(self.clock(), ERASURE, {"before": before})])
+        self._retain_at = monotonic() + min(RETAIN_EVERY, self.retain / 2.0)
+
+    def _snapshot(self) -> None:
+        newest = max(self.snapshot_seq, self.store.progress("erased"))
+        if self.projector.seq - newest < self.snapshot_every:
+            return
+        for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):
+            self.lease.beat()
+        self.snapshot_seq = self.projector.seq
+        old = [note.seq for note in self.store.snapshots() if not note.pinned]
+        if self.keep_snapshots and len(old) > self.keep_snapshots:
+            self.store.drop_snapshots(old[: -self.keep_snapshots])

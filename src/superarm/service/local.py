@@ -1,0 +1,157 @@
+"""The model of a service that has its journal to itself: it projects what it has written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from superarm.journal.clock import Ages, implausible
+from superarm.journal.erase import Eraser
+from superarm.journal.events import Event
+from superarm.journal.projector import Projector, learnt
+from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.stats import Stats
+from superarm.journal.store import Pending, Store
+from superarm.service.handler import ServingModel
+from superarm.service.status import Metric
+
+__all__ = ["LocalModel"]
+
+JUMP = 86_400.0  # seconds by which the clock may be set while it runs, before nothing is erased by it
+
+
+class LocalModel:
+    """Decides and learns in one process. (shared.py: many processes)
+
+    Args:
+        store: the journal.
+        shadows: specs of learners that learn beside it.
+        trust_clock: believe the clock, however far it is from the last event.
+        clock, steady: in place of the system's.
+    """
+
+    shared = False
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        shadows: Sequence[str] = (),
+        trust_clock: bool = False,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] | None = None,
+    ) -> None:
+        self.store, self.clock, self._shadow_specs, self._trusted = store, clock, tuple(shadows), trust_clock
+        self._last = store.head().time
+        self.records = Records()  # one, for whoever handles requests, too
+        self.reload()
+        self.steady = steady or (clock if clock is not time.time else time.monotonic)
+        self.ages = Ages(clock, self.steady, store.head().seq)
+        self._offset = clock() - self.steady()
+
+    def reload(self) -> None:
+        """The newest snapshot that can be read, and all events since."""
+        self.eraser: Eraser | None = None
+        self.projector, broken = Projector.newest(
+            self.store, shadows=self._shadow_specs, on_erasure=self._erase
+        )
+        self.records.clear()
+        self.projector.records = self.records
+        self.broken_snapshots = tuple(broken)
+        self.snapshot_seq = self.projector.seq
+        self.eraser = Eraser(self.store, self.projector)
+        self.projector.catch_up()
+        if not self.store.read_only:
+            self.eraser.finish()
+        self.replayed = self.projector.seq - self.snapshot_seq
+
+    def _erase(self, erasure: Event) -> None:
+        if not self.store.read_only:
+            assert self.eraser is not None
+            self.eraser(erasure)
+            self.snapshot_seq = self.projector.seq
+
+    def model(self) -> ServingModel:
+        made = self.projector
+        disabled, frozen = frozenset(made.settings.disabled), made.settings.frozen
+        return ServingModel(made.seq, made.stats.learnt, made.learner, disabled, frozen)
+
+    def appended(self, events: Sequence[Event]) -> None:
+        """These are durable: project them."""
+        self.projector.project(events)
+
+    def catch_up(self) -> None:
+        """Project what is durable, after a failure that may have left more than was known."""
+        self.projector.catch_up()
+
+    def was_learnt(self, event: Event | None) -> bool | None:
+        return self.projector.was_learnt(event)
+
+    def learnt(self, event: Event, record: DecisionRecord) -> bool | None:
+        """The same of an event that is not at hand."""
+        made = self.projector
+        return None if event.seq > made.seq else learnt(event, record, made.settings, made.refused)
+
+    def erased(self, seq: int) -> tuple[int, bool]:
+        """How many decisions an erasure was about, and whether nothing of them is left."""
+        assert self.eraser is not None
+        return self.eraser.counts.get(seq, 0), self.eraser.problem is None
+
+    def now(self) -> float:
+        """The time of the next event."""
+        return self.ages.now(self.store.head().seq + 1)
+
+    def due(self, timeout: float, limit: int) -> list[Pending]:
+        """Decisions that have waited longer."""
+        found: list[Pending] = []
+        for since, until, before in list(self.ages.due(timeout, self.store.head().seq)):
+            found += self.store.pending(limit - len(found), since, until, before)
+        return found
+
+    def doubt(self) -> str | None:
+        """Why the clock is not to be believed with what would be closed or erased for ever."""
+        if self._trusted:
+            return None
+        if self._last and implausible(self.clock(), self._last) is None:
+            self._last = 0.0  # it was plausible once: from here on the steady clock counts
+        return implausible(self.clock(), self._last)
+
+    def jumped(self) -> str | None:
+        """Why nothing is erased by age, although the clock was right at the start."""
+        jump = self.clock() - self.steady() - self._offset
+        if self._trusted or abs(jump) <= JUMP:
+            return None
+        return f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
+
+    # ------------------------------------------------------------ for those who look
+
+    @property
+    def stats(self) -> Stats:
+        return self.projector.stats
+
+    @property
+    def refused(self) -> dict[int, list[str | None]]:
+        return self.projector.refused
+
+    @property
+    def seq(self) -> int:
+        return self.projector.seq
+
+    def reports(self) -> list[dict[str, Any]]:
+        return self.projector.reports()
+
+    def erasing(self) -> str | None:
+        return None if self.eraser is None else self.eraser.problem
+
+    def trouble(self) -> tuple[str, ...]:
+        return tuple(sentence for sentence in (self.doubt(), self.jumped()) if sentence is not None)
+
+    def metrics(self) -> list[Metric]:
+        return []
+
+    def refresh(self) -> None:
+        """Nothing: what is in memory is the newest."""
+
+    def close(self) -> None:
+        """Nothing of its own to close."""

@@ -1,0 +1,459 @@
+"""Service: requests to a journal, and what the journal makes of them. (http/ puts it behind a port)
+
+    a turn: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
+
+Nothing moves before the commit: a turn that cannot be written has not happened. The journal is a file, and this
+process projects it (local.py), or a database that many processes share, of which one projects (shared.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from superarm.errors import InvalidInput, SuperarmError
+from superarm.journal.create import ASKED
+from superarm.journal.errors import JournalDown, JournalFull, Refused
+from superarm.journal.records import DecisionRecord
+from superarm.journal.snapshots import SnapshotDraft, model_bytes
+from superarm.service import views
+from superarm.service.handler import DecisionRequest, NotYet, OutcomeRequest, RequestHandler
+from superarm.service.status import Metric, Status, falling_sentence, one
+from superarm.service.turns import Call, Done, Turns
+from superarm.service.upkeep import Upkeep
+
+__all__ = ["Inputs", "Service"]
+
+log = logging.getLogger("superarm.service")
+
+RETRY_SECONDS = 1.0
+CHANGE_SECONDS = 20.0  # that an operator waits for the process that learns
+EXPIRED_AT_ONCE = 500
+
+
+class Inputs(NamedTuple):
+    """What a request may hold."""
+
+    width: int | None  # of a row; None until it is known
+    named: bool | None  # whether rows have names; None until a row has come
+    labels: frozenset[str]
+    set_size: int
+
+
+class Service:
+    """One model and its journal. Use `Service.open`.
+
+    ``take`` and ``call`` belong to one thread at a time; `start` lets turns run in a thread of their own, and
+    everything that is awaited needs it.
+    """
+
+    def __init__(
+        self,
+        store: Any,
+        model: Any,
+        *,
+        timeout: float | None = None,
+        default: bool | None = None,
+        snapshot_every: int = 50_000,
+        keep_snapshots: int = 3,
+        retain: float | None = None,
+    ) -> None:
+        self.store, self.model, self.meta = store, model, store.meta()
+        self.timeout, self.default, self.retain = timeout, default, retain
+        self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
+        self.down: JournalDown | None = None
+        self.created = False
+        self.restart_seconds = 0.0
+        self._retry_at = 0.0
+        self.handler = RequestHandler(store, model.records, model.now, getattr(model, "next_round", None))
+        self.upkeep = Upkeep(self)
+        self.turns: Turns | None = None
+        self._model_file: asyncio.Future[bytes] | None = None
+        if default is not None and "hit" not in model.model().learner.feedback:
+            name = type(model.model().learner).__name__
+            wanted = f"none: {name} learns from labels, not from hits"
+            raise InvalidInput.must(
+                "--default-outcome", "superarm serve", wanted, "hit" if default else "miss"
+            )
+
+    @classmethod
+    def open(
+        cls,
+        journal: str | Path,
+        *,
+        learner: str | None = None,
+        labels: Sequence[str] | None = None,
+        n_features: int | None = None,
+        set_size: int | None = None,
+        coverage: float | None = None,
+        seed: int | None = None,
+        model: str | Path | None = None,
+        max_mb: int | None = None,
+        create: bool = True,
+        shadows: Sequence[str] = (),
+        **settings: Any,
+    ) -> Service:
+        """The service on a journal; a new journal is given its learner, an old one must agree.
+
+        Args:
+            journal: a file, or ``postgresql://user@host/name`` without a password.
+            learner: ``name:key=value,...`` as on the command line; ``set-logit`` by default.
+            labels: their names, needed for a new journal.
+            n_features: the length of a row; left out, the first row tells it (and may have names).
+            set_size: how many labels to show.
+            coverage: show as few as are needed to have the right one among them so often.
+            seed: of the learner.
+            model: a model file to start a new journal with, instead of all the above.
+            max_mb: a limit for the size of the journal, if it is a file.
+            create: make a journal if there is none; False refuses.
+            shadows: learners that learn beside it, and are never shown.
+            settings: ``timeout`` in seconds and ``default`` outcome (True, False, or None: none);
+                ``snapshot_every`` events; ``keep_snapshots``; ``retain`` seconds; ``trust_clock``; of a
+                database ``lease``, ``patience`` and ``every`` in seconds, and ``learn``; of a file ``clock`` and
+                ``steady``, in place of the system's.
+        """
+        from superarm.service.opening import open_service
+
+        given = (learner, labels, n_features, set_size, coverage, seed)
+        asked = dict(zip(ASKED, given, strict=True))
+        return open_service(cls, journal, asked, model, create, max_mb, shadows, settings)
+
+    # ------------------------------------------------------------ turns
+
+    def take(self, calls: list[Call]) -> list[Done]:
+        """Make calls, and return when all they wrote is durable and projected."""
+        self._be_up()
+        done: list[Done] = []
+        try:
+            while calls:
+                calls = self._pass(calls, done)
+        except JournalDown as error:
+            self.fail(error)
+            raise
+        return done
+
+    def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
+        """One call in a turn of its own."""
+        [(_, result, error)] = self.take([(method, argument, None)])  # type: ignore[list-item]
+        if error is not None:
+            raise error
+        return result
+
+    def _pass(self, calls: list[Call], done: list[Done]) -> list[Call]:
+        """One commit; the calls that must be made again."""
+        handler = self.handler
+        handler.begin(self.model.model(), calls)
+        made: list[tuple[Call, Any]] = []
+        again: list[Call] = []
+        for call in calls:
+            try:
+                made.append((call, call[0](call[1])))
+            except NotYet:
+                again.append(call)
+            except JournalDown:  # that is everybody's
+                raise
+            except Exception as error:  # that caller is told, the others go on
+                done.append((call[2], None, error))
+        events = handler.take()
+        if events:
+            lost = self.store.append(events)
+            if lost:  # another process was faster: what it wrote is told
+                taken = {(event.kind, event.id) for event in lost}
+                events = [event for event in events if (event.kind, event.id) not in taken]
+                for event in lost:
+                    self.model.records.drop(event.id)
+                kinds = {DecisionRequest: 1, OutcomeRequest: 2}
+                for call, _ in made:
+                    argument = call[1]
+                    if (kinds.get(type(argument), 0), getattr(argument, "id", None)) in taken:
+                        again.append(call)
+                made = [both for both in made if both[0] not in again]
+            self._project(events)
+        for call, result in made:
+            done.append((call[2], result() if callable(result) else result, None))
+        return again
+
+    def _project(self, events: Any) -> None:
+        try:
+            self.model.appended(events)
+        except JournalDown:  # erasing could not be written: the rest is projected when it can be
+            raise
+        except Exception:  # a bug, or an interrupt, in the midst of it: the events tell what should be
+            log.exception("projecting")
+            self.model.reload()
+
+    def fail(self, error: JournalDown) -> None:
+        """The journal cannot be written: try again in a moment."""
+        if self.down is None:
+            log.error("journal down", extra={"reason": str(error)})
+        self.down, self._retry_at = error, time.monotonic() + RETRY_SECONDS
+
+    def _be_up(self) -> None:
+        if self.down is None:
+            return
+        if time.monotonic() < self._retry_at:
+            raise self.down
+        try:
+            self.store.reopen()
+            self.model.catch_up()
+            self.store.probe()
+        except SuperarmError as error:
+            self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
+            assert self.down is not None
+            raise self.down from error
+        self.down = None
+        log.info("journal up")
+
+    # ------------------------------------------------------------ calls of a turn
+
+    def decide_now(self, request: DecisionRequest) -> Any:
+        event = self.handler.decide(request)
+        return DecisionRecord(event).shown()
+
+    def outcome_now(self, request: OutcomeRequest) -> Any:
+        id_ = self.handler.outcome(request)
+
+        def told() -> dict[str, Any]:
+            record = self.model.records.get(id_)
+            assert record is not None
+            return {"id": id_, "outcome": record.answered(self.model.was_learnt(record.outcome))}
+
+        return told
+
+    def expire_now(self, _: object = None) -> int:
+        """Close decisions that have waited longer than the timeout; how many."""
+        if self.timeout is None or self.model.doubt() is not None:
+            return 0
+        return self.handler.expire(self.model.due(self.timeout, EXPIRED_AT_ONCE), self.default)
+
+    def change_now(self, change: dict[str, Any]) -> Any:
+        event = self.handler.change(change)
+        return lambda: None if event is None else event.seq
+
+    def erase_now(self, what: tuple[Sequence[str] | None, float | None]) -> Any:
+        event = self.handler.erase(*what)
+        return lambda: event.seq
+
+    def snapshot_now(self, _: object = None) -> None:
+        """Keep the whole model, so that a restart needs only the events after it."""
+        if self.model.snapshot_seq < self.model.seq:
+            for _piece in self.store.write_snapshot(
+                SnapshotDraft(self.model.projector, self.model.clock()).make()
+            ):
+                pass
+            self.kept_snapshot(self.model.seq)
+
+    def kept_snapshot(self, seq: int) -> None:
+        """A snapshot was kept: older ones than the last few may go."""
+        self.model.snapshot_seq = seq
+        old = [note.seq for note in self.store.snapshots() if not note.pinned]
+        if self.keep_snapshots and len(old) > self.keep_snapshots:
+            self.store.drop_snapshots(old[: -self.keep_snapshots])
+
+    # ------------------------------------------------------------ what is awaited
+
+    async def start(self) -> None:
+        patience = getattr(self.model, "patience", None)
+        self.turns = Turns(self.take, patience=patience, stuck=self._stuck)
+        self.upkeep.start()
+
+    async def stop(self) -> None:
+        """Finish what has begun, keep a snapshot, and let go of the journal."""
+        await self.upkeep.stop()
+        if self.turns is not None:
+            await self.turns.close()
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """Snapshot, if it can be written, and let go of the journal."""
+        try:
+            if self.down is None and not self.model.shared:
+                self.store.check()
+                self.snapshot_now()
+        except SuperarmError as error:
+            log.error("the last snapshot was not kept", extra={"reason": str(error)})
+        finally:
+            self.model.close()
+            self.store.close()
+
+    def _stuck(self) -> JournalDown:
+        error = JournalDown(f"the database {self.store.name} has not answered for {self.model.patience:g} s")
+        self.fail(error)
+        return error
+
+    def submit(self, method: Callable[[Any], Any], argument: Any = None) -> asyncio.Future[Any]:
+        assert self.turns is not None
+        return self.turns.submit(method, argument)
+
+    def decide(self, request: DecisionRequest) -> asyncio.Future[dict[str, Any]]:
+        """A set to show, when it is on the disk."""
+        return self.submit(self.decide_now, request)
+
+    def outcome(self, request: OutcomeRequest) -> asyncio.Future[dict[str, Any]]:
+        """What was kept of an outcome, when it is on the disk."""
+        return self.submit(self.outcome_now, request)
+
+    async def look(self, read: Callable[[], Any]) -> Any:
+        """What only looks at the journal."""
+        return await self.model.look(read) if self.model.shared else read()
+
+    async def find(self, id_: str) -> dict[str, Any] | None:
+        """All about a decision; None if there is no such."""
+
+        def read() -> dict[str, Any] | None:
+            found = DecisionRecord.of(self.store.find([id_]).get(id_, ()))
+            return None if found is None else found.full(self.learnt_of(found))
+
+        return await self.look(read)  # type: ignore[no-any-return]
+
+    def learnt_of(self, record: DecisionRecord) -> bool | None:
+        event = record.outcome or record.timeout
+        return None if event is None else self.model.learnt(event, record)
+
+    async def pending(self, limit: int, after: int = 0) -> dict[str, Any]:
+        """Decisions without an outcome, oldest first."""
+
+        def read() -> dict[str, Any]:
+            found, now = self.store.pending(limit + 1, after), self.model.clock()
+            listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in found[:limit]]
+            following = found[limit - 1].seq if len(found) > limit else None
+            return {"pending": listed, "count": self.model.stats.pending, "next": following}
+
+        return await self.look(read)  # type: ignore[no-any-return]
+
+    async def shadows(self) -> list[dict[str, Any]]:
+        """Estimated hit rates: of the model itself, then of each shadow."""
+        return [views.report(one) for one in await self.look(self.model.reports)]
+
+    async def snapshots(self) -> list[dict[str, Any]]:
+        """The kept snapshots, oldest first."""
+        notes = await self.look(self.store.snapshots)
+        return [{"seq": note.seq, "time": note.time, **note.made_by} for note in notes]
+
+    async def changes(self) -> list[dict[str, Any]]:
+        """What operators have changed, oldest first; not what was refused."""
+        return await self.look(self.changes_now)  # type: ignore[no-any-return]
+
+    def changes_now(self) -> list[dict[str, Any]]:
+        told = []
+        for event in self.store.changes():
+            if event.seq in self.model.refused:
+                continue
+            body = {"what": "erase", **event.body}
+            if isinstance(body.get("ids"), list):  # as many as they were: whose they are is nobody's to see
+                body["ids"] = len(body["ids"])
+            told.append({"seq": event.seq, "time": event.time, **body})
+        return told
+
+    async def change(self, change: dict[str, Any]) -> dict[str, Any]:
+        """Change something while it runs; each change is an event of the journal."""
+        what, erased, finished = change["what"], 0, True
+        if what == "erase":
+            ids, before = change.get("ids"), change.get("before")
+            if (ids is None) == (before is None):
+                raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
+            seq = await self.submit(self.erase_now, (ids, before))
+            await self._projected(seq)
+            erased, finished = self.model.erased(seq)
+        else:
+            given = {name: value for name, value in change.items() if value is not None}
+            if what == "set_explore":
+                params = {name: given[name] for name in ("explore", "uniform") if name in given}
+                given = {"what": what, "params": params}
+            seq = await self.submit(self.change_now, given)
+            await self._projected(seq)
+            if seq in self.model.refused:
+                reason, field = self.model.refused[seq]
+                raise Refused(str(reason), field=field)
+        serving = self.model.model()
+        labels = list(serving.learner.labels or ())
+        told = {"what": what, "seq": seq or self.model.seq, "labels": labels}
+        told |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
+        return told | {"erased": erased, "finished": finished}
+
+    async def _projected(self, seq: int | None) -> None:
+        """Wait until whoever projects has come to an event."""
+        until = time.monotonic() + CHANGE_SECONDS
+        while seq is not None and self.model.seq < seq:
+            if time.monotonic() > until:
+                raise JournalDown(
+                    "nobody learns at the moment: the change is kept, and made as soon as somebody does"
+                )
+            await asyncio.sleep(0.02)
+            await self.look(self.model.refresh)
+
+    async def take_snapshot(self) -> None:
+        """A snapshot now: a copy in a turn, the bytes in another thread, the writing piece by piece."""
+        await self.upkeep.snapshot()
+
+    async def model_file(self) -> bytes:
+        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
+        if self._model_file is None:
+            self._model_file = asyncio.ensure_future(self._make_model_file())
+            self._model_file.add_done_callback(self._made_model_file)
+        return await asyncio.shield(self._model_file)
+
+    def _made_model_file(self, made: asyncio.Future[bytes]) -> None:
+        self._model_file = None
+        if not made.cancelled():
+            made.exception()  # whoever asked was told
+
+    async def _make_model_file(self) -> bytes:
+        if self.model.shared:
+            return await self.look(self.model.model_file)  # type: ignore[no-any-return]
+        learner = await self.submit(lambda _: copy.deepcopy(self.model.projector.learner))
+        return await asyncio.to_thread(model_bytes, learner)
+
+    # ------------------------------------------------------------ for people on call
+
+    @property
+    def inputs(self) -> Inputs:
+        learner = self.model.model().learner
+        row = learner.example_row()
+        named = isinstance(row, dict) if self.model.stats.decisions > 0 else None
+        labels = frozenset(str(label) for label in learner.labels or ())
+        return Inputs(learner.n_features, named, labels, learner.set_size)
+
+    def status(self) -> Status:
+        """What people on call need to know."""
+        model = self.model
+        return Status(
+            down=None if self.down is None else str(self.down),
+            full=isinstance(self.down, JournalFull),
+            events=model.seq,
+            snapshot_lag=model.seq - model.snapshot_seq,
+            restart_seconds=self.restart_seconds,
+            replayed=model.replayed,
+            turn_seconds=0.0 if self.turns is None else self.turns.age,
+            log_bytes=self.store.log_bytes(),
+            broken_snapshots=model.broken_snapshots,
+            upkeep_failures=self.upkeep.failures,
+            upkeep_error=self.upkeep.error,
+            erasing=model.erasing(),
+            falling=falling_sentence(model.stats),
+            more=model.trouble(),
+        )
+
+    async def info(self) -> dict[str, Any]:
+        """What the service was made for."""
+        return views.info(self)
+
+    async def stats(self) -> dict[str, Any]:
+        """All that the dashboard shows."""
+        return copy.deepcopy(await self.look(lambda: views.stats(self)))  # type: ignore[no-any-return]
+
+    async def metrics(self) -> list[Metric]:
+        """Numbers of the journal, the model and this process."""
+        turns = self.turns
+        assert turns is not None
+        return [
+            *await self.look(lambda: views.metrics(self)),
+            one("queue_depth", "gauge", "Requests that wait for their turn.", turns.waiting),
+            one("turns_total", "counter", "Turns, each with one commit at most.", turns.count),
+            one("turn_seconds_total", "counter", "Time they took.", turns.seconds),
+        ]

@@ -1,0 +1,402 @@
+"""The model of a service that shares its journal with others: it decides with the newest published model.
+
+Beside the turns two threads: one listens for new models and says that this process is alive, and one tries to get
+the lease, and learns while it has it (learning.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from superarm.errors import SuperarmError
+from superarm.journal.changes import LabelSettings
+from superarm.journal.create import check_asked, first
+from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.events import DECISION, OUTCOME, Event
+from superarm.journal.lease import LeaseLost, try_acquire
+from superarm.journal.postgres import PostgresStore, create
+from superarm.journal.postgres_address import Address, failures, psycopg
+from superarm.journal.postgres_clock import NOW, DatabaseClock
+from superarm.journal.postgres_schema import BLOCK, check, make_tables
+from superarm.journal.projector import Projector, learnt, load_class
+from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.shadows import make_shadows
+from superarm.journal.snapshots import learner_from, model_bytes
+from superarm.journal.stats import Stats
+from superarm.journal.store import Pending, Snapshot
+from superarm.service.handler import ServingModel
+from superarm.service.learning import EVERY, Learning
+from superarm.service.status import Metric, one
+
+__all__ = ["SharedModel", "open_shared"]
+
+log = logging.getLogger("superarm.service")
+
+LEASE = 3.0  # seconds; another process learns after at most this, and a quarter of it
+PATIENCE = 5.0  # seconds that a caller waits for the database
+RETRY_SECONDS = 0.5
+FRESH_SECONDS = 0.2  # totals for those who look may be this old
+LOOKERS = 4  # threads for those who only look
+
+
+def open_shared(
+    url: str,
+    asked: dict[str, Any],
+    model: str | Path | None,
+    create_new: bool,
+    shadows: Sequence[str],
+    settings: dict[str, Any],
+    options: dict[str, Any],
+) -> tuple[SharedModel, bool, JournalDown | None]:
+    """The model of this process on a shared journal, whether that is new, and why it cannot be written."""
+    address = Address(url, patience=options.get("patience", PATIENCE))
+    created = _create(address, asked, model, create_new, shadows)
+    if created:
+        log.warning("a new journal was made", extra={"journal": str(address)})
+    store, down = PostgresStore(address), None
+    try:
+        check_asked(str(address), store.meta(), asked)
+        load_class(store.meta(), asked["learner"])
+        try:
+            store.probe()
+        except (
+            JournalDown,
+            JournalForeign,
+        ) as error:  # say, a role that may only read: it can still be looked at
+            down = JournalDown(str(error))
+        return SharedModel(store, shadows=shadows, settings=settings, **options), created, down
+    except BaseException:
+        store.close()
+        raise
+
+
+def _create(
+    address: Address, asked: dict[str, Any], model: str | Path | None, new: bool, shadows: Sequence[str]
+) -> bool:
+    with address.connect("superarm creates") as connection, failures(address):
+        tables = check(connection, address)
+        if tables and connection.execute("SELECT 1 FROM meta").fetchone() is not None:
+            return False
+    if not new:
+        raise JournalForeign.must("journal", "superarm serve", "there already", str(address))
+    meta, begin = first(asked, model)
+    make_shadows(shadows, learner_from(begin.parts["model"]))  # a start that will fail leaves nothing behind
+    make_tables(address)
+    return create(address, meta, begin)
+
+
+class SharedModel:
+    """One process among many.
+
+    Args:
+        store: the journal.
+        shadows, settings: for the process that learns.
+        lease: seconds without a sign of life after which another process learns.
+        patience: seconds that a caller waits for the database.
+        every: seconds between two models that are published.
+        learn: whether this process may learn.
+        trust_clock: believe the database's clock, however far it is from the last event.
+    """
+
+    shared = True
+    broken_snapshots: tuple[int, ...] = ()
+    eraser = None
+
+    def __init__(
+        self,
+        store: PostgresStore,
+        *,
+        shadows: Sequence[str] = (),
+        settings: dict[str, Any],
+        lease: float = LEASE,
+        patience: float = PATIENCE,
+        every: float = EVERY,
+        learn: bool = True,
+        trust_clock: bool = False,
+    ) -> None:
+        self.store, self.address, self.lease_seconds, self.patience = store, store.address, lease, patience
+        self._learning_options = {
+            "shadows": tuple(shadows), "settings": settings, "every": every, "trust_clock": trust_clock
+        }  # fmt: skip
+        self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.records = Records()
+        self.learning: Learning | None = None
+        self.learner_error: str | None = None
+        self.processes: list[dict[str, Any]] = []
+        self.replayed = self.snapshot_seq = 0
+        self._rounds: Iterator[int] = iter(())
+        self._coming: tuple[ServingModel, dict[str, Any]] | None = None
+        self._erasures = 0
+        self._looked, self._beat = 0.0, None
+        self._stop = threading.Event()
+        self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="superarm-look")
+        self._overdue = 0  # threads that still look for somebody who was told 503
+        with failures(self.address), self.address.connect("superarm clock") as connection:
+            self.clock = DatabaseClock(connection)
+        self._take(self._first())
+        self.refresh()
+        jobs = [self._listen] + [self._learn] * learn
+        self._threads = [
+            threading.Thread(target=job, name=job.__name__.strip("_"), daemon=True) for job in jobs
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # ------------------------------------------------------------ the model that decides
+
+    def _first(self) -> Snapshot:
+        published = self.store.published()
+        if published is not None:
+            return published
+        projector, _ = Projector.newest(self.store)  # nobody has learnt since the database was started
+        projector.catch_up()
+        totals = {**projector.totals(), "reports": projector.reports()}
+        return Snapshot(projector.seq, self.clock(), {"model": model_bytes(projector.learner)}, totals, {})
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """Have a newer model for the next turn."""
+        learner, totals = learner_from(snapshot.parts["model"]), snapshot.totals
+        settings = LabelSettings.from_dict(totals["settings"])
+        version, disabled = totals["stats"]["learnt"], frozenset(settings.disabled)
+        self._coming = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
+        if not hasattr(self, "_serving"):
+            self.model()
+
+    def _pick_up(self) -> None:
+        mine = self._coming[0].seq if self._coming is not None else self._serving.seq
+        snapshot = self.store.published(mine)
+        if snapshot is not None:
+            self._take(snapshot)
+
+    def model(self) -> ServingModel:
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            self._serving, self.totals = coming
+            labels = [str(label) for label in self._serving.learner.labels or ()]
+            self.stats = Stats.from_dict(labels, self.totals["stats"])
+            self.refused = {int(seq): why for seq, why in self.totals["refused"].items()}
+            erasures = len(self.totals.get("erased", {}))
+            if erasures != self._erasures:
+                self.records.clear()
+                self._erasures = erasures
+        return self._serving
+
+    @property
+    def seq(self) -> int:
+        """The last event that the newest model here knows."""
+        return self._coming[0].seq if self._coming is not None else self._serving.seq
+
+    def appended(self, events: Sequence[Event]) -> None:
+        """These are durable: remember them; whoever learns projects them."""
+        for event in events:
+            if event.kind == DECISION:
+                self.records.put(DecisionRecord(event))
+            elif event.kind == OUTCOME:
+                record = self.records.get(event.id)
+                if record is not None:
+                    record.outcome = event
+        self.records.trim()
+
+    def reload(self) -> None:
+        self.records.clear()
+
+    catch_up = reload  # what a failed turn may have written is looked up
+
+    def was_learnt(self, event: Event | None) -> bool | None:
+        return None
+
+    def learnt(self, event: Event, record: DecisionRecord) -> bool | None:
+        if event.seq > self._serving.seq:
+            return None
+        return learnt(event, record, LabelSettings.from_dict(self.totals["settings"]), self.refused)
+
+    def erased(self, seq: int) -> tuple[int, bool]:
+        self.model()
+        return int(self.totals.get("erased", {}).get(str(seq), 0)), True
+
+    def now(self) -> float:
+        return self.clock()
+
+    def next_round(self) -> int:
+        found = next(self._rounds, None)
+        if found is None:
+            start = self.store.next_rounds()
+            self._rounds = iter(range(start, start + BLOCK))
+            found = next(self._rounds)
+        return found
+
+    def due(self, timeout: float, limit: int) -> list[Pending]:
+        return []  # whoever learns closes them
+
+    def doubt(self) -> str | None:
+        found: str | None = self.totals.get("doubt")
+        return found
+
+    def model_file(self) -> bytes:
+        """The model that was published last."""
+        published = self.store.published()
+        return self._first().parts["model"] if published is None else published.parts["model"]
+
+    # ------------------------------------------------------------ for those who look
+
+    async def look(self, read: Callable[[], Any]) -> Any:
+        """What it gives, or 503: a database that hangs may keep a thread, and no caller."""
+        late = JournalDown(f"the database {self.address} has not answered for {self.patience:g} s")
+        if self._overdue >= LOOKERS:
+            raise late
+        job = self._lookers.submit(read)
+        work = asyncio.wrap_future(job)
+        done, _ = await asyncio.wait([work], timeout=self.patience)
+        if done:
+            return work.result()
+        if not job.cancel():  # a thread has it; else it has waited for one
+            self._overdue += 1
+            work.add_done_callback(self._looked_late)
+        raise late
+
+    def _looked_late(self, work: asyncio.Future[Any]) -> None:
+        self._overdue -= 1
+        if not work.cancelled():
+            work.exception()  # nobody waits for it any more
+
+    def refresh(self) -> None:
+        """Totals as the learner published them last, and who else serves."""
+        if time.monotonic() - self._looked < FRESH_SECONDS:
+            return
+        self._pick_up()
+        names = ("process", "began", "silent", "model", "learns", "superarm")
+        rows = self.store._select(PROCESSES)
+        self.processes = [dict(zip(names, row, strict=True)) for row in rows]
+        self.snapshot_seq = max((note.seq for note in self.store.snapshots()), default=0)
+        self._looked = time.monotonic()
+
+    def reports(self) -> list[dict[str, Any]]:
+        floats = ("rate", "low", "high")
+        reports = self.totals.get("reports") or ()
+        return [{**one, **{f: float("nan") if one[f] is None else one[f] for f in floats}} for one in reports]
+
+    def erasing(self) -> str | None:
+        return None
+
+    @property
+    def learner_age(self) -> float | None:
+        """Seconds since the learner was heard of; None if nobody has ever learnt."""
+        return None if self._beat is None else time.monotonic() - self._beat
+
+    def trouble(self) -> tuple[str, ...]:
+        found = [] if self.doubt() is None else [str(self.doubt())]
+        age = self.learner_age
+        if age is not None and age > 2.0 * self.lease_seconds + 1.0:
+            found.append(f"nobody has learnt for {age:.0f} s")
+        if self.learner_error is not None:
+            found.append(f"learning fails: {self.learner_error}")
+        return tuple(found)
+
+    def metrics(self) -> list[Metric]:
+        alive = [who for who in self.processes if who["silent"] < 5.0]
+        return [
+            one("processes", "gauge", "Processes that serve on this journal.", len(alive)),
+            one("learns", "gauge", "Whether this process learns.", int(self.learning is not None)),
+            one(
+                "model_behind_events",
+                "gauge",
+                "Events that its model does not know.",
+                self.store.head().seq - self.seq,
+            ),
+            one("learner_silent_seconds", "gauge", "Since the learner was heard of.", self.learner_age),
+        ]
+
+    # ------------------------------------------------------------ threads
+
+    def _listen(self) -> None:
+        """Hear of new models, and be heard of; until the end, whatever happens to the database."""
+        from superarm import __version__
+
+        while not self._stop.is_set():
+            try:
+                with self.address.connect("superarm listens") as connection:
+                    connection.execute("LISTEN superarm")
+                    while not self._stop.is_set():
+                        self.clock.learn(connection)
+                        age = connection.execute(f"SELECT {NOW} - beat FROM lease").fetchone()
+                        self._beat = None if age is None else time.monotonic() - float(age[0])
+                        self._pick_up()
+                        with suppress(psycopg.errors.InsufficientPrivilege):  # a role that may only read
+                            connection.execute(ALIVE, (self.process, self.clock(), self.seq, __version__))
+                        until = time.monotonic() + 1.0
+                        while (left := until - time.monotonic()) > 0.0 and not self._stop.is_set():
+                            if list(connection.notifies(timeout=min(left, 0.25), stop_after=1)):
+                                self._pick_up()
+            except (psycopg.Error, SuperarmError):
+                self._stop.wait(RETRY_SECONDS)
+
+    def _learn(self) -> None:
+        """Try to get the lease again and again; learn while it lasts."""
+        away = False
+        while not self._stop.is_set():
+            try:
+                with self.address.connect("superarm learns", patience=60.0) as connection:
+                    lease = None
+                    while lease is None and not self._stop.is_set():
+                        check(connection, self.address)
+                        away = False
+                        lease = try_acquire(connection, self.process, self.lease_seconds)
+                        if lease is None:
+                            self._stop.wait(self.lease_seconds / 4.0)
+                    if lease is not None:
+                        self._learn_with(lease)
+            except LeaseLost:
+                log.warning("the lease was lost: another process learns", extra={"who": self.process})
+            except (psycopg.Error, JournalDown, JournalForeign) as error:
+                if not away and not self._stop.is_set():  # once, until it is back
+                    log.warning("learner", extra={"reason": str(error).splitlines()[0]})
+                away = True
+            except Exception as error:  # a bug must not end learning for ever
+                self.learner_error = f"{type(error).__name__}: {error}"
+                log.exception("learner")
+            finally:
+                self.learning = None
+            self._stop.wait(min(RETRY_SECONDS, self.lease_seconds / 4.0))
+
+    def _learn_with(self, lease: Any) -> None:
+        store = PostgresStore(self.address)
+        try:
+            self.learning = Learning(lease, store, self.clock, **self._learning_options)
+            told = {"who": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
+            log.info("learns", extra=told)
+            self.learner_error = None
+            while not self._stop.is_set():
+                self._stop.wait(self.learning.turn())
+            lease.release()
+        finally:
+            store.close()
+
+    def close(self) -> None:
+        """Release the lease, and leave."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(self.patience)
+        self._lookers.shutdown(wait=False, cancel_futures=True)
+        with suppress(SuperarmError):
+            self.store._write("DELETE FROM processes WHERE process = %s", (self.process,))
+
+
+ALIVE = f"""
+INSERT INTO processes VALUES (%s, %s, {NOW}, %s, %s) ON CONFLICT (process) DO UPDATE SET
+  beat = excluded.beat, model = excluded.model"""
+
+PROCESSES = f"""
+SELECT p.process, p.began, {NOW} - p.beat, p.model,
+  coalesce((SELECT l.process = p.process AND {NOW} - l.beat < 60.0 FROM lease l), false), p.superarm
+FROM processes p WHERE p.beat > {NOW} - 60.0 ORDER BY p.began"""

@@ -1,0 +1,170 @@
+"""What people on call need to know of a service, and the numbers for those who watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from superarm.journal.snapshots import made_by
+from superarm.journal.stats import AGES, Stats
+
+__all__ = ["Metric", "Status", "memory_bytes", "model_metrics", "one"]
+
+HUNG_SECONDS = 10.0  # a turn that has been under way for longer than this is stuck
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a service and its journal.
+
+    Attributes:
+        down: why nothing can be written at the moment; None if it can.
+        full: whether that is because the disk or the size limit is full.
+        events: events written since the journal was made.
+        snapshot_lag: events since the newest snapshot, which a restart would have to project.
+        restart_seconds, replayed: what the start took, and how many events it projected.
+        turn_seconds: the age of the turn that is under way; 0 if there is none.
+        erasing: why an erasure is not finished; None if all are.
+        falling: whether the hit rate is below the usual one by more than chance.
+        more: whatever else is wrong, one sentence each.
+    """
+
+    down: str | None
+    full: bool
+    events: int
+    snapshot_lag: int
+    restart_seconds: float
+    replayed: int
+    turn_seconds: float = 0.0
+    log_bytes: int = 0
+    broken_snapshots: tuple[int, ...] = ()
+    upkeep_failures: int = 0
+    upkeep_error: str | None = None
+    erasing: str | None = None
+    falling: str | None = None
+    more: tuple[str, ...] = ()
+
+    @property
+    def trouble(self) -> tuple[str, ...]:
+        """What is wrong, worst first, one sentence each; empty if nothing is."""
+        found = [] if self.down is None else [self.down]
+        if self.turn_seconds > HUNG_SECONDS:
+            found.append(f"a commit has been waiting for the disk for {self.turn_seconds:.0f} s")
+        found += [sentence for sentence in (self.erasing, self.falling) if sentence is not None]
+        if self.broken_snapshots:
+            found.append(f"snapshots are damaged: after events {', '.join(map(str, self.broken_snapshots))}")
+        if self.upkeep_error is not None:
+            found.append(f"upkeep fails: {self.upkeep_error}")
+        return (*found, *self.more)
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests that write should be sent here."""
+        return self.down is None and self.turn_seconds <= HUNG_SECONDS
+
+
+class Metric(NamedTuple):
+    """A number for Prometheus; ``name`` without the prefix superarm_."""
+
+    name: str
+    kind: str  # counter, gauge; of a histogram the value is (edges, counts, sum)
+    help: str
+    samples: list[tuple[dict[str, str], Any]]
+
+
+def one(name: str, kind: str, help_: str, value: Any) -> Metric:
+    return Metric(name, kind, help_, [({}, value)])
+
+
+def falling_sentence(stats: Stats) -> str | None:
+    if not stats.falling:
+        return None
+    return f"the hit rate has fallen: {stats.recent:.3f} lately, {stats.usual:.3f} usually"
+
+
+def memory_bytes() -> int:
+    """What the process holds in memory; 0 where nobody tells."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * 4096
+
+
+def model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) -> list[Metric]:
+    """What the totals of a projector say."""
+    counted = stats.outcomes + stats.late
+    rates = [
+        ({"learner": report["spec"], "bound": bound}, report[bound])
+        for report in reports
+        for bound in ("rate", "low", "high")
+    ]
+    return [
+        one("decisions_total", "counter", "Sets shown.", stats.decisions),
+        one("explored_total", "counter", "Sets that were not the top set.", stats.explored),
+        one("outcomes_total", "counter", "Outcomes in time.", stats.outcomes),
+        one("late_outcomes_total", "counter", "Outcomes after the timeout.", stats.late),
+        one("timeouts_total", "counter", "Decisions closed by the timeout.", stats.timeouts),
+        one("hits_total", "counter", "Outcomes that were hits.", stats.hits),
+        one("learnt_total", "counter", "Outcomes learnt: the model version.", stats.learnt),
+        one(
+            "refused_updates_total", "counter", "Outcomes not learnt: weights would overflow.", stats.refused
+        ),
+        one("hit_rate", "gauge", "Hits among all outcomes.", stats.hits / counted if counted else None),
+        one(
+            "hit_rate_recent",
+            "gauge",
+            "The same among about the last 300.",
+            stats.recent if counted else None,
+        ),
+        one(
+            "hit_rate_usual",
+            "gauge",
+            "The same among about the last 20,000.",
+            stats.usual if counted else None,
+        ),
+        one("hit_rate_falling", "gauge", "Whether recent is below usual beyond chance.", int(stats.falling)),
+        one(
+            "exploration_share",
+            "gauge",
+            "Sets that were not the top set, among all.",
+            stats.explored / stats.decisions if stats.decisions else None,
+        ),
+        one("propensity_floor", "gauge", "The least probability of a shown set.", stats.floor),
+        one("pending", "gauge", "Decisions without an outcome.", stats.pending),
+        one("frozen", "gauge", "Whether learning is frozen.", int(frozen)),
+        Metric("build_info", "gauge", "What this process is made of.", [(made_by(), 1)]),
+        Metric("estimated_hit_rate", "gauge", "Of top sets: the model's, and its shadows'.", rates),
+        Metric(
+            "outcome_age_seconds",
+            "histogram",
+            "Time between a decision and its outcome.",
+            [({}, (AGES, list(stats.ages), stats.age_sum))],
+        ),
+    ]
+
+
+def status_metrics(status: Status, size: int, oldest: float) -> list[Metric]:
+    return [
+        one("oldest_pending_seconds", "gauge", "The age of the oldest decision that waits.", oldest),
+        one("journal_events", "gauge", "Events written since the journal was made.", status.events),
+        one("journal_bytes", "gauge", "The journal on disk.", size),
+        one("journal_up", "gauge", "Whether the journal can be written.", int(status.down is None)),
+        one("ready", "gauge", "Whether requests that write should be sent here.", int(status.ready)),
+        one("troubles", "gauge", "How many things are wrong; /ready says which.", len(status.trouble)),
+        one("snapshot_lag_events", "gauge", "Events since the newest snapshot.", status.snapshot_lag),
+        one("restart_seconds", "gauge", "What the last start took.", status.restart_seconds),
+        one("restart_replayed_events", "gauge", "Events projected by it.", status.replayed),
+        one("turn_age_seconds", "gauge", "The age of the turn under way.", status.turn_seconds),
+        one("wal_bytes", "gauge", "The write-ahead log of a journal in a file.", status.log_bytes),
+        one("broken_snapshots", "gauge", "Snapshots that could not be read.", len(status.broken_snapshots)),
+        one(
+            "erasure_unfinished",
+            "gauge",
+            "Whether erased content is still on the disk.",
+            int(bool(status.erasing)),
+        ),
+        one("upkeep_failures_total", "counter", "Failed expiry, snapshots, erasing.", status.upkeep_failures),
+        one("process_memory_bytes", "gauge", "What this process holds in memory.", memory_bytes()),
+    ]

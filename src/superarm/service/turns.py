@@ -1,0 +1,155 @@
+"""Group commit: what arrives while a turn is under way is taken together in the next one.
+
+A turn runs in one thread, which alone touches the model and writes the journal; the event loop reads the next
+requests meanwhile. Nobody is answered before the turn that carries their call has returned.
+
+Clients that were answered together tend to come back together. Starting the next turn with the first of
+them would leave the others waiting for the one after it: so a turn waits for as many calls as were in flight a
+moment ago, but no longer than half of what a turn takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from time import monotonic, perf_counter
+from typing import Any
+
+from superarm.journal.errors import Overloaded
+
+__all__ = ["Call", "Done", "Turns"]
+
+MOST_TOGETHER = 256  # so that a turn never takes long
+MOST_WAITING = 10_000
+SHORTEST_TIMER = 0.0005  # seconds; the loop's timers round to a millisecond
+
+Call = tuple[Callable[[Any], Any], Any, "asyncio.Future[Any]"]
+Done = tuple["asyncio.Future[Any]", Any, Exception | None]
+
+
+class Turns:
+    """Takes turns: wait a moment, hand what waits to the thread, answer.
+
+    Args:
+        take: makes calls, and returns their results when all they wrote is durable.
+        patience: seconds after which those who wait are told ``stuck()``; None: they wait.
+        stuck: the refusal for them.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[list[Call]], list[Done]],
+        *,
+        patience: float | None = None,
+        stuck: Callable[[], Exception] = TimeoutError,
+    ) -> None:
+        self.count, self.seconds = 0, 0.0
+        self._take, self._patience, self._stuck_error = take, patience, stuck
+        self._usual = 0.0  # seconds that a turn takes, smoothed
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[list[Call] | None] = SimpleQueue()
+        self._thread = Thread(target=self._work, name="superarm-turns", daemon=True)
+        self._thread.start()
+        self._waiting: list[Call] = []
+        self._busy = False  # a turn is under way
+        self._began = 0.0
+        self._wanted = 1  # calls to wait for before the next turn
+        self._timer: asyncio.TimerHandle | None = None
+        self._overdue: asyncio.TimerHandle | None = None
+        self._refusal: Exception | None = None  # the thread waits for a database that does not answer
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their turn."""
+        return len(self._waiting)
+
+    @property
+    def age(self) -> float:
+        """How long the turn that is under way has taken so far."""
+        return monotonic() - self._began if self._busy else 0.0
+
+    def submit(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
+        """``method(argument)`` in its turn; the future is done when its effects are on the disk."""
+        future = self._loop.create_future()
+        if self._refusal is not None or len(self._waiting) >= MOST_WAITING:
+            future.set_exception(self._refusal or Overloaded("the service has too many requests waiting"))
+            return future
+        self._waiting.append((method, argument, future))
+        if not self._busy:
+            self._gather()
+        return future
+
+    async def close(self) -> None:
+        """Wait for all that was submitted."""
+        while (self._busy and self._refusal is None) or self._waiting:
+            await asyncio.sleep(0.005)
+        self._jobs.put(None)
+        if self._refusal is None:
+            await asyncio.to_thread(self._thread.join)
+
+    def _gather(self) -> None:
+        """Begin the next turn: now if nobody else is likely to come, or else in a moment."""
+        patience = self._usual / 2.0
+        if len(self._waiting) >= self._wanted or patience < SHORTEST_TIMER:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._busy, self._began = True, monotonic()
+            self._loop.call_soon(self._turn)  # requests that the loop has read by then join in
+        elif self._timer is None:
+            self._timer = self._loop.call_later(patience, self._stop_waiting)
+
+    def _stop_waiting(self) -> None:
+        self._timer = None
+        self._wanted = 0
+        if not self._busy and self._waiting:
+            self._gather()
+
+    def _turn(self) -> None:
+        batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
+        if self._patience is not None:
+            self._overdue = self._loop.call_later(self._patience, self._too_long, batch)
+        self._jobs.put(batch)
+
+    def _too_long(self, batch: list[Call]) -> None:
+        """The thread still waits for the database: nobody else shall."""
+        self._refusal = self._stuck_error()
+        waiting, self._waiting = self._waiting, []
+        for call in (*batch, *waiting):
+            if not call[2].done():
+                call[2].set_exception(self._refusal)
+
+    def _work(self) -> None:
+        while (batch := self._jobs.get()) is not None:
+            began = perf_counter()
+            try:
+                done = self._take(batch)
+            except Exception as error:  # a turn that failed has not happened
+                done = [(call[2], None, error) for call in batch]
+            try:
+                self._loop.call_soon_threadsafe(self._answer, done, perf_counter() - began)
+            except RuntimeError:  # the loop is gone
+                return
+
+    def _answer(self, done: list[Done], seconds: float) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+        self._refusal = None
+        self.count += 1
+        self.seconds += seconds
+        self._usual += 0.1 * (seconds - self._usual)
+        for future, result, error in done:
+            if future.done():  # the caller has gone away
+                continue
+            if error is None:
+                future.set_result(result)
+            else:  # a Future takes no StopIteration: it would never be done, and neither would any later turn
+                failed = RuntimeError(f"failed with {error!r}") if isinstance(error, StopIteration) else error
+                future.set_exception(failed)
+        self._busy = False
+        self._wanted = min(len(done) + len(self._waiting), MOST_TOGETHER)
+        if self._waiting:
+            self._gather()

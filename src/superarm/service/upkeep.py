@@ -1,0 +1,108 @@
+"""Timeouts, snapshots, retention, unfinished erasures: in turn with the requests, without keeping them waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from superarm.journal.errors import JournalDown
+from superarm.journal.snapshots import SnapshotDraft
+
+if TYPE_CHECKING:
+    from superarm.service.service import Service
+
+__all__ = ["Upkeep"]
+
+log = logging.getLogger("superarm.service")
+
+EVERY = 0.5  # seconds
+RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
+
+
+class Upkeep:
+    """Looks after a service. Each duty is tried on its own: one that fails keeps no other from its turn."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.failures, self.error = 0, None
+        self._task: asyncio.Task[None] | None = None
+        self._retain_at = 0.0
+        self._one: asyncio.Lock | None = None  # one snapshot at a time
+
+    def start(self) -> None:
+        self._one = asyncio.Lock()
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        service = self.service
+        duties: Any = (self._check, self._expire, self._snapshot, self._retain, self._finish_erasing)
+        if service.model.shared:  # the process that learns does the others
+            duties = (self._check,)
+        while True:  # at once: after a crash the tail may be long
+            failure: str | None = None
+            for duty in duties:
+                try:
+                    await duty()
+                except JournalDown as error:  # that is told as such
+                    if service.down is None:
+                        failure = f"{duty.__name__.lstrip('_')}: {error}"
+                except Exception as error:
+                    failure = f"{duty.__name__.lstrip('_')}: {error}"
+                    log.exception("upkeep", extra={"duty": duty.__name__.lstrip("_")})
+            self.failures += failure is not None
+            self.error: str | None = failure
+            await asyncio.sleep(EVERY)
+
+    async def _check(self) -> None:
+        """Find whether the journal can be written and found, also if nobody asks; if not, try again."""
+        await self.service.submit(self._check_now)
+
+    def _check_now(self, _: object) -> None:
+        self.service.store.check()
+
+    async def _expire(self) -> None:
+        service = self.service
+        if service.timeout is not None:
+            while service.down is None and await service.submit(service.expire_now):
+                pass
+
+    async def _snapshot(self) -> None:
+        model = self.service.model
+        if model.seq - model.snapshot_seq >= self.service.snapshot_every:
+            await self.snapshot()
+
+    async def snapshot(self) -> None:
+        """A copy in a turn, the bytes in another thread, the writing piece by piece."""
+        assert self._one is not None
+        async with self._one:
+            service = self.service
+            model = service.model
+            draft = await service.submit(lambda _: SnapshotDraft(model.projector, model.clock()))
+            pieces = service.store.write_snapshot(await asyncio.to_thread(draft.make))
+            while await service.submit(lambda _: next(pieces, 0) is None):
+                pass
+            await service.submit(lambda _: service.kept_snapshot(draft.seq))
+            log.info("snapshot", extra={"event_no": draft.seq})
+
+    async def _retain(self) -> None:
+        service, now = self.service, asyncio.get_running_loop().time()
+        if service.retain is None or now < self._retain_at or service.down is not None:
+            return
+        if service.model.doubt() is None and service.model.jumped() is None:
+            before = service.model.clock() - service.retain
+            if service.store.content_before(before):
+                assert self._one is not None
+                async with self._one:
+                    await service.submit(service.erase_now, (None, before))
+            self._retain_at = now + min(RETAIN_EVERY, service.retain / 2.0)
+
+    async def _finish_erasing(self) -> None:
+        eraser = self.service.model.eraser
+        if eraser is not None and eraser.problem is not None and self.service.down is None:
+            await self.service.submit(lambda _: eraser.finish())

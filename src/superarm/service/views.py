@@ -1,0 +1,104 @@
+"""What a service tells those who look: what it was made for, what the dashboard shows, metrics."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from superarm.journal.records import DecisionRecord, DecisionStatus
+from superarm.journal.stats import AGES
+from superarm.service.status import Metric, model_metrics, status_metrics
+
+if TYPE_CHECKING:
+    from superarm.service.service import Service
+
+__all__ = ["info", "metrics", "report", "stats"]
+
+
+def info(service: Service) -> dict[str, Any]:
+    """What the service was made for."""
+    from superarm import __version__
+
+    serving = service.model.model()
+    learner = serving.learner
+    return {
+        "learner": service.meta["learner"],
+        "learner_id": learner.id,
+        "params": {name: value for name, value in learner.params.items() if name != "labels"},
+        "labels": list(learner.labels or ()),
+        "disabled": sorted(serving.disabled),
+        "frozen": serving.frozen,
+        "n_features": learner.n_features,
+        "set_size": learner.set_size,
+        "model_version": serving.version,
+        "timeout": service.timeout,
+        "default_outcome": service.default,
+        "superarm": __version__,
+    }
+
+
+def stats(service: Service) -> dict[str, Any]:
+    """All that the dashboard shows."""
+    service.model.refresh()
+    stats, serving, status, now = (
+        service.model.stats,
+        service.model.model(),
+        service.status(),
+        service.model.clock(),
+    )
+    oldest = service.store.pending(1)
+    recent = [event.id for event in service.store.recent(12)]
+    found = service.store.find(recent)
+    return {
+        "now": now,
+        **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending", "floor")},
+        "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
+        "mean_age": stats.age_sum / max(1, sum(stats.ages)),
+        "ages": {"below": [*AGES, None], "count": stats.ages},
+        "labels": {
+            "name": stats.labels,
+            "shown": stats.shown,
+            "answered": stats.answered,
+            "hit": stats.hit,
+        },
+        "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
+        "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(found[id_]))],
+        "learner": service.meta["learner"],
+        "disabled": sorted(serving.disabled),
+        "frozen": serving.frozen,
+        "shadows": [report(one) for one in service.model.reports()],
+        "trouble": status.trouble,
+        "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
+        "processes": getattr(service.model, "processes", None),
+    }
+
+
+def metrics(service: Service) -> list[Metric]:
+    """Numbers of the journal and the model."""
+    service.model.refresh()
+    oldest = service.store.pending(1)
+    age = max(0.0, service.model.clock() - oldest[0].time) if oldest else 0.0
+    return [
+        *model_metrics(service.model.stats, service.model.model().frozen, service.model.reports()),
+        *status_metrics(service.status(), service.store.size(), age),
+        *service.model.metrics(),
+    ]
+
+
+def _brief(record: DecisionRecord) -> dict[str, Any]:
+    made, event = record.made, record.event
+    return {
+        "id": event.id,
+        "time": event.time,
+        "labels": made["labels"],
+        "explored": set(made["labels"]) != set(made["top"]),
+        "propensity": record.propensity,
+        "state": record.status.value,
+        "hit": None
+        if record.status is DecisionStatus.PENDING
+        else (record.outcome or record.timeout).body["hit"],  # type: ignore[union-attr]
+    }
+
+
+def report(made: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(v, float) and isnan(v) else v for name, v in made.items()}

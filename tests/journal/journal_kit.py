@@ -1,0 +1,234 @@
+"""A service that is driven by hand, without a loop: each call is a turn of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from superarm.journal.records import DecisionRecord
+from superarm.journal.replay import Replayed, replay
+from superarm.journal.snapshots import model_bytes
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.service import Service
+
+__all__ = ["Driver", "Found", "forge", "forge_snapshot", "replayed", "sha256_of"]
+
+
+class Found:
+    """A decision as the journal has it now."""
+
+    def __init__(self, driver: Driver, id_: str) -> None:
+        self.driver, self.id = driver, id_
+        self.record = self._read()
+
+    def _read(self) -> DecisionRecord:
+        found = DecisionRecord.of(self.driver.store.find([self.id]).get(self.id, ()))
+        assert found is not None
+        return found
+
+    @property
+    def labels(self) -> list[str]:
+        return self.record.made["labels"]
+
+    @property
+    def top(self) -> list[str]:
+        return self.record.made["top"]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return self.record.made
+
+    @property
+    def decision(self) -> Any:
+        return self.record.event.to_decision(self.driver.learner.id)
+
+    @property
+    def status(self) -> str:
+        return self.record.status.value
+
+    @property
+    def erased(self) -> bool:
+        return self.record.event.x is None
+
+    @property
+    def outcome(self) -> dict[str, Any] | None:
+        record = self._read()
+        return record.answered(self.driver.service.learnt_of(record))
+
+    def shown(self) -> dict[str, Any]:
+        return self.record.shown()
+
+    def full(self) -> dict[str, Any]:
+        record = self._read()
+        return record.full(self.driver.service.learnt_of(record))
+
+
+class Driver:
+    def __init__(self, service: Service) -> None:
+        self.service, self.store = service, service.store
+
+    @classmethod
+    def open(cls, *arguments: Any, **options: Any) -> Driver:
+        return cls(Service.open(*arguments, **options))
+
+    def call(self, method: Any, argument: Any = None) -> Any:
+        return self.service.call(method, argument)
+
+    def decide(self, request: DecisionRequest) -> Found:
+        return Found(self, self.call(self.service.decide_now, request)["id"])
+
+    def outcome(self, request: OutcomeRequest) -> Found:
+        return Found(self, self.call(self.service.outcome_now, request)["id"])
+
+    def expire(self) -> int:
+        return int(self.call(self.service.expire_now))
+
+    def snapshot(self) -> None:
+        self.call(self.service.snapshot_now)
+
+    def find(self, id_: str) -> Found | None:
+        return Found(self, id_) if self.store.find([id_]) else None
+
+    def change(self, **change: Any) -> None:
+        seq = self.call(self.service.change_now, change)
+        refused = self.service.model.refused.get(seq)
+        assert refused is None, refused
+
+    def add_labels(self, names: Any) -> None:
+        self.change(what="add_labels", labels=names)
+
+    def disable_labels(self, names: Any) -> None:
+        self.change(what="disable_labels", labels=names)
+
+    def freeze(self) -> None:
+        self.change(what="freeze")
+
+    def unfreeze(self) -> None:
+        self.change(what="unfreeze")
+
+    def set_explore(self, explore: Any = None, uniform: Any = None) -> None:
+        params = {"explore": explore, "uniform": uniform}
+        self.change(what="set_explore", params={k: v for k, v in params.items() if v is not None})
+
+    def rollback(self, to: int) -> None:
+        self.change(what="rollback", to=to)
+
+    def erase(self, ids: Any = None, before: float | None = None) -> int:
+        seq = self.call(self.service.erase_now, (ids, before))
+        return int(self.service.model.erased(seq)[0])
+
+    def recover(self) -> None:
+        """As if a moment had gone by."""
+        self.service._retry_at = 0.0
+        self.service._be_up()
+
+    def close(self) -> None:
+        self.service.close()
+
+    @property
+    def projector(self) -> Any:
+        return self.service.model.projector
+
+    @property
+    def learner(self) -> Any:
+        return self.projector.learner
+
+    @property
+    def stats(self) -> Any:
+        return self.projector.stats
+
+    @property
+    def labels(self) -> Any:
+        return self.projector.labels
+
+    @property
+    def disabled(self) -> frozenset[str]:
+        return frozenset(self.projector.settings.disabled)
+
+    @property
+    def frozen(self) -> bool:
+        return bool(self.projector.settings.frozen)
+
+    @property
+    def down(self) -> Any:
+        return self.service.down
+
+    @property
+    def seq(self) -> int:
+        return int(self.store.head().seq)
+
+    @property
+    def replayed(self) -> int:
+        return int(self.service.model.replayed)
+
+    def kept(self) -> list[int]:
+        """The events of the kept snapshots."""
+        return [note.seq for note in self.store.snapshots()]
+
+    def changes(self) -> list[dict[str, Any]]:
+        return self.service.changes_now()
+
+    def reports(self) -> list[dict[str, Any]]:
+        return self.service.model.reports()
+
+    def status(self) -> Any:
+        return self.service.status()
+
+    def model_file(self) -> bytes:
+        return model_bytes(self.learner)
+
+
+def replayed(driver: Driver, *, from_start: bool = False) -> Replayed:
+    """A replay of the journal behind a driver, which goes on."""
+    from superarm.journal.store import open_store
+
+    where = driver.store.address_text if hasattr(driver.store, "address_text") else driver.store.name
+    looking = open_store(getattr(driver, "url", where), read_only=True)
+    try:
+        return replay(looking, from_start=from_start)
+    finally:
+        looking.close()
+
+
+def sha256_of(driver: Driver) -> str:
+    return hashlib.sha256(driver.model_file()).hexdigest()
+
+
+def sql(driver: Driver, statement: str, values: Any = ()) -> int:
+    """A statement that no store would run, on a SQLite journal."""
+    return int(driver.store._transaction(lambda writer: writer.execute(statement, values).rowcount))
+
+
+def forge(driver: Driver, seq: int, **fields: Any) -> None:
+    """Change the body of an event, and all digests after it, as no accident ever would."""
+    from orjson import dumps
+
+    from superarm.journal.events import link
+
+    before = driver.store.digest_at(seq - 1)
+    for event in list(driver.store.unchecked(seq - 1)):
+        if event.seq == seq:
+            event.text = dumps(event.body | fields)
+        before = link(before, event.seq, event.own)
+        sql(driver, "UPDATE events SET body = ?, digest = ? WHERE seq = ?", (event.text, before, event.seq))
+    for kept in driver.kept():
+        if kept >= seq:
+            forge_snapshot(driver, kept)
+
+
+def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None:
+    """Give a snapshot another model, or only a new digest."""
+    from orjson import dumps, loads
+
+    from superarm.journal.store import describe, snapshot_digest
+
+    text = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
+    at, totals, made_by, parts = driver.store._select(text, (seq,))[0]
+    told = loads(parts)
+    if model is not None:
+        told["model"] = describe({"model": model})["model"]
+        sql(driver, "DELETE FROM chunks WHERE seq = ? AND part = 'model'", (seq,))
+        sql(driver, "INSERT INTO chunks VALUES (?, 'model', 0, ?)", (seq, model))
+    described = dumps(told).decode()
+    own = snapshot_digest(driver.store.digest_at(seq), seq, at, totals, made_by, described)
+    sql(driver, "UPDATE snapshots SET parts = ?, digest = ? WHERE seq = ?", (described, own, seq))

@@ -1,0 +1,479 @@
+"""What hostile testing once broke: one request, a full disk, damage, links, clocks, caches, failed starts."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from journal_kit import Driver, replayed, sha256_of, sql
+from service_kit import LABELS, Clock, D, rows
+
+from superarm.errors import InvalidInput
+from superarm.journal import store as store_module
+from superarm.journal.errors import (
+    Conflict,
+    JournalDamaged,
+    JournalDown,
+    JournalForeign,
+    JournalHeld,
+    Overloaded,
+    Refused,
+    UnknownDecision,
+)
+from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+# ---------------------------------------------------------------- 1: one request
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "context", [nested(254), nested(65), nested(5000), "x" * 70_000, {"a": object()}, "\ud800"]
+)
+def test_a_context_that_cannot_be_kept_is_refused_before_anything_moves(drive, context):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    with pytest.raises(Refused, match="context of decision") as caught:
+        session.decide(DecisionRequest(rows(1)[0], "b", context=context))
+    assert caught.value.field == "context"
+    assert session.learner.round == 1
+    session.decide(DecisionRequest(rows(1)[0], "c", context=nested(64)))
+    assert replayed(session).same
+
+
+@pytest.mark.parametrize("call", ["decide", "outcome", "expire", "freeze"])
+def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
+    clock = Clock()
+    session = drive(timeout=5.0, default=True, clock=clock)
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    before, totals = session.model_file(), repr(session.projector.totals())
+    clock.now += 10.0
+    calls = {
+        "decide": lambda: session.decide(DecisionRequest(rows(2)[1], "b")),
+        "outcome": lambda: session.outcome(OutcomeRequest("a", hit=True)),
+        "expire": session.expire,
+        "freeze": session.freeze,
+    }
+
+    def fail(events):
+        raise JournalDown("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.store, "append", fail)
+        with pytest.raises(JournalDown):
+            calls[call]()
+    assert (session.model_file(), repr(session.projector.totals())) == (before, totals)
+    session.recover()
+    assert (session.model_file(), repr(session.projector.totals())) == (before, totals)
+    calls[call]()
+    assert replayed(session).sha256 == sha256_of(session)
+
+
+def test_a_commit_of_which_nobody_knows_whether_it_happened_is_found_out(drive, monkeypatch):
+    """It did: the events are there, and are projected when the journal is up again."""
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    append = session.store.append
+
+    def fail_late(events):
+        append(events)
+        raise JournalDown("the answer got lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.store, "append", fail_late)
+        with pytest.raises(JournalDown):
+            session.outcome(OutcomeRequest("a", hit=True))
+    session.recover()
+    assert session.stats.learnt == 1
+    assert session.outcome(OutcomeRequest("a", hit=True)).outcome["learnt"]
+    assert replayed(session).sha256 == sha256_of(session)
+
+
+# ---------------------------------------------------------------- 2: a snapshot that does not fit
+
+
+def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
+    session = drive(max_mb=1)
+    for i, x in enumerate(rows(100)):
+        session.decide(DecisionRequest(x, f"d{i}"))
+    session.learner.notes["ballast"] = "x" * 1_200_000
+    with pytest.raises(JournalDown):
+        session.snapshot()
+    for late in (
+        lambda: session.decide(DecisionRequest(rows(1)[0], "late")),
+        lambda: session.outcome(OutcomeRequest("d1", hit=True)),
+    ):
+        with pytest.raises(JournalDown):
+            late()
+    session.learner.notes.clear()
+    session.recover()
+    assert session.seq == 100
+    session.decide(DecisionRequest(rows(1)[0], "late"))
+    assert [event.seq for event in session.store.events()] == list(range(1, 102))
+    assert verify(session.store.path).sound
+
+
+# ---------------------------------------------------------------- 4: damage met on the way
+
+
+def test_a_broken_newest_snapshot_does_not_stop_the_start(drive, tmp_path):
+    session = drive()
+    for part in range(2):
+        for x in rows(20, part):
+            session.outcome(OutcomeRequest(session.decide(DecisionRequest(x)).id, hit=True))
+        session.snapshot()
+    model, newest = session.model_file(), session.kept()[-1]
+    sql(session, "UPDATE chunks SET data = substr(data, 2) WHERE seq = ?", (newest,))
+    session.store.close()
+    again = drive()
+    assert again.model_file() == model
+    assert again.replayed == 40
+    assert again.status().broken_snapshots == (newest,)
+    assert any("snapshots are damaged" in told for told in again.status().trouble)
+
+
+def test_a_missing_event_is_told_and_nobody_hangs(drive):
+    session = drive()
+    for id_ in "abc":
+        session.decide(DecisionRequest(rows(1)[0], id_))
+    session.snapshot()
+    sql(session, "DELETE FROM events WHERE id = 'a'")
+    session.projector.records.clear()
+    service = session.service
+
+    async def main():
+        await service.start()
+        with pytest.raises(UnknownDecision):
+            await service.outcome(OutcomeRequest("a", hit=True))
+        with pytest.raises(JournalDamaged, match=r"event 2 of journal .* is not what was written"):
+            await service.outcome(OutcomeRequest("b", hit=True))
+        told = await asyncio.wait_for(service.outcome(OutcomeRequest("c", hit=True)), 5)
+        assert told["outcome"]["learnt"]
+
+        def stop(_):
+            raise StopIteration
+
+        with pytest.raises(RuntimeError):  # what a Future cannot hold
+            await asyncio.wait_for(service.submit(stop, None), 5)
+        await asyncio.wait_for(service.decide(DecisionRequest(rows(1)[0])), 5)
+        await service.stop()
+
+    asyncio.run(main())
+
+
+def test_status_knows_a_turn_that_hangs(drive):
+    service = drive().service
+    assert service.status().ready
+    assert service.status().trouble == ()
+
+    async def main():
+        await service.start()
+        service.turns._busy, service.turns._began = True, time.monotonic() - 60.0
+        status = service.status()
+        assert status.turn_seconds > 59.0
+        assert not status.ready
+        assert "waiting for the disk" in status.trouble[0]
+        service.turns._busy = False
+        await service.stop()
+
+    asyncio.run(main())
+
+
+# ---------------------------------------------------------------- 6: nothing in the loop
+
+
+def test_expiry_reads_what_is_due_and_no_more(drive):
+    """With 5,000 pending and 3 due, SQLite takes steps for the 3."""
+    clock = Clock()
+    session = drive(timeout=10.0, clock=clock)
+    ids = [session.decide(DecisionRequest(rows(1)[0])).id for _ in range(3)]
+    clock.now += 5.0
+    service = session.service
+    for _ in range(20):
+        service.take([(service.decide_now, DecisionRequest(rows(1)[0]), None)] * 250)
+    clock.now += 6.0
+    steps = []
+    session.store._reader.set_progress_handler(lambda: steps.append(1), 100)
+    due = session.store.pending(3, before=clock.now - 10.0)
+    session.store._reader.set_progress_handler(None, 0)
+    assert [one.id for one in due] == ids
+    assert len(steps) < 5
+    assert session.expire() == 3
+
+
+def test_a_model_is_kept_in_pieces(drive, monkeypatch):
+    monkeypatch.setattr(store_module, "PIECE", 100)
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0]))
+    session.snapshot()
+    pieces, longest = session.store._select("SELECT count(*), max(length(data)) FROM chunks WHERE seq = 1")[0]
+    assert pieces > 10
+    assert longest == 100
+    model = session.model_file()
+    session.store.close()
+    assert drive().model_file() == model
+
+
+def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
+    """80 MB: the copy is made in the loop, all else in other threads."""
+    session = drive(n_features=1_000_000, learner="softmax", snapshot_every=3)
+    x = (np.array([5], np.int32), np.array([1.0], np.float32))
+    session.decide(DecisionRequest(x, "a"))
+    size = len(session.model_file())
+    assert size > 20e6
+
+    service = session.service
+    service.snapshot_every = 10**9
+
+    async def main():
+        longest, ticks = 0.0, 0
+        await service.start()
+        await service.decide(DecisionRequest(x, "b"))
+        task = asyncio.create_task(service.take_snapshot())
+        last = time.perf_counter()
+        while not task.done():
+            await asyncio.sleep(0.001)
+            longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
+            ticks += 1
+        await task
+        await service.stop()
+        return longest, ticks
+
+    longest, ticks = asyncio.run(main())
+    assert service.model.snapshot_seq == 2
+    assert ticks > 5, longest  # as one call in the loop it would be one
+    assert verify(tmp_path / "events.db", with_replay=False).sound
+
+
+# ---------------------------------------------------------------- 7: links
+
+
+def test_a_journal_through_a_link_is_the_same_journal(drive, tmp_path):
+    session = drive()
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(tmp_path / "events.db")
+    with pytest.raises(JournalHeld):
+        Driver.open(link)
+    session.close()
+    session = Driver.open(link, keep_snapshots=1)
+    for x in rows(5):
+        session.decide(DecisionRequest(x))
+    session.snapshot()
+    session.close()
+    assert [file.name for file in link.parent.iterdir()] == ["link.db"]
+    assert verify(tmp_path / "events.db").sound
+
+
+# ---------------------------------------------------------------- 8: what was not committed
+
+
+def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    service = session.service
+
+    def fail(events):
+        raise JournalDown("no")
+
+    async def main():
+        await service.start()
+        with monkeypatch.context() as patch:
+            patch.setattr(service.store, "append", fail)
+            both = [service.outcome(OutcomeRequest("a", hit=hit)) for hit in (True, False)]
+            done = await asyncio.gather(*both, return_exceptions=True)
+        assert [type(error) for error in done] == [JournalDown, JournalDown]
+        service._retry_at = 0.0
+        told = await service.outcome(OutcomeRequest("a", hit=False))
+        assert told["outcome"]["hit"] is False
+        with pytest.raises(Conflict):
+            await service.outcome(OutcomeRequest("a", hit=True))
+        await service.stop()
+
+    asyncio.run(main())
+
+
+def test_too_many_waiting_is_no_fault_of_the_journal(drive, monkeypatch):
+    from superarm.service import turns
+
+    service = drive().service
+
+    async def main():
+        await service.start()
+        await asyncio.sleep(0.1)
+        monkeypatch.setattr(turns, "MOST_WAITING", 3)
+        asked = [service.decide(DecisionRequest(rows(1)[0])) for _ in range(5)]
+        assert service.turns.waiting == 3
+        done = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(one) for one in done[3:]] == [Overloaded, Overloaded]
+        await service.stop()
+
+    asyncio.run(main())
+
+
+# ---------------------------------------------------------------- 9: clocks, timeouts
+
+
+@pytest.mark.parametrize("jump", [1e9, -1e9])
+def test_a_clock_that_jumps_neither_stops_timeouts_nor_ends_all_waiting(drive, jump):
+    clock, steady = Clock(), Clock()
+    session = drive(timeout=10.0, clock=clock, steady=steady)
+
+    def wait(seconds):
+        clock.now += seconds
+        steady.now += seconds
+
+    session.decide(DecisionRequest(rows(1)[0], "before"))
+    wait(5.0)
+    clock.now += jump
+    session.decide(DecisionRequest(rows(1)[0], "during"))
+    assert session.expire() == 0
+    wait(6.0)
+    assert session.expire() == 1
+    assert session.find("before").outcome["timeout"]
+    clock.now -= jump
+    session.decide(DecisionRequest(rows(1)[0], "after"))
+    wait(5.0)
+    assert session.expire() == 1
+    wait(6.0)
+    assert session.expire() == 1
+    assert session.stats.pending == 0
+
+
+def test_decisions_from_a_future_that_never_came_expire_after_a_restart(drive):
+    clock = Clock()
+    clock.now = 5e9
+    session = drive(timeout=10.0, clock=clock)
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    session.close()
+    clock = Clock()
+    session = drive(timeout=10.0, clock=clock, trust_clock=True)
+    assert session.expire() == 0
+    clock.now += 11.0
+    assert session.expire() == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"timeout": -5.0}, {"timeout": 0.0}, {"timeout": float("nan")}, {"retain": -1}]
+)
+def test_settings_that_make_no_sense_are_refused(drive, wrong):
+    with pytest.raises(InvalidInput, match="more than 0 seconds"):
+        drive(**wrong)
+
+
+def test_a_default_outcome_that_the_learner_cannot_use_is_refused(drive):
+    with pytest.raises(InvalidInput, match=r"--default-outcome .* learns from labels"):
+        drive(learner="perceptron", timeout=5.0, default=False)
+
+
+def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
+    session = drive(snapshot_every=1, timeout=5.0)
+    session.decide(DecisionRequest(rows(1)[0]))
+    service = session.service
+
+    def fail(_):
+        raise ValueError("no")
+
+    async def main():
+        await service.start()
+        while service.model.snapshot_seq < 1 or service.upkeep.error is None:
+            await asyncio.sleep(0.01)
+        assert any("upkeep fails: expire: no" in told for told in service.status().trouble)
+        await service.stop()
+
+    monkeypatch.setattr(service, "expire_now", fail)
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+# ---------------------------------------------------------------- 10: memory, files of others
+
+
+def test_the_cache_is_limited_in_bytes(drive):
+    session = drive(n_features=4096)
+    session.projector.records.most_bytes = 1 << 20
+    for x in rows(100, d=4096):
+        session.decide(DecisionRequest(x))
+    assert session.projector.records.bytes <= 1 << 20
+    assert 20 < len(session.projector.records) < 40
+
+
+OWN = """
+import superarm as sa
+print("executed")
+class Own(sa.SetLogit):
+    name = "own"
+"""
+
+
+def test_a_journal_cannot_have_a_file_executed(drive, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    session = drive(learner=f"{tmp_path / 'own.py'}:Own")
+    session.decide(DecisionRequest(rows(1)[0]))
+    session.close()
+    path = tmp_path / "events.db"
+    for command in ("replay", "verify"):
+        plain = [sys.executable, "-m", "superarm", command, path]
+        done = subprocess.run(plain, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "a journal's word is not enough to run one" in done.stderr
+        assert "executed" not in done.stdout
+        given = [*plain, "--learner", f"{tmp_path / 'own.py'}:Own"]
+        assert subprocess.run(given, capture_output=True).returncode == 0
+    with pytest.raises(JournalForeign, match="--learner"):
+        drive()
+
+
+def test_all_files_are_private(drive, tmp_path):
+    session = drive(keep_snapshots=1)
+    session.decide(DecisionRequest(rows(1)[0]))
+    session.snapshot()
+    files = [file for file in tmp_path.rglob("*") if file.name.startswith(("events", "0"))]
+    assert len(files) >= 4
+    for file in files:
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+# ---------------------------------------------------------------- 11: a failed start
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"set_size": 99}, {"learner": "nonsense"}, {"labels": None}, {"model": "none.npz"}]
+)
+def test_a_failed_start_leaves_no_database(tmp_path, wrong):
+    options = {"labels": LABELS, "n_features": D, "set_size": 2} | wrong
+    with pytest.raises((InvalidInput, JournalForeign, FileNotFoundError)):
+        Driver.open(tmp_path / "events.db", **options)
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_a_journal_that_should_be_there_is_not_made_in_silence(drive, tmp_path, caplog):
+    with pytest.raises(JournalForeign, match="there already"):
+        drive(create=False)
+    assert list(tmp_path.iterdir()) == []
+    session = drive()
+    assert session.service.created
+    assert "a new journal was made" in caplog.text
+    session.close()
+    assert not drive(create=False).service.created
+
+
+def test_the_database_is_what_sqlite_calls_sound(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0]))
+    session.close()
+    file = sqlite3.connect(tmp_path / "events.db")
+    assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    file.close()
+    assert Path(tmp_path / "events.db-mark").stat().st_size > 0

@@ -1,0 +1,224 @@
+"""Forgetting people: features and context are nowhere any more, and what remains still verifies."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+
+import numpy as np
+import pytest
+from journal_kit import replayed, sha256_of
+from service_kit import Clock, rows
+
+from superarm.journal.errors import Erased, UnknownDecision
+from superarm.journal.export import export
+from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
+WORD = "a-name-that-nobody-may-keep"
+
+
+def fill(session, n, seed=0, answered=True):
+    for i, x in enumerate(rows(n, seed)):
+        entry = session.decide(DecisionRequest(x, f"{seed}.{i}", context={"n": i}))
+        if answered:
+            session.outcome(OutcomeRequest(entry.id, hit=i % 2 == 0))
+
+
+def compact(session):
+    session.snapshot()
+
+
+def nowhere(folder):
+    found = [
+        file.name
+        for file in folder.rglob("*")
+        if file.is_file() and (SECRET.tobytes() in file.read_bytes() or WORD.encode() in file.read_bytes())
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("where", ["fresh", "after a snapshot", "open"])
+def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path, where):
+    session = drive(keep_snapshots=1)
+    fill(session, 150)
+    session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
+    if where != "open":
+        session.outcome(OutcomeRequest("person", hit=True))
+    fill(session, 150, 1)
+    if where == "after a snapshot":
+        compact(session)
+    before = session.model_file()
+    assert session.erase(ids=["person"]) == 1
+    nowhere(tmp_path)
+    entry = session.find("person")
+    told = entry.full()
+    assert (told["features"], told["context"], told["erased"]) == (None, None, True)
+    assert told["labels"]  # what was shown is still known
+    assert session.model_file() == before  # what was learnt stays
+    with pytest.raises(Erased):
+        session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
+    assert session.erase(ids=["person"]) == 0
+    if where == "open":
+        outcome = session.outcome(OutcomeRequest("person", hit=True)).outcome
+        assert (outcome["hit"], outcome["learnt"]) == (True, False)
+    fill(session, 20, 2)
+    for from_start in (False, True):
+        done = replayed(session, from_start=from_start)
+        assert done.same
+        assert done.sha256 == sha256_of(session)
+    assert replayed(session, from_start=True).jumps
+    found = verify(session.store.path)
+    assert found.sound, found.problems
+    assert found.erased == 1
+    model = session.model_file()
+    session.store.close()
+    session = drive(keep_snapshots=1)
+    assert session.model_file() == model
+    nowhere(tmp_path)
+    export(session.store, tmp_path / "log.jsonl")
+    assert '"person"' not in (tmp_path / "log.jsonl").read_text()
+    assert [change["what"] for change in session.changes()] == ["erase", "erase"]
+
+
+def test_everything_older_than_a_time(drive, tmp_path):
+    clock = Clock()
+    session = drive(keep_snapshots=1, clock=clock)
+    for seed in range(4):
+        fill(session, 120, seed)
+        compact(session)
+        clock.now += 1000.0
+    assert session.erase(before=clock.now - 2500.0) == 240
+    assert session.erase(before=clock.now - 2500.0) == 0
+    gone = [event.id for event in session.store.events() if event.erased]
+    assert len(gone) == 240
+    assert {name.split(".")[0] for name in gone} == {"0", "1"}
+    assert verify(session.store.path).sound
+    fill(session, 10, 9)
+    assert replayed(session, from_start=True).same
+    assert session.find("2.7").full()["context"] == {"n": 7}
+
+
+def test_a_snapshot_that_stands_too_near_tells_a_row_and_goes(drive):
+    session = drive()
+    fill(session, 200)
+    session.snapshot()
+    before = session.seq
+    session.decide(DecisionRequest(SECRET, "person"))
+    session.outcome(OutcomeRequest("person", hit=True))
+    session.snapshot()  # the difference of the two is this one row
+    near = session.seq
+    fill(session, 200, 1)
+    session.erase(ids=["person"])
+    kept = session.kept()
+    assert before in kept
+    assert near not in kept
+    assert replayed(session).same
+
+
+def test_nobody_of_that_name(drive):
+    session = drive()
+    with pytest.raises(UnknownDecision):
+        session.erase(ids=["nobody"])
+
+
+def test_retention_while_it_runs(drive, tmp_path):
+    """In turns, beside requests; see upkeep.py."""
+    clock = Clock()
+    session = drive(keep_snapshots=1, snapshot_every=100, retain=500.0, clock=clock, steady=Clock())
+    session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
+    session.outcome(OutcomeRequest("person", hit=True))
+    fill(session, 120)
+    clock.now += 1000.0
+    service = session.service
+
+    async def main():
+        await service.start()
+        for i, x in enumerate(rows(100, 5)):
+            await service.decide(DecisionRequest(x, f"new{i}"))
+        while not (await service.find("person"))["erased"]:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        assert not (await service.find("new5"))["erased"]
+        assert service.status().upkeep_failures == 0
+        await service.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    nowhere(tmp_path)
+    assert verify(tmp_path / "events.db").sound
+
+
+def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_again(drive, tmp_path):
+    """Somebody reads: the log cannot be emptied, and the answer, the status and the metrics say so."""
+    session = drive()
+    session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
+    fill(session, 120)
+    reader = sqlite3.connect(tmp_path / "events.db")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchone()
+    service = session.service
+
+    async def main():
+        await service.start()
+        told = await service.change({"what": "erase", "ids": ["person"]})
+        assert (told["erased"], told["finished"]) == (1, False)
+        again = await service.change({"what": "erase", "ids": ["person"]})
+        assert (again["erased"], again["finished"]) == (0, False)
+        assert any("still on the disk" in sentence for sentence in service.status().trouble)
+        metrics = {metric.name: metric.samples[0][1] for metric in await service.metrics()}
+        assert metrics["erasure_unfinished"] == 1
+        reader.close()
+        while service.status().trouble:
+            await asyncio.sleep(0.05)
+        await service.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    nowhere(tmp_path)
+
+
+def test_an_unfinished_erasure_is_finished_by_the_next_start(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
+    fill(session, 120)
+    reader = sqlite3.connect(tmp_path / "events.db")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchone()
+    session.erase(ids=["person"])
+    assert session.service.model.erasing() is not None
+    session.store.close()
+    reader.close()
+    again = drive()
+    assert again.service.model.erasing() is None
+    nowhere(tmp_path)
+
+
+@pytest.mark.parametrize("jump", [400 * 86_400.0, -400 * 86_400.0])
+def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(drive, jump):
+    clock = Clock()
+    clock.now = 1e9
+    session = drive(clock=clock)
+    session.decide(DecisionRequest(SECRET, "person"))
+    session.store.close()
+    clock = Clock()
+    clock.now = 1e9 + jump
+    options = {"timeout": 10.0, "retain": 100.0}
+    session = drive(clock=clock, **options)
+
+    async def main(service, seconds):
+        await service.start()
+        await asyncio.sleep(seconds)
+        found = await service.find("person")
+        trouble = service.status().trouble
+        await service.turns.close()
+        await service.upkeep.stop()
+        return found, trouble
+
+    found, trouble = asyncio.run(main(session.service, 0.3))
+    assert (found["state"], found["erased"]) == ("pending", False)
+    assert any("days" in sentence and "--trust-clock" in sentence for sentence in trouble)
+    session.store.close()
+    if jump > 0:
+        session = drive(clock=clock, trust_clock=True, **options)
+        found, trouble = asyncio.run(main(session.service, 0.5))
+        assert (found["state"], found["erased"], trouble) == ("expired", True, ())

@@ -1,0 +1,247 @@
+"""What only PostgreSQL has: many who append, leases, addresses, encodings, moving."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from journal_kit import Driver
+from service_kit import LABELS, D, rows, soon
+from test_store import FIRST, META, decision
+
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalDown, JournalForeign, Refused
+from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
+QUICK = {"lease": 1.0, "every": 0.02}
+
+
+@pytest.fixture
+def shared(database):
+    """Opens (and at the end closes) processes' services on one shared journal."""
+    url, opened = database.fresh(), []
+
+    def make(**options):
+        driver = Driver.open(url, **(QUICK | ({} if opened else NEW) | options))
+        driver.url = url
+        opened.append(driver)
+        return driver
+
+    yield make
+    for driver in opened:
+        driver.service.close()
+
+
+def caught_up(driver):
+    model = driver.service.model
+    soon(lambda: model.seq >= driver.store.head().seq)
+    return model.model()
+
+
+def test_many_append_at_once_in_one_order_without_holes(database):
+    from superarm.journal.postgres import PostgresStore, create
+    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_schema import make_tables
+
+    address = Address(database.fresh())
+    make_tables(address)
+    create(address, META, FIRST)
+
+    def work(number):
+        store = PostgresStore(address)
+        for i in range(40):
+            store.append([decision(f"{number}.{i}.{j}") for j in range(5)])
+            lost.append(len(store.append([decision(f"same.{i}")])))
+        store.close()
+
+    lost = []
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store = PostgresStore(address, read_only=True)
+    assert [event.seq for event in store.events()] == list(range(1, 4 * 40 * 5 + 40 + 1))
+    assert sum(lost) == 3 * 40  # one of four has each
+    assert list(store.problems()) == []
+    store.close()
+
+
+def test_two_processes_share_ids_outcomes_and_a_model(shared):
+    one, two = shared(), shared()
+    first = one.decide(DecisionRequest(rows(1)[0], "a")).shown()
+    assert two.decide(DecisionRequest(rows(1)[0], "a")).shown() == first
+    told = two.outcome(OutcomeRequest("a", hit=True)).outcome
+    assert told["hit"]
+    assert one.outcome(OutcomeRequest("a", hit=True)).outcome["hit"]
+    for i, x in enumerate(rows(60)):
+        driver = (one, two)[i % 2]
+        driver.decide(DecisionRequest(x, f"d{i}"))
+        (one, two)[i // 2 % 2].outcome(OutcomeRequest(f"d{i}", hit=i % 3 == 0))
+    assert caught_up(one).version == caught_up(two).version == 61
+    assert one.find("d3").outcome["learnt"]
+    found = verify(one.url)
+    assert found.sound, found.problems
+    assert found.replayed.same
+
+
+def test_another_process_learns_when_the_first_is_gone(shared):
+    one = shared()
+    one.outcome(OutcomeRequest(one.decide(DecisionRequest(rows(1)[0])).id, hit=True))
+    caught_up(one)
+    two = shared()
+    one.service.close()
+    two.outcome(OutcomeRequest(two.decide(DecisionRequest(rows(1)[0])).id, hit=False))
+    assert caught_up(two).version == 2
+    assert two.service.model.learning is not None
+
+
+def test_changes_and_erasing_are_made_by_whoever_learns(shared):
+    one, two = shared(learn=False), shared()
+    for i, x in enumerate(rows(30)):
+        one.decide(DecisionRequest(x, f"d{i}"))
+        one.outcome(OutcomeRequest(f"d{i}", hit=True))
+    one.call(one.service.change_now, {"what": "add_labels", "labels": ["new"]})
+    seq = one.call(one.service.erase_now, (["d3"], None))
+    assert "new" in caught_up(one).learner.labels
+    assert one.service.model.erased(seq) == (1, True)
+    assert one.find("d3").erased
+    with pytest.raises(Refused):
+        two.call(two.service.change_now, {"what": "add_labels", "labels": ["label-1"]})
+    found = verify(one.url)
+    assert found.sound, found.problems
+    assert found.erased == 1
+
+
+def test_timeouts_are_closed_once(shared):
+    one = shared(timeout=0.2, default=False)
+    one.decide(DecisionRequest(rows(1)[0], "a"))
+    soon(lambda: one.find("a").status == "expired")
+    caught_up(one)
+    assert one.find("a").outcome["learnt"]
+    assert one.outcome(OutcomeRequest("a", hit=True)).status == "answered late"
+
+
+def test_a_journal_moves_from_a_file(drive, database, tmp_path):
+    from superarm.journal.move import move
+    from superarm.journal.postgres_address import Address
+
+    driver = drive()
+    for i, x in enumerate(rows(60)):
+        driver.decide(DecisionRequest(x, f"d{i}"))
+        if i % 3:
+            driver.outcome(OutcomeRequest(f"d{i}", hit=True))
+        if i == 30:
+            driver.snapshot()
+    driver.erase(ids=["d4"])
+    model = driver.model_file()
+    driver.close()
+    url = database.fresh()
+    assert move(tmp_path / "events.db", Address(url)) == 101
+    with pytest.raises(InvalidInput, match="without a superarm journal"):
+        move(tmp_path / "events.db", Address(url))
+    found = verify(url)
+    assert found.sound, found.problems
+    there = Driver.open(url, **QUICK)
+    try:
+        caught_up(there)
+        assert there.service.model.model_file() == model
+        assert there.outcome(OutcomeRequest("d0", hit=True)).outcome["hit"]
+        there.decide(DecisionRequest(rows(1)[0], "more"))
+        caught_up(there)
+    finally:
+        there.service.close()
+    assert verify(url).sound
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_made(database, encoding):
+    name = f"in_{encoding.lower()}"
+    with database.connect() as connection:
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+    with pytest.raises(JournalForeign, match=f"hold every text.*{encoding}"):
+        Driver.open(database.address(name), **NEW)
+    with database.connect(name) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'superarm'").fetchone()
+    assert found == (0,)
+
+
+def test_the_environment_cannot_choose_another_encoding(database, monkeypatch):
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    labels = ["Größe", "日本", "x"]
+    driver = Driver.open(database.fresh(), labels=labels, n_features=D, set_size=2, **QUICK)
+    try:
+        driver.decide(DecisionRequest(rows(1)[0], "a", context={"name": "Søren 🙂"}))
+        assert driver.find("a").full()["context"] == {"name": "Søren 🙂"}
+    finally:
+        driver.service.close()
+
+
+def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared):
+    driver = shared()
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
+    caught_up(driver)
+    name = driver.url.split("/")[3].split("?")[0]
+    with database.connect(name) as connection:
+        connection.execute("DROP ROLE IF EXISTS looks")
+        connection.execute("CREATE ROLE looks LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA superarm TO looks")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA superarm TO looks")
+    looking = Driver.open(database.address(name, "looks"), learn=False)
+    try:
+        assert not looking.status().ready
+        assert "may do this" in looking.status().trouble[0]
+        assert looking.find("a") is not None
+        with pytest.raises(JournalDown):
+            looking.decide(DecisionRequest(rows(1)[0], "b"))
+    finally:
+        looking.service.close()
+    with database.connect(name) as connection:
+        connection.execute("DROP OWNED BY looks")
+        connection.execute("DROP ROLE looks")
+
+
+def test_rows_with_names_on_many_processes(database):
+    url = database.fresh()
+    one = Driver.open(url, labels=LABELS, set_size=2, **QUICK)
+    two = Driver.open(url, **QUICK)
+    try:
+        random = np.random.default_rng(0)
+        for i in range(60):
+            x = {
+                "age": float(random.normal()),
+                "city": "Rome",
+                **({f"late {i // 10}": 1.0} if i > 10 else {}),
+            }
+            driver = (one, two)[i % 2]
+            driver.outcome(OutcomeRequest(driver.decide(DecisionRequest(x)).id, hit=i % 3 == 0))
+        assert caught_up(one).version == 60
+    finally:
+        one.service.close()
+        two.service.close()
+    found = verify(url)
+    assert found.sound, found.problems
+    assert found.replayed.same
+
+
+def test_the_commands_take_an_address(database, shared, tmp_path):
+    driver = shared()
+    for i, x in enumerate(rows(10)):
+        driver.decide(DecisionRequest(x, f"d{i}"))
+        driver.outcome(OutcomeRequest(f"d{i}", hit=True))
+    caught_up(driver)
+    for command in (["replay", driver.url], ["verify", driver.url], ["migrate", driver.url],
+                    ["export", driver.url, "--output", tmp_path / "log.jsonl"]):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "superarm", *command], capture_output=True, text=True, env=os.environ
+        )
+        assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 10

@@ -1,0 +1,137 @@
+"""Shadows learn from the same sets and answers, are never shown, and need no events."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from service_kit import LABELS, rows
+
+import superarm as sa
+from superarm.errors import InvalidInput
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+SPECS = ["set-logit:explore=rank", "set-logit:forget=0.5"]
+
+
+def world(n, seed=0):
+    """Rows whose right label is the largest of the first five numbers."""
+    X = rows(n, seed)
+    return X, X.argmax(axis=1)
+
+
+def run_some(session, n, seed=0):
+    X, y = world(n, seed)
+    for x, right in zip(X, y, strict=True):
+        entry = session.decide(DecisionRequest(x))
+        session.outcome(OutcomeRequest(entry.id, hit=LABELS[right] in entry.labels))
+
+
+def test_a_shadow_changes_nothing_and_writes_nothing(drive):
+    plain, watched = drive("a.db"), drive("b.db", shadows=SPECS)
+    plain.learner.id = watched.learner.id
+    for session in (plain, watched):
+        run_some(session, 200)
+    assert watched.model_file() == plain.model_file()
+    assert watched.seq == plain.seq
+
+
+def test_a_shadow_learns_as_from_given_sets(drive):
+    session = drive(shadows=["set-logit:step=2"])
+    twin = sa.SetLogit(labels=LABELS, n_features=5, set_size=2, seed=0, step=2)
+    X, y = world(100)
+    for x, right in zip(X, y, strict=True):
+        entry = session.decide(DecisionRequest(x))
+        made = entry.decision
+        hit = LABELS[right] in made.labels
+        session.outcome(OutcomeRequest(entry.id, hit=hit))
+        given = sa.Decision.given(x, made.drawn, made.propensity, top=made.top, rule=made.rule)
+        twin.update(given, hit=hit)
+    (shadow,) = session.projector.shadows.values()
+    assert shadow.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
+    assert shadow.learnt == 100
+
+
+def test_estimated_hit_rates_hold_the_truth(drive):
+    """What a shadow would hit can be counted here, since the test knows the right label."""
+    session = drive(shadows=SPECS, learner="set-logit:uniform=0.3")
+    X, y = world(6000)
+    truth = dict.fromkeys(session.projector.shadows, 0)
+    for x, right in zip(X, y, strict=True):
+        entry = session.decide(DecisionRequest(x))
+        for name, shadow in session.projector.shadows.items():
+            truth[name] += LABELS[right] in shadow.learner.rank(x)[:2]
+        session.outcome(OutcomeRequest(entry.id, hit=LABELS[right] in entry.labels))
+    own, *others = session.reports()
+    assert own["spec"] == "set-logit:uniform=0.3"
+    assert [report["spec"] for report in others] == SPECS
+    for report in others:
+        rate = truth[f"shadow:{report['spec']}"] / 6000
+        wide = 1.6 * (
+            report["high"] - report["low"]
+        )  # a 99.8 % interval, and one stream: no accident to expect
+        assert abs(report["rate"] - rate) < wide / 2 + 0.02, (report, rate)
+        assert report["low"] < report["rate"] < report["high"]
+    good, poor = others
+    assert good["rate"] > poor["rate"] + 0.1
+
+
+@pytest.mark.parametrize("how", ["killed", "closed", "added later"])
+def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
+    session = drive(shadows=() if how == "added later" else SPECS)
+    run_some(session, 150)
+    if how == "closed":
+        session.snapshot()
+    run_some(session, 100, 1)
+    session.freeze()
+    run_some(session, 20, 2)
+    session.unfreeze()
+    session.add_labels(["new"])
+    run_some(session, 50, 3)
+    twin = drive("twin.db", shadows=SPECS)
+    run_some(twin, 150)
+    run_some(twin, 100, 1)
+    twin.freeze()
+    run_some(twin, 20, 2)
+    twin.unfreeze()
+    twin.add_labels(["new"])
+    run_some(twin, 50, 3)
+    session.store.close()
+    again = drive(shadows=SPECS)
+    assert again.replayed > 0
+    for name, shadow in twin.projector.shadows.items():
+        found = again.projector.shadows[name]
+        assert found.learner.state.weights.W.tobytes() == shadow.learner.state.weights.W.tobytes()
+        assert found.learnt == shadow.learnt == 300
+    if how != "added later":
+        for report, wanted in zip(again.reports()[1:], twin.reports()[1:], strict=True):
+            assert (report["rows"], round(report["rate"], 9)) == (wanted["rows"], round(wanted["rate"], 9))
+
+
+def test_a_shadow_that_breaks_does_not_disturb_the_service(drive, monkeypatch):
+    session = drive(shadows=SPECS)
+    first = next(iter(session.projector.shadows.values()))
+    monkeypatch.setattr(first.learner, "rank", lambda x: 1 / 0)
+    run_some(session, 20)
+    assert session.down is None
+    assert "ZeroDivisionError" in session.reports()[1]["problem"]
+    assert session.projector.shadows["shadow:" + SPECS[1]].learnt == 20
+
+
+@pytest.mark.parametrize("spec", ["perceptron", "banditron", "mc-dbf"])
+def test_a_learner_that_cannot_learn_from_sets_of_others_is_refused(drive, spec):
+    with pytest.raises(InvalidInput, match="learns from sets that somebody else chose"):
+        drive(shadows=[spec], set_size=1)
+
+
+def test_a_late_answer_after_a_learnt_default_teaches_a_shadow_nothing(drive):
+    from service_kit import Clock
+
+    clock = Clock()
+    session = drive(shadows=SPECS[:1], timeout=10.0, default=False, clock=clock)
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    clock.now += 20.0
+    session.expire()
+    session.outcome(OutcomeRequest("a", hit=True))
+    (shadow,) = session.projector.shadows.values()
+    assert shadow.learnt == 1
+    assert np.isfinite(shadow.learner.state.weights.W).all()

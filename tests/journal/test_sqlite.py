@@ -1,0 +1,293 @@
+"""The journal: one holder, foreign files, full and read-only disks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from journal_kit import Driver, replayed, sha256_of
+from service_kit import LABELS, D, rows
+
+from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign, JournalFull, JournalHeld
+from superarm.journal.store import open_store
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+# ---------------------------------------------------------------- one holder
+
+
+def test_the_second_process_refuses_and_says_who_holds_it(drive, tmp_path):
+    drive()
+    code = "import sys; from superarm.service import Service; Service.open(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "events.db"], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "JournalHeld: journal of superarm must be held by no other process" in done.stderr
+    assert f"held by process {os.getpid()} on " in done.stderr
+
+
+def test_the_lock_ends_with_its_holder(drive):
+    session = drive()
+    with pytest.raises(JournalHeld):
+        drive()
+    session.close()
+    drive()
+
+
+def test_looking_needs_no_lock(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0]))
+    looking = open_store(tmp_path / "events.db", read_only=True)
+    assert looking.head().seq == 1
+    looking.close()
+
+
+# ---------------------------------------------------------------- foreign files
+
+
+@pytest.mark.parametrize("content", [b"this is no database, but a text" * 100, b""])
+def test_a_foreign_file_is_refused(tmp_path, content):
+    (tmp_path / "x.db").write_bytes(content)
+    with pytest.raises((JournalForeign, JournalDown)):
+        open_store(tmp_path / "x.db", read_only=True)
+
+
+def test_another_database_is_refused(tmp_path):
+    other = sqlite3.connect(tmp_path / "x.db")
+    other.execute("CREATE TABLE cats (name)")
+    other.commit()
+    other.close()
+    with pytest.raises(JournalForeign, match="a superarm journal"):
+        open_store(tmp_path / "x.db")
+
+
+def test_a_newer_format_is_refused(drive, tmp_path):
+    drive().close()
+    file = sqlite3.connect(tmp_path / "events.db")
+    file.execute("PRAGMA user_version = 99")
+    file.close()
+    with pytest.raises(JournalForeign, match="install a newer superarm"):
+        open_store(tmp_path / "events.db")
+
+
+def test_a_missing_journal_cannot_be_read(tmp_path):
+    with pytest.raises(JournalForeign, match="an existing file"):
+        open_store(tmp_path / "none.db", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("old", [1, 2])
+def test_a_journal_of_an_older_superarm_is_refused_with_a_sentence(drive, tmp_path, old):
+    drive().close()
+    file = sqlite3.connect(tmp_path / "events.db")
+    file.execute(f"PRAGMA user_version = {old}")
+    file.close()
+    with pytest.raises(JournalForeign, match=rf"superarm 0\.{old} made it"):
+        open_store(tmp_path / "events.db")
+
+
+# ---------------------------------------------------------------- durability
+
+
+def test_commits_wait_for_the_disk(drive):
+    session = drive()
+    assert session.store._writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert session.store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def fill_until_down(session, most=100_000):
+    """Decide until the journal refuses; the ids that were acknowledged."""
+    kept = []
+    for _ in range(most):
+        try:
+            entry = session.decide(DecisionRequest(rows(1)[0], context="x" * 2000))
+        except JournalDown as error:
+            return kept, error
+        kept.append(entry.id)
+    raise AssertionError("it never filled up")
+
+
+def test_a_full_journal_refuses_keeps_serving_and_recovers(drive):
+    session = drive(max_mb=1)
+    kept, error = fill_until_down(session)
+    assert isinstance(error, JournalFull)
+    assert len(kept) > 50
+    assert session.down is error
+    # what is there can be looked at, and asked for again
+    assert session.find(kept[-1]) is not None
+    with pytest.raises(JournalDown):
+        session.decide(DecisionRequest(rows(1)[0]))
+    with pytest.raises(JournalDown):
+        session.outcome(OutcomeRequest(kept[0], hit=True))
+    with pytest.raises(JournalDown):  # still full
+        session.recover()
+    assert session.down is not None
+    session.store.max_mb = 10
+    session.recover()
+    assert session.down is None
+    assert session.stats.decisions == len(kept)
+    assert session.learner.round == len(kept)
+    session.outcome(OutcomeRequest(kept[0], hit=True))
+    assert replayed(session).sha256 == sha256_of(session)
+
+
+def test_a_read_only_connection_refuses_with_503_and_recovers(drive):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    session.store._writer.execute("PRAGMA query_only = ON")
+    with pytest.raises(JournalDown, match="readonly") as caught:
+        session.decide(DecisionRequest(rows(1)[0], id="b"))
+    assert not isinstance(caught.value, JournalFull)
+    assert session.find("a") is not None
+    session.recover()  # opens it anew
+    session.decide(DecisionRequest(rows(1)[0], id="b"))
+    assert session.learner.round == 2
+
+
+def test_a_disk_that_fails_in_the_middle_loses_only_what_was_not_acknowledged(drive, tmp_path):
+    """A limit on file sizes makes real writes fail, as a broken or full disk does."""
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    now = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    wal = (tmp_path / "events.db-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (wal + 20_000, now[1]))
+    try:
+        kept, _ = fill_until_down(session, 200)
+        assert session.find("a") is not None
+        with pytest.raises(JournalDown):
+            session.recover()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, now)
+        signal.signal(signal.SIGXFSZ, before)
+    session.recover()
+    assert session.stats.decisions == 1 + len(kept)
+    assert all(session.find(id_) is not None for id_ in kept)
+    session.close()
+    assert drive().stats.decisions == 1 + len(kept)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, of 2 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("no mount command here, so no small disk to fill")
+    if done.returncode:
+        pytest.skip(f"may not mount a small disk here: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_refuses_with_507_and_recovers(small_disk):
+    session = Driver.open(small_disk / "events.db", labels=LABELS, n_features=D, set_size=2)
+    (small_disk / "filler").write_bytes(bytes(1_400_000))
+    kept, error = fill_until_down(session)
+    assert isinstance(error, JournalFull)
+    assert session.find(kept[-1]) is not None
+    (small_disk / "filler").unlink()
+    session.recover()
+    assert session.stats.decisions == len(kept)
+    session.decide(DecisionRequest(rows(1)[0]))
+    session.close()
+
+
+def test_a_read_only_disk_is_served_as_far_as_it_goes(small_disk):
+    session = Driver.open(small_disk / "events.db", labels=LABELS, n_features=D, set_size=2)
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    session.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    session = Driver.open(small_disk / "events.db")
+    assert session.down is not None
+    assert not isinstance(session.down, JournalFull)
+    assert session.find("a") is not None
+    with pytest.raises(JournalDown):
+        session.decide(DecisionRequest(rows(1)[0]))
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    session.recover()
+    session.decide(DecisionRequest(rows(1)[0], id="b"))
+    session.close()
+
+
+def test_a_journal_with_two_names_is_refused(drive, tmp_path):
+    """The lock goes by the name: through a hard link two processes could write one file."""
+    session = drive()
+    path = session.store.path
+    session.close()
+    (tmp_path / "other.db").hardlink_to(path)
+    for name in (path, tmp_path / "other.db"):
+        with pytest.raises(JournalHeld, match="a file with one name"):
+            Driver.open(name)
+
+
+# ---------------------------------------------------------------- swapped or deleted under a running service
+
+
+@pytest.mark.parametrize("what", ["events.db", "events.db-wal", "events.db.lock"])
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_what_is_not_under_its_name_is_not_acknowledged(drive, tmp_path, what, how):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    (tmp_path / what).rename(tmp_path / "away")
+    if how == "replaced":
+        (tmp_path / what).write_bytes((tmp_path / "away").read_bytes())
+    with pytest.raises(JournalDown, match="replaced or deleted"):
+        session.decide(DecisionRequest(rows(1)[0], "b"))
+    assert not session.status().ready
+    assert "replaced or deleted" in session.status().trouble[0]
+    with pytest.raises(JournalDown, match="replaced or deleted"):
+        session.recover()
+    (tmp_path / "away").replace(tmp_path / what)
+    session.recover()
+    assert session.status().ready
+    session.decide(DecisionRequest(rows(1)[0], "c"))
+
+
+def test_a_swapped_journal_is_noticed_within_a_second_also_if_nobody_asks(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+
+    async def main():
+        service = session.service
+        await service.start()
+        assert service.status().ready
+        (tmp_path / "events.db").unlink()
+        await asyncio.sleep(1.0)
+        assert not service.status().ready
+        await service.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert not (tmp_path / "events.db").exists()  # nor made anew
+
+
+def test_a_log_of_another_journal_beside_a_restored_file_is_told_in_one_sentence(drive, tmp_path):
+    """Whatever SQLite makes of it: a sentence of ours, or the journal as it was."""
+    session = drive()
+    for i, x in enumerate(rows(40)):
+        session.decide(DecisionRequest(x, f"d{i}"))
+    session.store.close()
+    (tmp_path / "backup.db").write_bytes((tmp_path / "events.db").read_bytes())
+    session = drive()
+    for i, x in enumerate(rows(400, 1)):
+        session.decide(DecisionRequest(x, f"e{i}"))
+    log = (tmp_path / "events.db-wal").read_bytes()
+    session.store.close()
+    (tmp_path / "events.db").write_bytes((tmp_path / "backup.db").read_bytes())
+    (tmp_path / "events.db-wal").write_bytes(log)
+    done = subprocess.run(
+        [sys.executable, "-m", "superarm", "verify", tmp_path / "events.db"], capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (1, 2)
+    with pytest.raises((JournalDamaged, JournalDown)):
+        drive()

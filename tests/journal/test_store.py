@@ -1,0 +1,186 @@
+"""Store: one suite, which SQLite and PostgreSQL both pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from superarm.journal.errors import JournalDamaged
+from superarm.journal.events import (
+    ANSWER,
+    CHANGE,
+    CORRECTION,
+    DECISION,
+    ERASURE,
+    OUTCOME,
+    TIMEOUT,
+    Event,
+    chain_start,
+)
+from superarm.journal.store import Snapshot
+
+META = {"kind": "test", "made": 1.0}
+FIRST = Snapshot(0, 1.0, {"model": b"first"}, {"n": 0}, {"superarm": "0"})
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def opened(request, tmp_path):
+    """Opens stores on one new journal; each is closed at the end."""
+    stores = []
+    if request.param == "sqlite":
+        from superarm.journal.sqlite import SqliteStore
+        from superarm.journal.sqlite_schema import create
+
+        create(tmp_path / "events.db", META, FIRST)
+
+        def make(**options):
+            stores.append(SqliteStore(tmp_path / "events.db", **options))
+            return stores[-1]
+    else:
+        database = request.getfixturevalue("database")
+        from superarm.journal.postgres import PostgresStore, create
+        from superarm.journal.postgres_address import Address
+        from superarm.journal.postgres_schema import make_tables
+
+        address = Address(database.fresh())
+        make_tables(address)
+        assert create(address, META, FIRST)
+        assert not create(address, META, FIRST)
+
+        def make(**options):
+            stores.append(PostgresStore(address, **options))
+            return stores[-1]
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+def decision(id_, time=10.0, x=b"row", context=b'{"a":1}'):
+    from superarm.journal.events import content_digest
+
+    event = Event(0, time, DECISION, id_, x, context, b'{"k":1}', content_digest(x, context))
+    return event
+
+
+def outcome(about, id_, time=11.0):
+    return Event.new(time, OUTCOME, {"of": about, "hit": True, "label": None}, id_)
+
+
+def test_events_get_numbers_and_a_chain_and_come_back_as_they_went_in(opened):
+    store = opened()
+    assert (store.head().seq, store.head().digest, store.meta()) == (0, chain_start(META), META)
+    events = [decision("a"), decision("b", x=b""), Event.new(12.0, CHANGE, {"what": "freeze"})]
+    assert store.append(events) == []
+    assert [event.seq for event in events] == [1, 2, 3]
+    assert (store.head().seq, store.head().time, store.head().digest) == (3, 12.0, events[-1].digest)
+    back = list(store.events())
+    assert [event.row for event in back] == [event.row for event in events]
+    assert [event.seq for event in store.events(1, 2)] == [2]
+    assert list(store.events(3)) == []
+    looking = opened(read_only=True)
+    assert [event.row for event in looking.events()] == [event.row for event in events]
+
+
+def test_the_numbers_go_on_after_a_restart(opened):
+    store = opened()
+    store.append([decision("a")])
+    store.close()
+    store = opened()
+    store.append([decision("b")])
+    assert [event.seq for event in store.events()] == [1, 2]
+
+
+def test_all_events_about_an_id_are_found(opened):
+    store = opened()
+    store.append([decision("a"), decision("b")])
+    more = [Event.new(20.0 + i, ANSWER, {"of": 1, "by": f"person {i}", "label": "x"}, "a") for i in range(3)]
+    undo = Event.new(30.0, CORRECTION, {"of": 3, "by": "person 0", "undo": True}, "a")
+    store.append([outcome(1, "a"), *more, undo])
+    found = store.find(["a", "b", "nobody"])
+    assert [event.kind for event in found["a"]] == [DECISION, OUTCOME, ANSWER, ANSWER, ANSWER, CORRECTION]
+    assert [event.id for event in found["b"]] == ["b"]
+    assert "nobody" not in found
+    assert store.find([]) == {}
+
+
+def test_pending_are_those_without_outcome_or_timeout(opened):
+    store = opened()
+    store.append([decision(f"d{i}", time=float(i)) for i in range(6)])
+    store.append([outcome(1, "d0"), Event.new(9.0, TIMEOUT, {"of": 3, "hit": None}, "d2")])
+    assert [one.id for one in store.pending(10)] == ["d1", "d3", "d4", "d5"]
+    assert [one.id for one in store.pending(2, after=2)] == ["d3", "d4"]
+    assert [one.id for one in store.pending(10, until=5)] == ["d1", "d3", "d4"]
+    assert [one.id for one in store.pending(10, before=3.5)] == ["d1", "d3"]
+    assert [event.id for event in store.recent(2)] == ["d5", "d4"]
+
+
+def test_snapshots_are_kept_checked_pinned_and_dropped(opened):
+    store = opened()
+    assert store.snapshot(0).parts == {"model": b"first"}
+    for i in range(3):
+        store.append([decision(f"d{i}")])
+        parts = {"model": bytes([i]) * 3_000_000, "shadow:x": b"s"}
+        for _ in store.write_snapshot(Snapshot(i + 1, 5.0, parts, {"n": i}, {"superarm": "1"})):
+            pass
+    assert [note.seq for note in store.snapshots()] == [0, 1, 2, 3]
+    found = store.snapshot(2)
+    assert (found.parts["model"], found.parts["shadow:x"], found.totals) == (
+        b"\1" * 3_000_000,
+        b"s",
+        {"n": 1},
+    )
+    store.pin_snapshot(1)
+    store.drop_snapshots([0, 1, 2])
+    assert [note.seq for note in store.snapshots()] == [0, 1, 3]
+    with pytest.raises(JournalDamaged, match="is missing"):
+        store.snapshot(2)
+    assert store.snapshot(1).totals == {"n": 0}
+
+
+def test_a_snapshot_that_was_not_finished_does_not_count(opened):
+    store = opened()
+    store.append([decision("a")])
+    half = store.write_snapshot(Snapshot(1, 5.0, {"model": b"x" * 3_000_000}, {}, {}))
+    next(half)
+    assert [note.seq for note in store.snapshots()] == [0]
+    for _ in store.write_snapshot(Snapshot(1, 5.0, {"model": b"y"}, {}, {})):
+        pass
+
+
+@pytest.mark.parametrize("how", ["ids", "before"])
+def test_erasing_leaves_the_chain_whole(opened, how):
+    store = opened()
+    store.append([decision("a", time=1.0), decision("b", time=5.0)])
+    body = {"ids": ["a"]} if how == "ids" else {"before": 2.0}
+    erasure = Event.new(9.0, ERASURE, body)
+    store.append([erasure])
+    assert store.content_before(2.0)
+    assert store.erase(erasure, []) == 1
+    assert store.erase(erasure, []) == 0
+    store.scrub()
+    assert not store.content_before(2.0)
+    assert store.content_before(6.0)
+    first, second, _ = store.events()  # checks every digest
+    assert (first.x, first.context, first.erased) == (None, None, erasure.seq)
+    assert (second.x, second.erased) == (b"row", None)
+    assert [event.seq for event in store.changes()] == [3]
+
+
+def test_progress(opened):
+    store = opened()
+    assert store.progress("x") == 0
+    store.set_progress("x", 7)
+    store.set_progress("x", 9)
+    assert (store.progress("x"), store.progress("y")) == (9, 0)
+
+
+def test_it_can_be_probed_checked_and_measured(opened):
+    store = opened()
+    store.append([decision("a")])
+    store.probe()
+    store.check()
+    store.reopen()
+    store.append([decision("b")])
+    assert list(store.problems()) == []
+    assert store.size() > 1000
+    assert [event.id for event in store.events()] == ["a", "b"]

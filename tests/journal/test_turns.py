@@ -1,0 +1,267 @@
+"""A learner behind a journal: decisions, answers, timeouts, restarts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from journal_kit import replayed, sha256_of
+from service_kit import LABELS, Clock, D, rows
+
+import superarm as sa
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.journal.errors import Conflict, JournalForeign, Refused, UnknownDecision
+from superarm.journal.stats import Stats
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+
+def test_the_same_bits_as_the_library(drive):
+    session = drive()
+    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
+    for i, x in enumerate(rows(300)):
+        entry = session.decide(DecisionRequest(x))
+        decision = twin.decide(x)
+        assert entry.decision.labels == decision.labels
+        assert entry.body["rule"].items() >= decision.to_dict()["rule"].items()
+        assert entry.decision.log_propensity == decision.log_propensity
+        session.outcome(OutcomeRequest(entry.id, hit=i % 3 == 0))
+        twin.update(decision, hit=i % 3 == 0)
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
+
+
+def test_the_same_id_gives_the_same_set_also_after_a_restart(drive):
+    session = drive()
+    first = session.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown()
+    assert session.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown() == first
+    session.close()
+    session = drive()
+    assert session.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown() == first
+    assert session.stats.decisions == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "changed"),
+    [
+        ("features", {"x": rows(2)[1]}),
+        ("eligible", {"eligible": ("label-1", "label-2")}),
+        ("set_size", {"set_size": 1}),
+        ("context", {"context": 5}),
+    ],
+)
+def test_an_id_for_another_request_is_a_conflict(drive, field, changed):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    with pytest.raises(Conflict, match=f"^{field} of decision") as caught:
+        session.decide(DecisionRequest(**({"x": rows(1)[0], "id": "a"} | changed)))
+    assert caught.value.field == field
+
+
+def test_a_sparse_row_is_the_same_request_as_its_dense_form(drive):
+    session = drive()
+    session.decide(DecisionRequest(np.array([0, 1, 0, 2, 0], np.float32), id="a"))
+    sparse = np.array([1, 3], np.int32), np.array([1, 2], np.float32)
+    assert session.decide(DecisionRequest(sparse, id="a")).id == "a"
+    assert session.stats.decisions == 1
+
+
+def test_answers_come_once(drive):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    first = dict(session.outcome(OutcomeRequest("a", hit=True)).outcome)
+    assert (first["learnt"], first["late"], first["timeout"]) == (True, False, False)
+    version = session.stats.learnt
+    assert session.outcome(OutcomeRequest("a", hit=True)).outcome == first
+    assert session.stats.learnt == version == 1
+    with pytest.raises(Conflict, match=r"hit of outcome must be True, as it was first answered, got False"):
+        session.outcome(OutcomeRequest("a", hit=False))
+    with pytest.raises(Conflict, match="label of outcome"):
+        session.outcome(OutcomeRequest("a", label="label-0"))
+    with pytest.raises(UnknownDecision):
+        session.outcome(OutcomeRequest("b", hit=True))
+
+
+def test_a_named_label_is_learnt_and_tells_the_bit(drive):
+    session = drive()
+    shown = session.decide(DecisionRequest(rows(1)[0], id="a")).labels
+    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
+    twin.update(twin.decide(rows(1)[0]), label=shown[1])
+    entry = session.outcome(OutcomeRequest("a", label=shown[1]))
+    assert entry.outcome["hit"] is True
+    assert entry.outcome["label"] == shown[1]
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
+    # the bit alone says nothing else than that
+    assert session.outcome(OutcomeRequest("a", hit=True)).outcome["label"] == shown[1]
+
+
+def test_a_label_outside_the_eligible_ones_is_refused(drive):
+    session = drive()
+    session.decide(
+        DecisionRequest(rows(1)[0], id="a", eligible=("label-1", "label-2", "label-3"), set_size=1)
+    )
+    with pytest.raises(Refused, match="label of outcome must be one of the eligible labels"):
+        session.outcome(OutcomeRequest("a", label="label-5"))
+    assert session.stats.pending == 1
+
+
+def test_a_learner_of_bits_gets_the_bit_of_a_named_label(drive):
+    session = drive(learner="banditron", set_size=1)
+    shown = session.decide(DecisionRequest(rows(1)[0], id="a")).labels
+    assert session.outcome(OutcomeRequest("a", label=shown[0])).outcome["learnt"]
+
+
+def test_a_learner_of_labels_refuses_a_bit(drive):
+    session = drive(learner="perceptron")
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    with pytest.raises(FeedbackError):
+        session.outcome(OutcomeRequest("a", hit=True))
+    assert session.stats.pending == 1
+    assert session.outcome(OutcomeRequest("a", label="label-3")).outcome["learnt"]
+
+
+@pytest.mark.parametrize(
+    ("default", "learnt_first", "learnt_late"), [(False, 1, 0), (True, 1, 0), (None, 0, 1)]
+)
+def test_timeout_is_an_event_and_nothing_is_learnt_twice(drive, default, learnt_first, learnt_late):
+    clock = Clock()
+    session = drive(timeout=10.0, default=default, clock=clock)
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    clock.now += 9.9
+    assert session.expire() == 0
+    clock.now += 0.2
+    assert session.expire() == 1
+    entry = session.find("a")
+    assert entry.outcome["timeout"]
+    assert entry.outcome["hit"] is default
+    assert session.stats.timeouts == 1
+    assert session.stats.learnt == learnt_first
+    assert session.expire() == 0
+    late = session.outcome(OutcomeRequest("a", hit=True))
+    assert (late.outcome["late"], late.outcome["hit"]) == (True, True)
+    assert late.full()["state"] == "answered late"
+    assert session.stats.learnt == learnt_first + learnt_late
+    assert session.outcome(OutcomeRequest("a", hit=True)).outcome == late.outcome
+    with pytest.raises(Conflict):
+        session.outcome(OutcomeRequest("a", hit=False))
+    assert (session.stats.late, session.stats.pending) == (1, 0)
+    model, totals = session.model_file(), session.stats.to_dict()
+    assert replayed(session, from_start=True).sha256 == sha256_of(session)
+    session.store.close()
+    again = drive(timeout=10.0, default=default, clock=clock)
+    assert again.model_file() == model
+    assert again.stats.to_dict() == totals
+
+
+def test_without_a_timeout_nothing_expires(drive):
+    clock = Clock()
+    session = drive(clock=clock)
+    session.decide(DecisionRequest(rows(1)[0]))
+    clock.now = 1e12
+    assert session.expire() == 0
+
+
+def test_a_decision_that_has_left_the_memory_can_be_answered(drive, monkeypatch):
+    session = drive()
+    monkeypatch.setattr(session.projector.records, "most_bytes", 3 * 6_000)
+    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
+    made = [twin.decide(x) for x in rows(10)]
+    ids = [session.decide(DecisionRequest(x)).id for x in rows(10)]
+    assert 1 <= len(session.projector.records) <= 4
+    for id_, decision in zip(ids, made, strict=True):
+        session.outcome(OutcomeRequest(id_, hit=True))
+        twin.update(decision, hit=True)
+    assert session.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
+
+
+def overflow(*_, **__):
+    raise WeightsOverflow("weights must stay finite")
+
+
+def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive, monkeypatch):
+    session = drive()
+    for id_, x in zip("abc", rows(3), strict=True):
+        session.decide(DecisionRequest(x, id_))
+    session.outcome(OutcomeRequest("a", hit=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(session.learner, "update_many", overflow)
+        patch.setattr(session.learner, "update", overflow)
+        outcome = session.outcome(OutcomeRequest("b", hit=True)).outcome
+    assert (outcome["hit"], outcome["learnt"]) == (True, False)
+    session.outcome(OutcomeRequest("c", hit=True))
+    assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
+    assert not session.find("b").outcome["learnt"]
+
+
+def test_a_row_that_makes_scores_overflow_is_refused(drive, monkeypatch):
+    session = drive()
+    monkeypatch.setattr(session.learner, "decide", overflow)
+    with pytest.raises(Refused, match="features of decision must be so small that all scores stay finite"):
+        session.decide(DecisionRequest(rows(1)[0]))
+    assert session.stats.decisions == session.seq == 0
+
+
+def test_a_restart_needs_only_the_events_after_the_last_snapshot(drive):
+    session = drive()
+    for x in rows(20):
+        session.outcome(OutcomeRequest(session.decide(DecisionRequest(x)).id, hit=True))
+    session.snapshot()
+    for x in rows(5):
+        session.decide(DecisionRequest(x))
+    model, totals = session.model_file(), session.stats.to_dict()
+    session.store.close()  # as if killed: close() would snapshot
+    session = drive()
+    assert session.replayed == 5
+    assert session.model_file() == model
+    assert session.stats.to_dict() == totals
+    session.close()
+    assert drive().replayed == 0
+
+
+def test_a_journal_remembers_what_it_was_made_for(drive):
+    drive().close()
+    session = drive()
+    assert session.labels == tuple(LABELS)
+    session.close()
+    for wrong in (
+        {"labels": ["x", "y"]},
+        {"n_features": 9},
+        {"set_size": 3},
+        {"learner": "mc-dbf"},
+        {"seed": 7},
+    ):
+        with pytest.raises(JournalForeign, match=r"which .*events\.db was made for"):
+            drive(**wrong)
+
+
+def test_a_new_journal_must_be_told_what_for(drive):
+    with pytest.raises(JournalForeign, match="given for a new journal"):
+        drive(labels=None)
+
+
+def test_a_new_journal_can_start_with_a_model(drive, tmp_path):
+    learner = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=3)
+    for x in rows(50):
+        learner.update(learner.decide(x), hit=False)
+    learner.save(tmp_path / "model.npz")
+    session = drive(model=tmp_path / "model.npz")
+    assert session.model_file() == (tmp_path / "model.npz").read_bytes()
+    assert session.decide(DecisionRequest(rows(1)[0])).labels == learner.decide(rows(1)[0]).labels
+    with pytest.raises(JournalForeign, match="set_size"):
+        drive("other.db", model=tmp_path / "model.npz", set_size=4)
+
+
+def test_labels_must_be_names(drive, tmp_path):
+    sa.SetLogit(n_labels=4, n_features=D).save(tmp_path / "numbers.npz")
+    with pytest.raises(JournalForeign, match=r"names \(strings\)"):
+        drive(model=tmp_path / "numbers.npz")
+    with pytest.raises(InvalidInput, match="set_size"):
+        drive("b.db", set_size=99)
+
+
+def test_the_curves_of_the_totals_stay_short():
+    stats = Stats(LABELS)
+    for i in range(5000):
+        stats.decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
+    assert len(stats.slots) <= 240
+    assert sum(slot[0] for slot in stats.slots) == 5000
+    assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
+    assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
+    assert Stats.from_dict(LABELS, stats.to_dict()).to_dict() == stats.to_dict()

@@ -1,0 +1,272 @@
+"""verify, backup and the way back; and bit flips: harmless or reported, never silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from journal_kit import Driver, replayed, sha256_of, sql
+from service_kit import rows
+
+from superarm.errors import InvalidInput
+from superarm.journal.backup import backup
+from superarm.journal.errors import JournalDamaged, JournalError
+from superarm.journal.mark import read_mark
+from superarm.journal.store import open_store
+from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+
+def filled(drive, parts=3, each=40, **options):
+    """A journal with snapshots, changes, erased and open decisions."""
+    session = drive(keep_snapshots=2, **options)
+    for part in range(parts):
+        for i, x in enumerate(rows(each, part)):
+            entry = session.decide(DecisionRequest(x, f"{part}.{i}", context={"n": i}))
+            if i % 4:
+                session.outcome(OutcomeRequest(entry.id, hit=i % 3 == 0))
+        session.snapshot()
+    session.add_labels(["new"])
+    session.erase(ids=["0.3"])
+    for i, x in enumerate(rows(10, 9)):
+        session.decide(DecisionRequest(x, f"late.{i}"))
+    return session
+
+
+def superarm(*arguments):
+    command = [sys.executable, "-m", "superarm", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+# ---------------------------------------------------------------- verify
+
+
+def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, tmp_path):
+    session = filled(drive)
+    done = superarm("verify", tmp_path / "events.db", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["sound"]
+    assert (told["events"], told["erased"]) == (session.seq, 1)
+    assert told["problems"] == told["damaged_events"] == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'", "event .* is not what was written"),
+        ("UPDATE events SET time = time + 1 WHERE id = 'late.3'", "event .* is not what was written"),
+        ("UPDATE events SET id = 'late.x' WHERE id = 'late.3'", "event .* is not what was written"),
+        ("UPDATE events SET context = '{}' WHERE x IS NULL", "event .* is not what was written"),
+        ("DELETE FROM events WHERE id = 'late.3'", "event .* is missing"),
+        ("DELETE FROM events WHERE id = 'late.9'", "last events are lost|is missing"),
+        ("UPDATE pending SET id = 'other' WHERE id = '1.0'", "is listed as pending, and is not"),
+        ("DELETE FROM pending WHERE id = '1.0'", "pending decisions are not listed"),
+        ("UPDATE snapshots SET totals = '{}' WHERE seq > 0", "snapshot after event .* is not what"),
+        ("UPDATE chunks SET data = zeroblob(3) WHERE seq > 0", "snapshot after event .* is not what"),
+        ("UPDATE meta SET value = '7' WHERE key = 'seed'", "is not what was written|cannot be read"),
+    ],
+)
+def test_verify_says_what_is_damaged(drive, tmp_path, sql, problem):
+    filled(drive).store.close()
+    file = sqlite3.connect(tmp_path / "events.db")
+    assert file.execute(sql).rowcount > 0
+    file.commit()
+    file.close()
+    found = verify(tmp_path / "events.db")
+    assert not found.sound
+    import re
+
+    assert any(re.search(problem, told) for told in found.problems), found.problems
+    done = superarm("verify", tmp_path / "events.db", "--no-replay")
+    assert done.returncode == 1
+    assert "damaged: " in done.stdout
+
+
+# ---------------------------------------------------------------- bit flips
+
+
+def content(path: Path):
+    """All that a service would read."""
+    journal = open_store(path, read_only=True)
+    try:
+        events = [event.row for event in journal.events()]
+        found = [[event.row for event in journal.find([row[3]])[row[3]]] for row in events if row[3]]
+        snapshots = [journal.snapshot(note.seq) for note in journal.snapshots()]
+        progress = journal.progress("erased"), journal.progress("scrubbed")
+        return events, found, journal.pending(1000), snapshots, journal.meta(), progress
+    finally:
+        journal.close()
+
+
+def test_a_flipped_bit_is_harmless_or_reported(drive, tmp_path):
+    """300 places in every file: journal, log, mark."""
+    session = filled(drive, parts=3, each=12)
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    for file in tmp_path.glob("events.db*"):
+        if not file.name.endswith((".lock", "-shm")):
+            (shutil.copytree if file.is_dir() else shutil.copy)(file, here / file.name)
+    session.store.close()
+    whole = content(here / "events.db")
+    names = [file.relative_to(here) for file in here.rglob("*") if file.is_file()]
+    assert {Path(name).name.partition(".")[2] for name in map(str, names)} >= {"db", "db-wal", "db-mark"}
+    dice, reported, harmless = random.Random(3), 0, 0
+    for name in names:
+        for _ in range(100):
+            shutil.rmtree(there, ignore_errors=True)
+            shutil.copytree(here, there)
+            data = bytearray((there / name).read_bytes())
+            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+            (there / name).write_bytes(data)
+            try:
+                sound = verify(there / "events.db", with_replay=False).sound
+                same = sound and content(there / "events.db") == whole
+            except (JournalError, sqlite3.DatabaseError):
+                sound = same = False
+            assert same or not sound, f"a flipped bit in {name} went by in silence"
+            reported += not sound
+            harmless += sound
+    assert reported > 50
+    assert harmless > 0
+
+
+def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, tmp_path):
+    session = drive()
+    for i, x in enumerate(rows(150)):
+        session.decide(DecisionRequest(x, f"d{i}"))
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in tmp_path.glob("events.db*"):
+        if not file.name.endswith(("-shm", ".lock")):
+            shutil.copy(file, copy)
+    log = copy / "events.db-wal"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 4
+    log.write_bytes(data)
+    with pytest.raises(JournalDamaged, match="has lost its last events: 150 were durable"):
+        Driver.open(copy / "events.db")
+    assert log.read_bytes() == bytes(data)  # whoever wants to look further finds all as it was
+    assert any("last events are lost: 150 were" in told for told in verify(copy / "events.db").problems)
+    done = superarm("verify", copy / "events.db", "--accept-loss")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "150 events were durable" in done.stderr
+    again = Driver.open(copy / "events.db")
+    assert 0 < again.seq < 150
+    again.decide(DecisionRequest(rows(1)[0]))
+    again.close()
+    assert verify(copy / "events.db").sound
+
+
+def test_the_mark_follows_every_commit(drive, tmp_path):
+    session = drive()
+    for x in rows(3):
+        session.decide(DecisionRequest(x))
+        assert read_mark(tmp_path / "events.db").seq == session.seq
+
+
+# ---------------------------------------------------------------- backup and the way back
+
+
+def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
+    session = filled(drive)
+    stop = threading.Event()
+    taken = []
+
+    def copy():
+        taken.append(backup(tmp_path / "events.db", tmp_path / "backup" / "monday.db"))
+        stop.set()
+
+    (tmp_path / "backup").mkdir()
+    thread = threading.Thread(target=copy)
+    thread.start()
+    n = 0
+    while not stop.is_set():
+        session.decide(DecisionRequest(rows(1)[0], f"during.{n}"))
+        n += 1
+    thread.join()
+    (found,) = taken
+    assert found.sound
+    # a disaster: everything is gone; then the way back, as docs/operations.md has it
+    session.store.close()
+    for file in tmp_path.glob("events.db*"):
+        file.unlink()
+    for end in ("", "-mark"):
+        part = tmp_path / "backup" / f"monday.db{end}"
+        if part.exists():
+            (shutil.copytree if part.is_dir() else shutil.copy)(part, tmp_path / f"events.db{end}")
+    again = drive(create=False)
+    assert again.seq == found.events
+    assert again.find("0.5") is not None
+    assert replayed(again, from_start=True).sha256 == sha256_of(again)
+    again.outcome(OutcomeRequest("1.0", hit=True))
+    again.close()
+    assert verify(tmp_path / "events.db").sound
+
+
+def test_a_backup_never_overwrites(drive, tmp_path):
+    filled(drive)
+    (tmp_path / "there.db").write_bytes(b"precious")
+    with pytest.raises(InvalidInput, match="a new file"):
+        backup(tmp_path / "events.db", tmp_path / "there.db")
+    assert (tmp_path / "there.db").read_bytes() == b"precious"
+
+
+def test_a_backup_of_a_damaged_journal_is_refused_and_leaves_nothing(drive, tmp_path):
+    session = filled(drive)
+    sql(session, "UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'")
+    done = superarm("backup", tmp_path / "events.db", tmp_path / "copy.db")
+    assert done.returncode == 2
+    assert "is not what was written" in done.stderr
+    assert [file.name for file in tmp_path.iterdir() if "copy" in file.name] == []
+    good = superarm("backup", tmp_path / "none.db", tmp_path / "copy.db")
+    assert good.returncode == 2
+
+
+def test_backups_and_journals_are_private(drive, tmp_path):
+    filled(drive)
+    assert superarm("backup", tmp_path / "events.db", tmp_path / "copy.db").returncode == 0
+    for file in tmp_path.rglob("*"):
+        if file.name.startswith(("events.db", "copy.db", "0000")):
+            assert file.stat().st_mode & 0o077 == 0, file
+
+
+def test_the_commands_say_what_they_did(drive, tmp_path):
+    filled(drive).close()
+    path = tmp_path / "events.db"
+    assert "of today's format already" in superarm("migrate", path).stdout
+    assert superarm("erase", path, "--id", "late.1").stdout == "features and context of 1 decisions erased\n"
+    assert json.loads(superarm("erase", path, "--older", "90d", "--json").stdout)["erased"] == 0
+    assert "such as 90d" in superarm("erase", path, "--older", "soon").stderr
+    assert "given, or --older" in superarm("erase", path).stderr
+    done = json.loads(superarm("replay", path, "--from-start", "--json").stdout)
+    assert done["sound"]
+    assert len(done["snapshots_taken_over"]) >= 1
+    assert os.access(path, os.R_OK)
+
+
+def test_no_command_writes_over_a_journal_nor_in_silence_over_another_file(drive, tmp_path):
+    filled(drive).close()
+    path = tmp_path / "events.db"
+    before = path.read_bytes()
+    for command in (["replay", path, "--output", path], ["replay", path, "--force", "--output", path],
+                    ["export", path, "--force", "--output", tmp_path / "events.db-mark"]):  # fmt: skip
+        done = superarm(*command)
+        assert done.returncode == 2
+        assert "nothing overwrites these" in done.stderr
+    assert path.read_bytes() == before
+    (tmp_path / "there.jsonl").write_text("precious")
+    done = superarm("export", path, "--output", tmp_path / "there.jsonl")
+    assert (done.returncode, (tmp_path / "there.jsonl").read_text()) == (2, "precious")
+    assert "--force" in done.stderr
+    assert superarm("export", path, "--output", tmp_path / "there.jsonl", "--force").returncode == 0
+    assert superarm("replay", path, "--output", tmp_path / "model.npz").returncode == 0
+    assert superarm("replay", path, "--output", tmp_path / "model.npz").returncode == 2

@@ -1,0 +1,185 @@
+"""The service in somebody's application (Starlette, FastAPI); opened by the first request, or before."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import pytest
+from service_kit import LABELS, D
+
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalHeld
+from superarm.service import Service, asgi
+
+pytest.importorskip("starlette", reason="starlette (extra dev) is not installed")
+pytest.importorskip("httpx2", reason="httpx2 (extra dev) is not installed")
+
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+
+X = [0.5, 1, 0, 0.25, 2]
+NEW = {"labels": LABELS, "features": D, "set_size": 2}
+LOCAL = {"base_url": "http://127.0.0.1"}
+
+
+@pytest.fixture(autouse=True)
+def _compiled(compiled):
+    """So that no request waits for the compiler."""
+
+
+def pair(client, prefix: str = "/arms") -> dict:
+    shown = client.post(f"{prefix}/v1/decisions", json={"features": X})
+    assert shown.status_code == 200, shown.text
+    answer = client.post(f"{prefix}/v1/decisions/{shown.json()['id']}/outcome", json={"hit": True})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["outcome"]
+
+
+def outcomes(path) -> int:
+    """What a journal has that nobody holds any more."""
+    service = Service.open(path)
+    try:
+        return service.status().events // 2
+    finally:
+        service.close()
+
+
+def framework(name: str, arms, lifespan=None):
+    if name == "starlette":
+        return Starlette(routes=[Mount("/arms", arms)], lifespan=lifespan)
+    fastapi = pytest.importorskip("fastapi", reason="fastapi (extra dev) is not installed")
+    app = fastapi.FastAPI(lifespan=lifespan)
+    app.mount("/arms", arms)
+
+    @app.get("/own")
+    def own():
+        return "mine"
+
+    return app
+
+
+both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
+
+
+@both_frameworks
+def test_opened_and_closed_with_the_application(name, tmp_path):
+    arms = asgi(tmp_path / "e.db", **NEW)
+
+    @asynccontextmanager
+    async def lifespan(app):
+        async with arms:
+            yield
+
+    with TestClient(framework(name, arms, lifespan), **LOCAL) as client:
+        assert arms.context is not None  # before any request
+        assert pair(client)["learnt"] is True
+        assert client.get("/arms/v1/stats").json()["decisions"] == 1
+        page = client.get("/arms/")
+        assert page.status_code == 200
+        assert 'fetch("v1/stats"' in page.text  # relative to where it is mounted
+        assert client.get("/arms/openapi.json").json()["paths"]["/v1/decisions"]
+        assert client.get("/arms/nowhere").status_code == 404
+        assert client.get("/v1/stats").status_code == 404
+        if name == "fastapi":
+            assert client.get("/own").json() == "mine"
+        with pytest.raises(JournalHeld):
+            Service.open(tmp_path / "e.db")
+    assert arms.context is None
+    assert outcomes(tmp_path / "e.db") == 1
+
+
+@both_frameworks
+def test_opened_by_the_first_request(name, tmp_path):
+    opened = []
+    arms = asgi(tmp_path / "e.db", **NEW)
+    open_service = arms.open_service
+    arms.open_service = lambda: opened.append(1) or open_service()
+    with TestClient(framework(name, arms), **LOCAL) as client:
+        assert arms.context is None
+        with ThreadPoolExecutor(8) as pool:  # all at once: one opens, the others wait
+            done = list(pool.map(lambda _: pair(client)["learnt"], range(8)))
+        assert done == [True] * 8
+        assert opened == [1]
+    # another loop: what was left behind in the first is closed, and opened again
+    with TestClient(framework(name, arms), **LOCAL) as client:
+        assert client.get("/arms/v1/stats").json()["decisions"] == 8
+        assert opened == [1, 1]
+        client.portal.call(arms.close)
+    assert outcomes(tmp_path / "e.db") == 8
+
+
+def test_the_root_application_of_a_server_hears_of_start_and_end(tmp_path):
+    arms = asgi(tmp_path / "e.db", **NEW)
+    with TestClient(arms, **LOCAL) as client:
+        assert arms.context is not None
+        pair(client, "")
+    assert outcomes(tmp_path / "e.db") == 1
+    broken = asgi(tmp_path / "none" / "e.db", create=False)
+    with pytest.raises(Exception, match="journal"), TestClient(broken, **LOCAL):
+        pass
+
+
+def test_a_service_that_cannot_be_opened_says_so_and_is_tried_again(tmp_path, monkeypatch):
+    from superarm.service.http import asgi as asgi_module
+
+    monkeypatch.setattr(asgi_module, "RETRY_SECONDS", 0.05)
+    holder = Service.open(tmp_path / "e.db", labels=LABELS, n_features=D, set_size=2)
+    arms = asgi(tmp_path / "e.db")
+    with TestClient(framework("starlette", arms), **LOCAL) as client:
+        for _ in range(3):
+            answer = client.get("/arms/v1/info")
+            assert answer.status_code == 503
+            assert "held by no other process" in answer.json()["error"]["message"]
+        holder.close()
+        for _ in range(100):
+            if client.get("/arms/v1/info").status_code == 200:
+                break
+            client.portal.call(asyncio.sleep, 0.02)
+        pair(client)
+        client.portal.call(arms.close)
+
+
+def test_who_may_come_in_where_it_is_mounted(tmp_path):
+    arms = asgi(tmp_path / "e.db", **NEW)
+    with TestClient(framework("starlette", arms), base_url="http://shop.example") as client:
+        assert client.get("/arms/v1/info").status_code == 403  # no token, and a name of the world
+        client.portal.call(arms.close)
+    arms = asgi(tmp_path / "e.db", any_host=True, **NEW)
+    with TestClient(framework("starlette", arms), base_url="http://shop.example") as client:
+        assert client.get("/arms/v1/info").status_code == 200
+        client.portal.call(arms.close)
+    arms = asgi(tmp_path / "e.db", token="a-very-secret-token", max_body=2000)
+    with TestClient(framework("starlette", arms), base_url="http://shop.example") as client:
+        assert client.get("/arms/v1/info").status_code == 401
+        client.headers["Authorization"] = "Bearer a-very-secret-token"
+        pair(client)
+        long = client.post("/arms/v1/decisions", json={"features": X, "context": "x" * 3000})
+        assert (long.status_code, long.json()["error"]["field"]) == (413, "body")
+        client.portal.call(arms.close)
+    with pytest.raises(InvalidInput, match="16 visible"):
+        asgi(tmp_path / "e.db", token="short")
+
+
+LEFT_OPEN = """
+import sys
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+import superarm as sa
+arms = sa.service.asgi(sys.argv[1], labels=["a", "b", "c"], features=2, set_size=2)
+with TestClient(Starlette(routes=[Mount("/arms", arms)]), base_url="http://127.0.0.1") as client:
+    for i in range(5):
+        assert client.post("/arms/v1/decisions", json={"features": [i, 1]}).status_code == 200
+"""
+
+
+def test_a_process_that_ends_without_a_word_keeps_a_snapshot(tmp_path):
+    subprocess.run([sys.executable, "-c", LEFT_OPEN, str(tmp_path / "e.db")], check=True, timeout=120)
+    service = Service.open(tmp_path / "e.db")
+    assert (service.status().events, service.status().replayed) == (5, 0)
+    service.close()

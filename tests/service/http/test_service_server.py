@@ -1,0 +1,395 @@
+"""The server: heads, bodies, slow callers, many callers; TLS, Unix sockets, request ids, pipelines."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import ssl
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from service_kit import soon
+
+from superarm.errors import InvalidInput
+from superarm.service import Client
+from superarm.service.client.client import ServiceError
+from superarm.service.http import guard as guard_module
+from superarm.service.http.exchange import Response
+from superarm.service.http.server import Listener
+
+X = [0.5, 1, 0, 0.25, 2]
+HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+class Plain:
+    """Bytes to and from a service."""
+
+    def __init__(self, web, data: bytes = b"") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", web.port), timeout=20)
+        self.send(data)
+
+    def send(self, data: bytes) -> Plain:
+        self.socket.sendall(data)
+        return self
+
+    def read(self) -> bytes:
+        """All that comes until the service hangs up."""
+        parts = []
+        while True:
+            try:
+                part = self.socket.recv(1 << 16)
+            except ConnectionResetError:
+                part = b""
+            parts.append(part)
+            if not part:
+                self.socket.close()
+                return b"".join(parts)
+
+
+def statuses(data: bytes) -> list[int]:
+    return [int(found) for found in re.findall(rb"HTTP/1.1 (\d+) ", data)]
+
+
+@pytest.fixture
+def quick_sweeps(monkeypatch):
+    monkeypatch.setattr(guard_module, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(guard_module, "LINGER_SECONDS", 0.1)
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def test_content_type_and_size(live):
+    web = live(max_body=5000)
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        status, answer = web.post("/v1/decisions", {"features": X}, Content_Type=kind)
+        assert (status, answer["error"]["field"]) == (415, "content-type")
+    assert (
+        web.post("/v1/decisions", {"features": X}, Content_Type="application/json; charset=utf-8")[0] == 200
+    )
+    status, answer = web.post("/v1/decisions", {"features": X, "context": "x" * 6000})
+    assert (status, answer["error"]["field"]) == (413, "body")
+    # without saying how long it is
+    connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
+    body = iter([b'{"features": [1,2,', b"3,4,5]", b', "id": "chunked"}'])
+    connection.request(
+        "POST", "/v1/decisions", body, {"Content-Type": "application/json"}, encode_chunked=True
+    )
+    assert json.loads(connection.getresponse().read())["id"] == "chunked"
+    huge = iter([b"x" * 3000] * 3)
+    connection.request(
+        "POST", "/v1/decisions", huge, {"Content-Type": "application/json"}, encode_chunked=True
+    )
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_a_head_of_any_size_is_not_taken(live):
+    web = live(max_head=4096, token="a-very-secret-token")
+    for big in (b"X-Big: " + b"x" * 5000, b"\r\n".join(b"X-%d: y" % i for i in range(1000))):
+        assert statuses(Plain(web, b"GET /health HTTP/1.1\r\n" + big + b"\r\n\r\n").read()) == [431]
+    assert statuses(Plain(web, b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\n\r\n").read()) == [431]
+    # one that never ends is cut off soon, and costs neither time nor memory
+    endless = Plain(web, b"GET /health HTTP/1.1\r\nX-Big: ")
+    sent = 0
+    try:
+        while sent < 200 << 20:
+            endless.send(b"x" * (1 << 16))
+            sent += 1 << 16
+    except OSError:
+        pass
+    assert sent < 100 << 20
+    endless.socket.close()
+    assert web.get("/health")[0] == 200
+
+
+def test_a_large_body_does_not_count_as_the_head_of_the_next_request(live):
+    web = live(max_head=4096)
+    connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
+    for size, status in ((300_000, 422), (0, 200), (30_000, 200), (0, 200)):
+        body = json.dumps({"features": X, "context": "x" * size})
+        connection.request("POST", "/v1/decisions", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+    connection.close()
+
+
+def test_the_body_of_a_stranger_is_not_read(live):
+    web = live(token="a-very-secret-token")
+    caller = Plain(web, HEAD + b"Content-Length: 1000000\r\n\r\n")  # and not a byte of the body
+    assert statuses(caller.read()) == [401]
+    assert statuses(Plain(web, HEAD + b"Transfer-Encoding: chunked\r\n\r\n").read()) == [401]
+
+
+# ---------------------------------------------------------------- slow callers
+
+
+def test_slow_and_half_requests_time_out(live, quick_sweeps):
+    web = live(head_seconds=0.2, body_seconds=0.3, idle_seconds=0.4)
+    halves = {
+        b"": [],  # it has asked for nothing, and is told nothing
+        b"GET /health HT": [408],
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n": [408],
+        HEAD + b"Content-Length: 50\r\n\r\n": [408],
+        HEAD + b'Content-Length: 50\r\n\r\n{"features"': [408],
+        HEAD + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"fea': [408],
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n": [200],  # then idle for too long
+    }
+    with ThreadPoolExecutor(len(halves)) as pool:
+        got = dict(zip(halves, pool.map(lambda half: Plain(web, half).read(), halves), strict=True))
+    assert {half: statuses(data) for half, data in got.items()} == halves
+    soon(lambda: not web.server.guard.connections)
+
+
+def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
+    web = live(head_seconds=0.2, body_seconds=0.2)
+    callers = [Plain(web, HEAD + b"Content-Length: 9\r\n\r\n") for _ in range(50)]
+    assert all(statuses(caller.read()) == [408] for caller in callers)
+
+
+def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatch):
+    from superarm.service.http import pages
+
+    monkeypatch.setattr(pages, "page_of", lambda *_: Response(200, b"x" * (50 << 20)))
+    web = live(fetch_seconds=0.3)
+    caller = Plain(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert statuses(caller.socket.recv(1000)) == [200]
+    soon(lambda: not web.server.guard.connections)
+    caller.socket.close()
+
+
+# ---------------------------------------------------------------- many callers
+
+
+def test_connections_are_limited(live):
+    web = live(connections=4, spare=2)
+    guard = web.server.guard
+    ask = b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    held = []
+    for _ in range(6):  # one after another: each is known before the next one comes
+        held.append(Plain(web, ask))
+        assert statuses(held[-1].socket.recv(1 << 16)) == [200]
+    assert (len(guard.connections), len(guard.strangers)) == (6, 0)
+    answer = Plain(web, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").read()
+    assert statuses(answer) in ([503], [])
+    assert guard.turned_away == 1
+    held.pop().socket.close()
+    soon(lambda: len(guard.connections) == 5)
+    assert web.get("/health")[0] == 200
+    assert b"superarm_connections_refused_total 1.0" in web.get("/metrics")[1]
+    for caller in held:
+        caller.socket.close()
+
+
+def test_strangers_make_room_for_whoever_comes(live):
+    web = live(connections=20, spare=4, token="a-very-secret-token")
+    guard = web.server.guard
+    with Client(web.url, token=web.token) as client:
+        client.info()
+        strangers = [Plain(web) for _ in range(50)]
+        soon(lambda: guard.turned_away == 31)
+        assert (len(guard.strangers), len(guard.connections)) == (19, 20)
+        assert client.info()["n_features"] == 5
+        assert web.get("/health")[0] == 200
+        with Client(web.url, token=web.token, retries=0) as another:
+            another.info()
+        assert all(stranger.read() == b"" for stranger in strangers[:31])
+        for stranger in strangers[31:]:
+            stranger.socket.close()
+
+
+def test_an_address_has_its_share(live, monkeypatch):
+    monkeypatch.setattr(guard_module, "CHANCE_SECONDS", 0.2)
+    web = live(strangers_per_address=5)
+    guard = web.server.guard
+    first = [Plain(web) for _ in range(12)]  # so many at once may be somebody who starts
+    soon(lambda: guard.turned_away == 2)
+    assert len(guard.strangers) == 10
+    assert statuses(first[10].read()) == statuses(first[11].read()) == [503]
+    time.sleep(0.2)
+    later = Plain(web, b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert statuses(later.socket.recv(1000)) == [200]
+    assert first[0].read() == b""
+    for caller in (*first[1:10], later):
+        caller.socket.close()
+
+
+# ---------------------------------------------------------------- the protocol
+
+
+def test_pipelined_requests_are_answered_in_their_order(live):
+    web = live()
+    body = json.dumps({"features": X, "id": "one"}).encode()
+    asked = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    reply = b'{"hit":true}'
+    answered = (
+        b"POST /v1/decisions/one/outcome HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(reply) + reply
+    )
+    look = b"GET /v1/decisions/one HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    data = Plain(web, asked + answered + look).read()
+    assert statuses(data) == [200, 200, 200]
+    assert json.loads(data.rpartition(b"\r\n\r\n")[2])["outcome"]["hit"] is True
+
+
+def test_a_long_pipeline_is_cut_short(live):
+    web = live()
+    ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    assert statuses(Plain(web, 30 * ask + last).read()) == [200] * 30 + [404]
+    # more than any client has a use for: those that were taken are answered, and then it ends
+    found = statuses(Plain(web, 3000 * ask + last).read())
+    assert found == [200] * (len(found) - 1) + [429]
+    assert 30 < len(found) < 40
+
+
+def test_what_is_not_http_gets_400(live):
+    web = live()
+    upgrade = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    for nonsense in (
+        b"hello\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01",
+        HEAD + b"Content-Length: x\r\n\r\n",
+    ):
+        assert statuses(Plain(web, nonsense).read()) == [400]
+    assert statuses(Plain(web, upgrade).read()) == [200]  # we stay with HTTP/1.1, and it ends
+    two = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    assert statuses(Plain(web, two).read()) == [400]
+
+
+def test_head_old_http_and_expect(live):
+    web = live()
+    data = Plain(web, b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").read()
+    assert statuses(data) == [200]
+    assert data.endswith(b"\r\n\r\n")
+    assert statuses(Plain(web, b"GET /health HTTP/1.0\r\n\r\n").read()) == [200]
+    body = json.dumps({"features": X}).encode()
+    head = HEAD + b"Connection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
+    caller = Plain(web, head)
+    assert caller.socket.recv(100).startswith(b"HTTP/1.1 100 Continue")
+    assert statuses(caller.send(body).read()) == [200]
+    status, answer = web("DELETE", "/v1/decisions/a")
+    assert (status, answer["error"]["field"], web.headers["allow"]) == (405, "method", "GET")
+
+
+def test_every_answer_has_safe_headers_and_a_request_id(live):
+    web = live()
+    seen = set()
+    for path, status in (
+        ("/", 200),
+        ("/docs", 200),
+        ("/health", 200),
+        ("/nowhere", 404),
+        ("/v1/pending?limit=0", 422),
+    ):
+        assert web.get(path)[0] == status
+        assert web.headers["x-content-type-options"] == "nosniff"
+        assert web.headers["cache-control"] == "no-store"
+        assert path not in ("/", "/docs") or web.headers["x-frame-options"] == "DENY"
+        assert "frame-ancestors 'none'" in web.headers["content-security-policy"]
+        assert "default-src 'none'" in web.headers["content-security-policy"]
+        seen.add(web.headers["x-request-id"])
+    assert len(seen) == 5
+    web.get("/health", X_Request_Id="from-the-proxy-17")
+    assert web.headers["x-request-id"] == "from-the-proxy-17"
+    for bad in ("two words", "x" * 200, 'quo"te', "ümlaut"):
+        web.get("/health", X_Request_Id=bad.encode().decode("latin-1"))
+        assert web.headers["x-request-id"] != bad
+
+
+def test_docs_load_nothing(live):
+    page = live().get("/docs")[1].decode()
+    assert "<script" not in page
+    assert not re.search(r"(src|href)\s*=\s*['\"]?(https?:)?//", page)
+    for path in ("/v1/decisions/{id}/outcome", "/v1/pending", "/metrics"):
+        assert path in page
+
+
+def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_service, monkeypatch, caplog):
+    session = open_service()
+    web = live(session)
+    monkeypatch.setattr(type(session), "find", lambda *_, **__: 1 / 0)
+    status, answer = web.get("/v1/decisions/a", X_Request_Id="the-broken-one")
+    assert status == 500
+    assert "division" not in answer["error"]["message"]
+    bug = next(record for record in caplog.records if record.message == "bug")
+    assert bug.request == "the-broken-one"
+    assert "ZeroDivisionError" in caplog.text
+    assert b'superarm_requests_total{route="decision",status="500"} 1' in web.get("/metrics")[1]
+
+
+# ---------------------------------------------------------------- TLS and sockets in the file system
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    except OSError:
+        pytest.skip("no openssl here to make a certificate with (apt-get install openssl)")
+    return folder / "cert.pem", folder / "key.pem"
+
+
+def test_tls(live, certificate):
+    cert, key = certificate
+    web = live(listener=Listener(port=0, tls_cert=cert, tls_key=key))
+    connection = http.client.HTTPSConnection(
+        "localhost", web.port, context=ssl.create_default_context(cafile=str(cert)), timeout=10
+    )
+    connection.request("GET", "/health")
+    assert json.loads(connection.getresponse().read()) == {"status": "ok"}
+    connection.close()
+    with Client(f"https://localhost:{web.port}", ca_file=cert) as client:
+        assert client.decide(X).labels
+    with (
+        Client(f"https://localhost:{web.port}", retries=0) as client,
+        pytest.raises(ServiceError, match="certificate"),
+    ):
+        client.info()
+    assert Plain(web, b"GET /health HTTP/1.1\r\n\r\n").read()[:4] != b"HTTP"  # not in the clear
+
+
+def test_tls_files_must_be_usable(certificate, tmp_path):
+    cert, key = certificate
+    for wrong in (
+        {"tls_cert": cert},
+        {"tls_key": key},
+        {"tls_cert": key, "tls_key": cert},
+        {"tls_cert": tmp_path / "no", "tls_key": key},
+    ):
+        with pytest.raises(InvalidInput, match="--tls-cert"):
+            Listener(**wrong).context()
+
+
+def test_a_unix_socket(live, open_service, tmp_path):
+    path = tmp_path / "superarm.sock"
+    web = live(listener=Listener(unix_socket=path))
+    assert path.stat().st_mode & 0o777 == 0o660
+    with Client(f"unix:{path}") as client:
+        shown = client.decide(X)
+        assert client.outcome(shown.id, hit=True).learnt
+        assert client.info()["n_features"] == 5
+    web.stop()
+    assert not path.exists()
+    path.write_text("mine")
+    with pytest.raises(InvalidInput, match="--unix-socket"):
+        live(open_service("other.db"), listener=Listener(unix_socket=path))
+    assert path.read_text() == "mine"
