@@ -55,7 +55,7 @@ def main() -> None:
         found: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for seed in range(arguments.seeds):
             order = np.random.default_rng(seed).permutation(len(stream.y))[: arguments.rounds]
-            X, y = stream.rows.values[order], stream.y[order]
+            X, y = stream.rows.dense[order], stream.y[order]
             forest_ = forest.ARFClassifier(seed=seed)
             nearest = preprocessing.StandardScaler() | neighbors.KNNClassifier()
             work = {

@@ -12,7 +12,6 @@ from statistics import mean
 import numpy as np
 
 import superarm as sa
-from superarm.data.rows import Sparse, stack
 
 BLOCK, BINS = 500, 15
 
@@ -29,8 +28,7 @@ def calibration_error(data: str, explore: str, rounds: int, seed: int) -> float:
             if done >= rounds:
                 break
             if done >= rounds // 2:
-                block = stack([rows.row(i) for i in at], rows.width, sparse=isinstance(rows, Sparse))
-                p = learner.predict_proba(block)
+                p = learner.predict_proba(rows.take(at))
                 sure.append(p.max(axis=1))
                 right.append(p.argmax(axis=1) == y[at])
             learner.run(rows, y, at)

@@ -215,7 +215,7 @@ def test_the_digits_are_those_of_scikit_learn() -> None:
 
     X, y = load_digits(return_X_y=True)
     ours = open_data("digits")
-    assert np.array_equal(ours.rows.values, X)
+    assert np.array_equal(ours.rows.dense, X)
     assert np.array_equal(ours.y, y)
 
 

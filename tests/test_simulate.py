@@ -13,9 +13,9 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.data.rows import sparsify
+from superarm.data.rows import Layout, fitted
 from superarm.streams import NAMES, Arrays, open_data, synnonsep, synsep
-from superarm.streams.synthetic import BLOCK, DRAWN_OFF, DRAWN_ON, OWN
+from superarm.streams.synthetic import BLOCK, OWN
 
 module = import_module(sa.Trace.__module__)
 simulate, checkpoints = module.simulate, module.checkpoints
@@ -42,10 +42,10 @@ def test_every_pass_has_an_order_of_its_own():
 
 
 def test_scales():
-    assert Arrays(X, Y).rows.values.tolist() == X.tolist()  # as they are, unless one asks
-    unit = Arrays(X, Y, scale="unit").rows.values
+    assert Arrays(X, Y).rows.dense.tolist() == X.tolist()  # as they are, unless one asks
+    unit = Arrays(X, Y, scale="unit").rows.dense
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1.0, rtol=1e-6)
-    assert Arrays(X * 0, Y, scale="unit").rows.values.tolist() == (X * 0).tolist()
+    assert Arrays(X * 0, Y, scale="unit").rows.dense.tolist() == (X * 0).tolist()
     sparse = Arrays(csr_matrix(X), Y, scale="unit")
     dense = csr_matrix((sparse.rows.values, sparse.rows.indices, sparse.rows.starts), X.shape).toarray()
     np.testing.assert_allclose(dense, unit, rtol=1e-6)
@@ -161,41 +161,41 @@ def test_bad_data_files(tmp_path):
 def test_synsep_is_what_it_should_be():
     stream = synsep("none")
     chunk = next(stream.chunks(0))
-    assert chunk.rows.values.shape == (BLOCK, 400)
-    assert set(np.unique(chunk.rows.values)) == {0.0, 1.0}
+    assert chunk.rows.dense.shape == (BLOCK, 400)
+    assert set(np.unique(chunk.rows.dense)) == {0.0, 1.0}
     seen = np.zeros((9, OWN), bool)
     for label in range(9):
-        rows = chunk.rows.values[chunk.y == label]
+        rows = chunk.rows.dense[chunk.y == label]
         owned = rows[:, :OWN].any(axis=0)
         seen[label] = owned
         assert 20 <= owned.sum() <= 40
-        assert (rows[:, :OWN].sum(axis=1) == owned.sum() - DRAWN_OFF).all()
+        assert (rows[:, :OWN].sum(axis=1) == owned.sum() - 5).all()
         off = owned.sum() - rows[:, :OWN][:, owned].sum(axis=1)
-        assert (off == DRAWN_OFF).all()
-    assert (chunk.rows.values[:, OWN:].sum(axis=1) == DRAWN_ON).all()
-    assert (DRAWN_OFF, DRAWN_ON) == (5, 20)
+        assert (off == 5).all()
+    assert (chunk.rows.dense[:, OWN:].sum(axis=1) == 20).all()
+    assert (5, 20) == (5, 20)
     assert len({row.tobytes() for row in seen}) == 9
     counts = np.bincount(chunk.y, minlength=9)
     assert abs(counts / BLOCK - 1 / 9).max() < 0.02
-    every = chunk.rows.values[:, OWN:].mean(axis=0)  # 280 coordinates, 20 of them on
+    every = chunk.rows.dense[:, OWN:].mean(axis=0)  # 280 coordinates, 20 of them on
     assert abs(every - 20 / 280).max() < 0.025
 
 
 def test_synsep_is_a_function_of_the_seed():
     first, again, other = (list(islice(synsep().chunks(seed), 2)) for seed in (1, 1, 2))
     for a, b in zip(first, again, strict=True):
-        assert (a.rows.values == b.rows.values).all()
+        assert (a.rows.dense == b.rows.dense).all()
         assert (a.y == b.y).all()
-    assert (first[0].rows.values != other[0].rows.values).any()
-    assert (first[0].rows.values != first[1].rows.values).any()
-    scaled = next(synsep("unit").chunks(1)).rows.values
+    assert (first[0].rows.dense != other[0].rows.dense).any()
+    assert (first[0].rows.dense != first[1].rows.dense).any()
+    scaled = next(synsep("unit").chunks(1)).rows.dense
     np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1.0, rtol=1e-5)
-    assert ((scaled > 0.0) == (first[0].rows.values == 1.0)).all()
+    assert ((scaled > 0.0) == (first[0].rows.dense == 1.0)).all()
 
 
 def test_synnonsep_replaces_labels():
     clean, noisy = next(synsep().chunks(5)), next(synnonsep().chunks(5))
-    assert (clean.rows.values == noisy.rows.values).all()
+    assert (clean.rows.dense == noisy.rows.dense).all()
     assert 0.03 < (clean.y != noisy.y).mean() < 0.06  # 5 %, of which a ninth by chance the same
 
 
@@ -234,7 +234,8 @@ def test_simulate_is_decide_and_update(sparse):
         if done == 170:
             break
     assert trace.counts[-1].tolist() == counts.tolist()
-    assert fused.core.state()["weights.dense"].tobytes() == by_hand.core.state()["weights.dense"].tobytes()
+    for name, array in fused.core.state().items():
+        assert array.tobytes() == by_hand.core.state()[name].tobytes()
     assert fused.round == by_hand.round == 170
 
 
@@ -329,7 +330,7 @@ def test_memory_does_not_grow():
 def test_sparse_rows_of_a_stream():
     stream = Arrays(csr_matrix(X), Y)
     chunk = next(stream.chunks(0))
-    index, value, _ = chunk.rows.row(2)
-    wanted = sparsify(X[2].astype(np.float32))
-    assert index.tolist() == wanted.indices.tolist()
-    assert value.round(4).tolist() == wanted.values.round(4).tolist()
+    row = chunk.rows.row(2)
+    wanted = fitted(X[2].astype(np.float32), Layout(0, X.shape[1]), "it")
+    assert row.indices.tolist() == wanted.indices.tolist()
+    assert row.values.round(4).tolist() == wanted.values.round(4).tolist()

@@ -83,7 +83,7 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     assert [p.turn for p in seen] == [1, 2][: result.passes]
     assert seen[-1].rows == result.passes * result.rows
     assert seen[-1].log_loss < 0.8 * result.base_loss
-    fresh = stream.rows.values[20_000:], stream.y[20_000:]
+    fresh = stream.rows.dense[20_000:], stream.y[20_000:]
     truth = np.mean([y in s for y, s in zip(fresh[1], learner.predict_set(fresh[0]), strict=True)])
     best = seen[-1].hit_rate
     assert best.low - best.width / 2 < truth < best.high + best.width / 2
@@ -143,7 +143,7 @@ def test_unanswered_rows_and_named_labels(tmp_path):
 def truth_of(learner, stream, size, gamma=None):
     from superarm.explore.dilute import inclusion
 
-    sets = learner.predict_set(stream.rows.values[15_000:], size)
+    sets = learner.predict_set(stream.rows.dense[15_000:], size)
     top = np.mean([y in s for y, s in zip(stream.y[15_000:], sets, strict=True)])
     if gamma is None:
         return top

@@ -238,7 +238,7 @@ def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream
     learner = sa.SetLogit(**facts.common)
     train(log, learner, facts, passes=2)
     names = ["fox", "ant", "cow", "bee", "elk", "dog"]
-    fresh = stream.rows.values[8000:], [names[y] for y in stream.y[8000:]]
+    fresh = stream.rows.dense[8000:], [names[y] for y in stream.y[8000:]]
     top = np.mean([y in s for y, s in zip(fresh[1], learner.predict_set(fresh[0]), strict=True)])
     scores = lambda X: learner.scores(X.astype(np.float32))  # noqa: E731
     policies = [

@@ -34,7 +34,7 @@ def test_tables_keep_string_labels_and_column_order(tmp_path, suffix):
     assert stream.labels == ("ant", "bee", "cat")
     assert stream.name == "zoo"
     np.testing.assert_array_equal(stream.y, y)
-    np.testing.assert_array_equal(stream.rows.values, X)
+    np.testing.assert_array_equal(stream.rows.dense, X)
 
 
 @pytest.mark.parametrize("name", ["label", "y", "class", "target"])
@@ -53,7 +53,7 @@ def test_tables_of_all_kinds_are_the_same_stream(tmp_path, ending):
     else:
         (frame.write_ndjson if ending == "jsonl" else frame.write_parquet)(path)
     stream = open_data(str(path), scale="none")
-    np.testing.assert_allclose(stream.rows.values, X, rtol=1e-6)
+    np.testing.assert_allclose(stream.rows.dense, X, rtol=1e-6)
     assert stream.labels == ("ant", "bee", "cat")
 
 
@@ -62,7 +62,7 @@ def test_frames_of_polars_and_pandas_are_the_same_stream():
     frame, _, _ = frame_of()
     ours = from_frame(frame, label="animal", scale="none")
     theirs = from_frame(pandas.DataFrame(frame.to_dict(as_series=False)), label="animal", scale="none")
-    np.testing.assert_array_equal(ours.rows.values, theirs.rows.values)
+    np.testing.assert_array_equal(ours.rows.dense, theirs.rows.dense)
     np.testing.assert_array_equal(ours.y, theirs.y)
     assert ours.labels == theirs.labels == ("ant", "bee", "cat")
 
@@ -175,11 +175,11 @@ def test_rows_come_as_they_are_unless_one_asks(tmp_path):
     X, y = blobs()
     X = X * 7.0
     np.savez(tmp_path / "a.npz", X=X, y=y)
-    np.testing.assert_array_equal(open_data(str(tmp_path / "a.npz")).rows.values, X)
+    np.testing.assert_array_equal(open_data(str(tmp_path / "a.npz")).rows.dense, X)
     scaled = open_data(str(tmp_path / "a.npz"), scale="unit")
-    np.testing.assert_allclose(scaled.rows.values, unit(X), rtol=1e-6)
-    assert next(open_data("synsep").chunks(0)).rows.values.max() == 1.0
-    assert open_data("digits").rows.values.max() == 16.0
+    np.testing.assert_allclose(scaled.rows.dense, unit(X), rtol=1e-6)
+    assert next(open_data("synsep").chunks(0)).rows.dense.max() == 1.0
+    assert open_data("digits").rows.dense.max() == 16.0
 
 
 def test_misspelt_names_and_columns_are_guessed(tmp_path):

@@ -79,7 +79,7 @@ def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
         )
     parts = [make_features(str(path), weights=weights)[0] for path in (images, tmp_path / "b.npz")]
     one, two = (open_data(str(path), scale="none") for path in parts)
-    np.testing.assert_allclose(one.rows.values, two.rows.values, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(one.rows.dense, two.rows.dense, rtol=1e-3, atol=1e-4)
     assert two.labels == ("a", "b", "c")
 
 

@@ -47,7 +47,7 @@ class Game:
 
     def __init__(self, seed: int = 0) -> None:
         digits: Any = open_data("digits")
-        self.X, self.y = digits.rows.values, digits.y
+        self.X, self.y = digits.rows.dense, digits.y
         random = np.random.default_rng(seed)
         order = random.permutation(len(self.y))
         self._exam, self._lessons = order[:HELD_OUT], order[HELD_OUT:]
