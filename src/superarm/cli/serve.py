@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -146,6 +147,10 @@ def serve(
         lease=lease,
         patience=patience,
     )
+    if service.created:
+        print(f"superarm: there was no journal: made a new one, {service.store.name}", file=sys.stderr)
+    elif model is not None:
+        print(f"superarm: --model is not used: {service.store.name} has its model already", file=sys.stderr)
     application = Application(
         lambda: service,
         tokens,

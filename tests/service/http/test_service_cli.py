@@ -138,7 +138,7 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file,
     assert "made a new one" in done.stderr
     session = served[0][0]
     assert (session.retain, session.timeout) == (90 * 86400.0, 7200.0)
-    assert [one.spec for one in session.shadows] == [
+    assert [one["spec"] for one in session.model.reports()] == [
         "set-logit",
         "set-logit:explore=show",
         "set-logit:explore=0.1",
@@ -198,7 +198,7 @@ def test_change(live, open_service, monkeypatch):
     assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "disable_labels"]
     with pytest.raises(InvalidInput, match="--older in their place"):
         run(*change, "erase")
-    with pytest.raises(ServiceError, match="labels of change must be new, or retired"):
+    with pytest.raises(ServiceError, match="labels of change must be new, or disabled"):
         run(*change, "add-label", "label-1")
     web.stop()
 
@@ -215,7 +215,7 @@ def test_replay(open_service, tmp_path):
     filled(open_service)
     told = json.loads(run("replay", tmp_path / "events.db", "--output", tmp_path / "m.npz", "--json").stdout)
     assert (told["events"], told["different"], told["same"]) == (80, 0, True)
-    assert sa.load(tmp_path / "m.npz").labels == LABELS
+    assert list(sa.load(tmp_path / "m.npz").labels) == LABELS
     assert (
         "replayed 80 events from event 0 on" in run("replay", tmp_path / "events.db", "--from-start").stdout
     )

@@ -58,6 +58,7 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
     assert browser.eval("document.querySelectorAll('#hit-chart path').length") == 2  # the line and its band
     browser.wait(f"document.querySelectorAll('.tile .number')[3].textContent == '{stats['pending']}'")
     assert browser.eval("document.querySelectorAll('#shadows tr').length") == 3  # the model, two shadows
+    assert "set-logit:explore=0.1" in text
     assert browser.eval("document.querySelectorAll('#shadows .range').length") == 3  # each with its interval
     assert browser.eval("document.getElementById('trouble').hidden")
     shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))

@@ -214,7 +214,13 @@ async def model(context: Context) -> Response:
 async def stats(context: Context) -> dict[str, Any]:
     """All that the dashboard shows."""
     found = await context.service.stats()
-    return {**found, "trouble": context.trouble(), "latency": context.metrics.quantiles()}
+    named = [_named(one) for one in found["shadows"]]
+    return {
+        **found,
+        "shadows": named,
+        "trouble": context.trouble(),
+        "latency": context.metrics.quantiles(),
+    }
 
 
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)

@@ -70,6 +70,7 @@ class Listener:
         """The socket, bound."""
         if self.unix_socket is not None:
             return self._bind_unix(self.unix_socket)
+        bound: socket.socket | None = None
         try:
             family, _, _, _, address = socket.getaddrinfo(
                 self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -78,6 +79,8 @@ class Listener:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
         except OSError as error:
+            if bound is not None:
+                bound.close()
             wanted = f"free, on {self.host}:{self.port}"
             raise InvalidInput.must("--port", self.of, wanted, str(error)) from error
         return bound
@@ -94,6 +97,7 @@ class Listener:
         try:
             bound.bind(str(path))
         except OSError as error:
+            bound.close()
             raise InvalidInput.must("--unix-socket", self.of, "a path to bind", str(error)) from error
         finally:
             os.umask(before)
