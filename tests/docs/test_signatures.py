@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 import superarm
 
@@ -50,7 +49,7 @@ def callables() -> Iterator[tuple[str, Any, str]]:
             yield name, one, inspect.getdoc(one) or ""
         for method, value in vars(one).items():
             plain = inspect.isfunction(value) or isinstance(value, classmethod | staticmethod)
-            if plain and not method.startswith("_") and not isinstance(getattr(one, method), Dispatcher):
+            if plain and not method.startswith("_"):
                 yield f"{name}.{method}", getattr(one, method), inspect.getdoc(getattr(one, method)) or ""
 
 

@@ -11,7 +11,7 @@ from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
-__all__ = ["Driver", "Found", "forge", "forge_snapshot", "replayed", "sha256_of"]
+__all__ = ["Driver", "Found", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
 
 
 class Found:
@@ -188,6 +188,11 @@ def replayed(driver: Driver, *, from_start: bool = False) -> Replayed:
         return replay(looking, from_start=from_start)
     finally:
         looking.close()
+
+
+def bits(learner: Any, part: str = "") -> dict[str, bytes]:
+    """Every bit of what a learner has learnt and of what deciding moves in it; or of arrays of that name."""
+    return {name: array.tobytes() for name, array in learner.core.state().items() if part in name}
 
 
 def sha256_of(driver: Driver) -> str:

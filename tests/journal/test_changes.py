@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import replayed, sha256_of
+from journal_kit import bits, replayed, sha256_of
 from service_kit import LABELS, rows
 
 from superarm.journal.errors import Refused
-from superarm.data.rows import SparseRow
+from superarm.data.rows import Row
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
@@ -127,9 +127,9 @@ def test_frozen_it_decides_and_keeps_answers_and_learns_nothing(drive):
     run_some(session, 20)
     session.freeze()
     session.freeze()  # once is enough
-    weights = session.learner.state.weights.W.copy()
+    weights = bits(session.learner, "weights")
     run_some(session, 20, 1)
-    assert np.array_equal(session.learner.state.weights.W, weights)
+    assert bits(session.learner, "weights") == weights
     assert (session.stats.outcomes, session.stats.learnt) == (40, 20)
     session = same_after_a_restart(session, drive)
     assert session.frozen
@@ -170,13 +170,13 @@ def test_going_back_takes_the_weights_and_undoes_nothing_else(drive):
     run_some(session, 40)
     session.snapshot()
     there = session.seq
-    weights = session.learner.state.weights.W.copy()
+    weights = session.learner.core.state()["weights.W"].copy()
     session.add_labels(["new"])
     open_ = session.decide(DecisionRequest(rows(1)[0], "open"))
     run_some(session, 40, 1)
     round_, learnt = session.learner.round, session.stats.learnt
     session.rollback(there)
-    assert np.array_equal(session.learner.state.weights.W[:6], weights)
+    assert np.array_equal(session.learner.core.state()["weights.W"][:6], weights)
     assert (session.learner.round, session.stats.learnt, len(session.labels)) == (round_, learnt, 7)
     session.outcome(OutcomeRequest("open", hit=True))
     assert open_.body["round"] < round_
@@ -205,7 +205,7 @@ def test_the_snapshot_that_was_gone_back_to_is_kept_for_ever(drive):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_going_back_to_the_very_beginning_keeps_the_kind_of_rows(drive, sparse):
     session = drive()
-    row = SparseRow(np.array([1, 3], np.int32), np.array([0.5, 2.0], np.float32), 5)
+    row = Row(sparse=([1, 3], [0.5, 2.0]), width=5)
     x = row if sparse else rows(1)[0]
     session.decide(DecisionRequest(x, "a"))
     session.rollback(0)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import replayed, sha256_of
+from journal_kit import bits, replayed, sha256_of
 from service_kit import LABELS
 from test_named import people as world_of_people
 
 from superarm.journal.errors import Conflict, Refused
-from superarm.learners.files import arrays_of
 from superarm.learners.registry import make
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
@@ -32,8 +31,8 @@ def people(n, seed=0):
         yield {name: row[name] for name in random.permutation(list(row))}
 
 
-def bits(learner):
-    return learner.names.to_dict(), {name: array.tobytes() for name, array in arrays_of(learner.state)}
+def all_bits(learner):
+    return learner.names.to_dict(), bits(learner)
 
 
 @pytest.mark.parametrize("learner", ["set-logit", "mc-dbf:gamma=0.2"])
@@ -54,7 +53,7 @@ def test_the_same_bits_as_in_the_library_and_after_a_restart(drive, learner):
         if i == 60:
             session.snapshot()
             session.projector.records.clear()  # what is read from the journal is as good as what is remembered
-    assert bits(session.learner) == bits(twin)
+    assert all_bits(session.learner) == all_bits(twin)
     model, reports = session.model_file(), session.reports()
     for from_start in (False, True):
         done = replayed(session, from_start=from_start)

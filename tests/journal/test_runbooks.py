@@ -12,7 +12,7 @@ from journal_kit import Driver, replayed
 from service_kit import LABELS, rows
 
 from superarm.journal.backup import backup
-from superarm.journal.errors import JournalDown, JournalFull
+from superarm.journal.errors import JournalDamaged, JournalDown, JournalFull
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
@@ -79,6 +79,9 @@ def test_restore(drive, tmp_path):
     with pytest.raises(JournalDown, match="stop it, put the file in its place, and start it"):
         driver.decide(DecisionRequest(rows(1)[0], "lost?"))
     driver.store.close()
+    # and not with the log or the mark of the file before
+    with pytest.raises((JournalDamaged, JournalDown)):
+        drive()
     for end in ("-wal", "-shm", "-mark"):
         path.with_name(path.name + end).unlink(missing_ok=True)
     shutil.copy(tmp_path / "monday.db", path)
@@ -89,3 +92,39 @@ def test_restore(drive, tmp_path):
     assert again.seq == 30
     again.outcome(OutcomeRequest("d3", hit=True))
     again.close()
+
+
+@pytest.mark.parametrize("mark", ["kept", "restored", "gone"])
+@pytest.mark.parametrize("later", [0, 3, 5, 12, 60])
+@pytest.mark.parametrize("emptied", [True, False])
+def test_a_log_that_is_left_beside_a_restored_file_makes_it_whole_or_is_refused(
+    drive, tmp_path, emptied, later, mark
+):
+    """A file of Monday with the log of Tuesday: never a mixture of both."""
+    driver = drive()
+    work(driver, 100, 0)
+    backup(tmp_path / "events.db", tmp_path / "monday.db")
+    work(driver, 20, 1)
+    if emptied:  # what these 20 have written is in no log any more
+        assert driver.store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    driver.snapshot()  # a start would read only what comes after it
+    for x in rows(later, 2):
+        driver.decide(DecisionRequest(x))
+    last = driver.seq
+    path = tmp_path / "restored" / "events.db"
+    path.parent.mkdir()
+    shutil.copy(tmp_path / "monday.db", path)
+    shutil.copy(tmp_path / "events.db-wal", path.with_name("events.db-wal"))
+    if mark != "gone":
+        of = "events.db" if mark == "kept" else "monday.db"
+        shutil.copy(tmp_path / f"{of}-mark", path.with_name("events.db-mark"))
+    try:
+        again = Driver.open(path, create=False)
+    except JournalDamaged as refused:
+        assert "take the files events.db-wal" in str(refused) or "has lost its last events" in str(refused)
+    else:
+        assert mark != "kept"  # that one tells whose log it is
+        assert again.seq == last or again.seq == 200  # all of it, or what was restored
+        again.store.close()
+        found = verify(path)
+        assert found.sound, found.problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from journal_kit import bits
 from service_kit import LABELS, rows
 
 import superarm as sa
@@ -47,7 +48,7 @@ def test_a_shadow_learns_as_from_given_sets(drive):
         given = sa.Decision.given(x, made.drawn, made.propensity, top=made.top, rule=made.rule)
         twin.update(given, hit=hit)
     (shadow,) = session.projector.shadows.values()
-    assert shadow.learner.state.weights.W.tobytes() == twin.state.weights.W.tobytes()
+    assert bits(shadow.learner, "weights") == bits(twin, "weights")
     assert shadow.learnt == 100
 
 
@@ -100,7 +101,7 @@ def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
     assert again.replayed > 0
     for name, shadow in twin.projector.shadows.items():
         found = again.projector.shadows[name]
-        assert found.learner.state.weights.W.tobytes() == shadow.learner.state.weights.W.tobytes()
+        assert bits(found.learner) == bits(shadow.learner)
         assert found.learnt == shadow.learnt == 300
     if how != "added later":
         for report, wanted in zip(again.reports()[1:], twin.reports()[1:], strict=True):
@@ -134,4 +135,4 @@ def test_a_late_answer_after_a_learnt_default_teaches_a_shadow_nothing(drive):
     session.outcome(OutcomeRequest("a", hit=True))
     (shadow,) = session.projector.shadows.values()
     assert shadow.learnt == 1
-    assert np.isfinite(shadow.learner.state.weights.W).all()
+    assert np.isfinite(shadow.learner.core.state()["weights.W"]).all()

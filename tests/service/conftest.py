@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 for part in ("httptools", "msgspec", "orjson", "prometheus_client", "uvicorn"):
@@ -16,9 +15,9 @@ from live_service import live  # noqa: E402, F401
 from postgres_kit import Database, why_not  # noqa: E402
 from service_kit import LABELS, D, Nursery  # noqa: E402
 
-import superarm as sa  # noqa: E402
-from superarm.data.rows import SparseRow  # noqa: E402
 from superarm.service import Service  # noqa: E402
+
+NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +32,29 @@ def database() -> Iterator[Database]:
 
 
 @pytest.fixture
-def open_service(
-    tmp_path: Path, request: pytest.FixtureRequest, compiled: None
-) -> Iterator[Callable[..., Any]]:
+def shared(database: Database) -> Iterator[Callable[..., Any]]:
+    """Opens (and at the end closes) the services of several processes on one journal in PostgreSQL.
+
+    A name stands for another journal, as it does for a file.
+    """
+    urls: dict[str, str] = {}
+    opened = []
+
+    def make(path: str = "events.db", **options: Any) -> Service:
+        new = {} if path in urls else NEW
+        url = urls.setdefault(path, make.url if path == "events.db" else database.fresh())
+        service = Service.open(url, **({"lease": 1.0, "every": 0.02} | new | options))
+        opened.append(service)
+        return service
+
+    make.url = database.fresh()
+    yield make
+    for service in opened:
+        service.close()
+
+
+@pytest.fixture
+def open_service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Opens (and at the end closes) services, by default on one journal with six labels.
 
     `service_kit.both` runs a test twice: on a SQLite file, and on PostgreSQL.
@@ -47,9 +66,7 @@ def open_service(
 
     def make(path: str | Path = "events.db", **options: Any) -> Service:
         file = tmp_path / path
-        new = (
-            {} if file.exists() or "model" in options else {"labels": LABELS, "n_features": D, "set_size": 2}
-        )
+        new = {} if file.exists() or "model" in options else NEW
         service = Service.open(file, **(new | options))
         opened.append(service)
         return service
@@ -57,15 +74,6 @@ def open_service(
     yield make
     for service in opened:
         service.store.close()
-
-
-@pytest.fixture(scope="session")
-def compiled() -> None:
-    """What the first request would have to wait for, longer than a client waits."""
-    sparse = SparseRow(np.array([0], np.int32), np.array([1.0], np.float32), D)
-    for x in (np.zeros(D), sparse):
-        learner = sa.SetLogit(labels=LABELS, n_features=D, set_size=2)
-        learner.update(learner.decide(x), hit=True)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import socket
 import subprocess
@@ -30,6 +29,7 @@ class Web:
         self.url = f"http://127.0.0.1:{port}"
         self.port, self.token = port, token
         self.headers: dict[str, str] = {}
+        self.timeout = 20.0  # seconds
 
     def __call__(self, method: str, path: str, data: Any = None, **headers: str) -> tuple[int, Any]:
         body = data if isinstance(data, bytes) or data is None else json.dumps(data).encode()
@@ -39,7 +39,7 @@ class Web:
             given.setdefault("Authorization", f"Bearer {self.token}")
         request = urllib.request.Request(self.url + path, body, given, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:
+            with urllib.request.urlopen(request, timeout=self.timeout) as response:
                 status, content, self.headers = response.status, response.read(), dict(response.headers)
         except urllib.error.HTTPError as error:
             status, content, self.headers = error.code, error.read(), dict(error.headers)
@@ -127,14 +127,6 @@ def replayed(service: Any) -> Any:
     return replay(service.store, from_start=True)
 
 
-def call(session: Any, method: Any, argument: Any) -> Any:
-    """One call in a turn of its own."""
-    [(_, result, error)] = session.turn([(method, argument, None)])
-    if error is not None:
-        raise error
-    return result
-
-
 def soon(what: Any, seconds: float = 30.0) -> Any:
     """What ``what()`` gives as soon as that is true: another process may have to get to it."""
     until = time.monotonic() + seconds
@@ -142,43 +134,3 @@ def soon(what: Any, seconds: float = 30.0) -> Any:
         assert time.monotonic() < until, "it did not happen"
         time.sleep(0.01)
     return found
-
-
-def sha256_of(session: Any) -> str:
-    """Of the model that the session has in memory."""
-    return hashlib.sha256(session.model_file()).hexdigest()
-
-
-def forge(journal: Any, seq: int, **fields: Any) -> None:
-    """Change the body of an event, and all digests after it, as no accident ever would."""
-    from orjson import dumps
-    from superarm.service.core.events import link
-
-    before = journal.digest_at(seq - 1)
-    for event in list(journal.unchecked(seq - 1)):
-        text = dumps(event.body | fields) if event.seq == seq else event.text
-        before = link(before, event.seq, event.time, event.kind, event.id, event.content, text)
-        values = (text, before, event.seq)
-        journal.write("UPDATE events SET body = ?, digest = ? WHERE seq = ?", values)
-    journal.commit()
-    for kept in journal.snapshots():
-        if kept >= seq:
-            forge_snapshot(journal, kept)
-
-
-def forge_snapshot(journal: Any, seq: int, model: bytes | None = None) -> None:
-    """Give a snapshot another model, or only a new digest."""
-    from orjson import loads
-    from superarm.service.core.parts import describe, read_parts, snapshot_digest
-
-    sql = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
-    at, totals, made_by, parts = journal.reader.execute(sql, (seq,)).fetchone()
-    whole = read_parts(journal.reader, seq, loads(parts))
-    if model is not None:
-        whole["model"] = model
-        journal.write("DELETE FROM chunks WHERE seq = ?", (seq,))
-        journal.put_part(seq, "model", 0, model)
-    text = json.dumps(describe(whole))
-    digest = snapshot_digest(journal.digest_at(seq), seq, at, totals, made_by, text)
-    journal.write("UPDATE snapshots SET parts = ?, digest = ? WHERE seq = ?", (text, digest, seq))
-    journal.commit()

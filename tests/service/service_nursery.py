@@ -27,15 +27,9 @@ def child(order: dict[str, Any], log: str) -> None:
 
 
 def main() -> None:
+    import superarm.service.http.server  # noqa: F401  imported once, here
+    from superarm import SetLogit  # noqa: F401
 
-    from superarm import SetLogit
-
-    with suppress(ImportError):
-        pass
-
-    # compile once, here
-    learner = SetLogit(labels=["a", "b", "c"], n_features=5, set_size=2)
-    learner.update(learner.decide([0.0] * 5), hit=True)
     children = []
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:

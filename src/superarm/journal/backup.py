@@ -10,12 +10,14 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from secrets import randbits
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
 from superarm.journal.files import PRIVATE_FILE, discard, sync_folder
 from superarm.journal.mark import Marker
 from superarm.journal.sqlite import SqliteStore
+from superarm.journal.sqlite_log import COPY
 from superarm.journal.sqlite_schema import connect
 from superarm.journal.verify import Verified, verify
 
@@ -56,10 +58,13 @@ def _copy(source: Path, part: Path) -> None:
     with closing(connect(source, write=False)) as old, closing(sqlite3.connect(part)) as new:
         old.backup(new, pages=1000, sleep=0.001)
         new.execute("PRAGMA journal_mode = WAL")
+        copy = randbits(62)  # a log of another one is not its log
+        new.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (COPY, copy))
+        new.commit()
         end = new.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
     if end is not None:
         marker = Marker(part)
-        marker.begin(*end)
+        marker.begin(*end, copy)
         marker.sync()
         marker.close()
     with part.open("rb") as file:

@@ -2,7 +2,8 @@
 
 SQLite drops the end of its log, without a word, from the first frame whose checksum is wrong. The mark says
 how far the journal had come: number and digest of the last event that a commit made durable. It
-is written after each commit and synced now and then, so it may lag, but it never runs ahead.
+is written after each commit and synced now and then, so it may lag, but it never runs ahead. A third line tells
+which copy of the journal it belongs to (backup.py gives each a number of its own; 0 for none).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import NamedTuple
 from superarm.journal.events import digest
 from superarm.journal.files import PRIVATE_FILE
 
-__all__ = ["Mark", "Marker", "is_damaged", "read_mark"]
+__all__ = ["Mark", "Marker", "is_damaged", "read_copy", "read_mark"]
 
-WORD = "superarm-mark"
+WORD, COPY = "superarm-mark", "superarm-copy"
 
 
 class Mark(NamedTuple):
@@ -52,6 +53,15 @@ def read_mark(journal: Path) -> Mark | None:
     return max((mark for line in lines if (mark := _mark(line)) is not None), default=None)
 
 
+def read_copy(journal: Path) -> int | None:
+    """The number of the copy that the mark belongs to; None if it tells none."""
+    try:
+        words = [line.split() for line in _path(journal).read_text().splitlines()]
+        return next((int(line[1]) for line in words if len(line) == 2 and line[0] == COPY), None)
+    except (OSError, ValueError):
+        return None
+
+
 def is_damaged(journal: Path) -> bool:
     """Whether there is a mark of which no line can be read."""
     path = _path(journal)
@@ -71,10 +81,10 @@ class Marker:
             os.pwrite(self._file, line, len(line) if self._second else 0)
             self._second = not self._second
 
-    def begin(self, seq: int, chain: bytes) -> None:
+    def begin(self, seq: int, chain: bytes, copy: int = 0) -> None:
         """A mark that may go back: what either line said before does not count any more."""
         with suppress(OSError):
-            os.pwrite(self._file, _line(Mark(seq, chain)) * 2, 0)
+            os.pwrite(self._file, _line(Mark(seq, chain)) * 2 + f"{COPY} {copy:020d}\n".encode(), 0)
 
     def sync(self) -> None:
         with suppress(OSError):

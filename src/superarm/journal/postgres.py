@@ -279,11 +279,11 @@ class PostgresStore:
 
     # ------------------------------------------------------------ what many processes need
 
-    def published(self, newer_than: int = -1) -> Snapshot | None:
-        """The newest model, its shadows and totals, if there is one that knows more events."""
-        rows = self._select(
-            "SELECT part, seq, time, data, totals FROM published WHERE seq > %s", (newer_than,)
-        )
+    def published(self, newer_than: int = -1, time: float = 0.0) -> Snapshot | None:
+        """The newest model, its shadows and totals, if it knows more events, or as many and was made later."""
+        sql = """SELECT part, seq, time, data, totals FROM published
+        WHERE seq > %s OR seq = %s AND time > %s::float8"""
+        rows = self._select(sql, (newer_than, newer_than, time))
         parts = {row[0]: row[3] for row in rows}
         if "model" not in parts or len({row[1] for row in rows}) != 1:
             return None

@@ -83,6 +83,8 @@ class DecisionRecord:
         if event.x is not None:
             x = unpack_row(event.x, event.body["width"])
             features = x if isinstance(x, dict) else row_to_json(x)
+            if not isinstance(x, dict) and isinstance(features, dict):
+                del features["width"]  # as it came: the service knows it
         return {
             **self.shown(),
             "time": event.time,

@@ -21,6 +21,7 @@ from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_sta
 from superarm.journal.files import clear_parts, sync_file
 from superarm.journal.lock import FileLock
 from superarm.journal.mark import Marker, is_damaged, read_mark
+from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
 from superarm.journal.store import (
     Head,
@@ -64,7 +65,7 @@ class SqliteStore:
     ) -> None:
         self.path, self.read_only, self.max_mb = Path(path).resolve(), read_only, max_mb
         self.name = str(self.path)
-        self._log_path = self.path.with_name(self.path.name + "-wal")
+        self._log_path = log_of(self.path)
         self._lock: FileLock | None = None
         self._marker: Marker | None = None
         self._reader: sqlite3.Connection | None = None
@@ -83,8 +84,10 @@ class SqliteStore:
             if read_only:
                 self._reader.execute("BEGIN")
             self._head = self._find_head()
-            self._check_mark(accept_loss)
+            if not accept_loss:
+                check_mark(self.path, self._head)
             if not read_only:
+                check_log(self, any_copy=accept_loss)
                 self._begin_writing()
         except sqlite3.Error as error:
             self.close()
@@ -101,7 +104,7 @@ class SqliteStore:
             self._marker = Marker(self.path)
         except OSError as error:
             raise down(self.path, error) from error
-        self._marker.begin(self._head.seq, self._head.digest)
+        self._marker.begin(self._head.seq, self._head.digest, self.progress(COPY))
         clear_parts(self.path)
         self._transaction(lambda writer: writer.execute("DELETE FROM probe"))  # the log is there now
         self._files = self._named()
@@ -158,21 +161,6 @@ class SqliteStore:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-
-    def _check_mark(self, accept_loss: bool) -> None:
-        mark, seq = read_mark(self.path), self._head.seq
-        if mark is None or accept_loss:
-            return
-        ending = "Go back to a backup, or accept it: superarm verify --accept-loss"
-        if mark.seq > seq:
-            raise JournalDamaged(
-                f"journal {self.path} has lost its last events: {mark.seq:,} were durable, it ends after {seq:,}. "
-                + ending
-            )
-        if mark.seq == seq and mark.digest != self._head.digest:
-            raise JournalDamaged(
-                f"journal {self.path} ends with another event {seq:,} than the one that was durable. {ending}"
-            )
 
     # ------------------------------------------------------------ writing
 
@@ -313,10 +301,7 @@ class SqliteStore:
     def _unreadable(self, error: Exception) -> JournalDamaged | JournalDown:
         if isinstance(error, sqlite3.OperationalError):
             return down(self.path, error)
-        return JournalDamaged(
-            f"journal {self.path} cannot be read: {error}. If it was restored, take the files {self.path.name}-wal "
-            "and -shm of the one before it away; else go back to a backup"
-        )
+        return foreign_log(self.path, error)
 
     def _find_head(self) -> Head:
         rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
@@ -402,10 +387,14 @@ class SqliteStore:
 
     # ------------------------------------------------------------ for people on call
 
-    def problems(self) -> Iterator[str]:
+    def integrity(self) -> Iterator[str]:
+        """What SQLite finds wrong with the file."""
         for (found,) in self._select("PRAGMA integrity_check(20)"):
             if found != "ok":
                 yield f"the database is damaged: {found}"
+
+    def problems(self) -> Iterator[str]:
+        yield from self.integrity()
         mark, seq = read_mark(self.path), self._head.seq
         if mark is None:
             if is_damaged(self.path):

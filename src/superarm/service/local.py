@@ -14,7 +14,7 @@ from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Store
 from superarm.service.handler import ServingModel
-from superarm.service.status import Metric
+from superarm.service.status import Metric, one
 
 __all__ = ["LocalModel"]
 
@@ -148,7 +148,11 @@ class LocalModel:
         return tuple(sentence for sentence in (self.doubt(), self.jumped()) if sentence is not None)
 
     def metrics(self) -> list[Metric]:
-        return []
+        broken, log = len(self.broken_snapshots), self.store.log_bytes()
+        return [
+            one("wal_bytes", "gauge", "The write-ahead log.", log),
+            one("broken_snapshots", "gauge", "Snapshots that could not be read.", broken),
+        ]
 
     def refresh(self) -> None:
         """Nothing: what is in memory is the newest."""

@@ -137,6 +137,7 @@ class SharedModel:
         self.replayed = self.snapshot_seq = 0
         self._rounds: Iterator[int] = iter(())
         self._coming: tuple[ServingModel, dict[str, Any]] | None = None
+        self._taken, self._picking = (-1, 0.0), threading.Lock()  # the event and the time of the newest model
         self._erasures = 0
         self._looked, self._beat = 0.0, None
         self._stop = threading.Event()
@@ -166,6 +167,9 @@ class SharedModel:
 
     def _take(self, snapshot: Snapshot) -> None:
         """Have a newer model for the next turn."""
+        if (snapshot.seq, snapshot.time) < self._taken:  # another thread was faster
+            return
+        self._taken = snapshot.seq, snapshot.time
         learner, totals = learner_from(snapshot.parts["model"]), snapshot.totals
         settings = LabelSettings.from_dict(totals["settings"])
         version, disabled = totals["stats"]["learnt"], frozenset(settings.disabled)
@@ -174,10 +178,10 @@ class SharedModel:
             self.model()
 
     def _pick_up(self) -> None:
-        mine = self._coming[0].seq if self._coming is not None else self._serving.seq
-        snapshot = self.store.published(mine)
+        snapshot = self.store.published(*self._taken)
         if snapshot is not None:
-            self._take(snapshot)
+            with self._picking:
+                self._take(snapshot)
 
     def model(self) -> ServingModel:
         coming, self._coming = self._coming, None

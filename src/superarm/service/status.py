@@ -146,6 +146,7 @@ def model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) -> 
 
 
 def status_metrics(status: Status, size: int, oldest: float) -> list[Metric]:
+    """Of any journal; what only one in a file has is its model's to tell (local.py)."""
     return [
         one("oldest_pending_seconds", "gauge", "The age of the oldest decision that waits.", oldest),
         one("journal_events", "gauge", "Events written since the journal was made.", status.events),
@@ -157,8 +158,6 @@ def status_metrics(status: Status, size: int, oldest: float) -> list[Metric]:
         one("restart_seconds", "gauge", "What the last start took.", status.restart_seconds),
         one("restart_replayed_events", "gauge", "Events projected by it.", status.replayed),
         one("turn_age_seconds", "gauge", "The age of the turn under way.", status.turn_seconds),
-        one("wal_bytes", "gauge", "The write-ahead log of a journal in a file.", status.log_bytes),
-        one("broken_snapshots", "gauge", "Snapshots that could not be read.", len(status.broken_snapshots)),
         one(
             "erasure_unfinished",
             "gauge",

@@ -35,7 +35,7 @@ def test_all_of_it(live):
         assert client.stats()["outcomes"] == 3
 
 
-def test_what_a_shared_journal_cannot_tell_yet_is_none(live, shared):
+def test_what_a_shared_journal_cannot_tell_yet_is_none(shared, live):
     with Client(live(shared(learn=False)).url) as client:
         client.decide(rows(1)[0], id="a")
         outcome = client.outcome("a", hit=True)

@@ -27,11 +27,6 @@ NEW = {"labels": LABELS, "features": D, "set_size": 2}
 LOCAL = {"base_url": "http://127.0.0.1"}
 
 
-@pytest.fixture(autouse=True)
-def _compiled(compiled):
-    """So that no request waits for the compiler."""
-
-
 def pair(client, prefix: str = "/arms") -> dict:
     shown = client.post(f"{prefix}/v1/decisions", json={"features": X})
     assert shown.status_code == 200, shown.text

@@ -104,7 +104,7 @@ def test_trouble_comes_first(live, open_service, browser, tmp_path):
     browser.look(width=400, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.getElementById('state').className == 'live'")
-    session.broken_snapshots = (4711,)
+    session.model.broken_snapshots = (4711,)
     browser.wait("document.getElementById('trouble').hidden === false")
     assert "4711" in browser.eval("document.getElementById('trouble').innerText")
     assert browser.eval("document.getElementById('state').textContent") == "trouble"
@@ -112,7 +112,7 @@ def test_trouble_comes_first(live, open_service, browser, tmp_path):
     assert browser.eval(first) == "trouble"
     assert browser.eval("document.documentElement.scrollWidth <= innerWidth")
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "trouble-400-light.png")
-    session.broken_snapshots = ()
+    session.model.broken_snapshots = ()
     browser.wait("document.getElementById('trouble').hidden")
     assert browser.complaints() == []
 
@@ -128,7 +128,7 @@ def test_the_documentation_needs_nothing_from_elsewhere(live, browser, tmp_path)
     assert browser.complaints() == []
 
 
-def test_the_dashboard_of_many_processes(live, shared, browser, tmp_path):
+def test_the_dashboard_of_many_processes(shared, live, browser, tmp_path):
     sessions = [shared(labels=NAMES), shared(), shared()]
     web = live(sessions[0])
     traffic(web.url, users(), 300, habits=Habits(users=4, delay=0.05))
@@ -138,11 +138,11 @@ def test_the_dashboard_of_many_processes(live, shared, browser, tmp_path):
     browser.wait("document.querySelectorAll('.tile .number')[1].textContent == '300'")
     text = browser.eval("document.getElementById('processes-card').innerText")
     assert text.count("serves and learns") == 1
-    assert all(session.process in text for session in sessions)
+    assert all(session.model.process in text for session in sessions)
     browser.wait(
         "document.getElementById('processes-card').innerText.split('the newest').length == 4"
         " && !document.getElementById('processes-card').innerText.includes('behind')"
     )
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "dashboard-processes.png")
     assert b"\nsuperarm_processes 3\n" in web.get("/metrics")[1]
-    assert sum(session.learning is not None for session in sessions) == 1
+    assert sum(session.model.learning is not None for session in sessions) == 1

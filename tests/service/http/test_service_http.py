@@ -10,8 +10,7 @@ from service_kit import LABELS, D, both, rows, soon
 
 import superarm as sa
 from superarm.journal.replay import replay
-from superarm.learners.files import arrays_of
-from superarm.service import service as service_module
+from superarm.service import Client, service as service_module
 
 X = [0.5, 1, 0, 0.25, 2]
 
@@ -64,7 +63,7 @@ def test_http_equals_the_library_round_by_round(live, open_service, tmp_path):
     assert status == 200
     (tmp_path / "model.npz").write_bytes(model)
     loaded = sa.load(tmp_path / "model.npz")
-    bits = [{name: array.tobytes() for name, array in arrays_of(one.state)} for one in (loaded, twin)]
+    bits = [{name: array.tobytes() for name, array in one.core.state().items()} for one in (loaded, twin)]
     assert bits[0] == bits[1]
     assert loaded.round == twin.round
 
@@ -93,6 +92,30 @@ def test_three_forms_of_features(live, open_service):
     assert "features.age of decision must be a number, a word" in message
     info = web.get("/v1/info")[1]
     assert (info["params"]["uniform"], info["params"]["explore"]) == (0.02, "balanced")
+
+
+def test_rows_with_a_dense_and_a_sparse_part(live, open_service, tmp_path):
+    learner = sa.SetLogit(labels=LABELS, n_features=(2, 9), set_size=2)
+    learner.save(tmp_path / "mixed.npz")
+    service = open_service(model=tmp_path / "mixed.npz")
+    web = live(service)
+    assert web.get("/v1/info")[1]["n_features"] == [2, 9]
+    mixed = {"dense": [0.5, 1.0], "indices": [3, 8], "values": [1.0, 2.0]}
+    for i in range(3):
+        status, shown = web.post("/v1/decisions", {"features": mixed, "id": f"d{i}"})
+        assert status == 200, shown
+        assert web.post(f"/v1/decisions/d{i}/outcome", {"hit": i == 0})[0] == 200
+    with Client(web.url) as client:  # the same row as the library has it: the same decision
+        row = sa.Row(dense=[0.5, 1.0], sparse=([3, 8], [1.0, 2.0]), width=9)
+        assert list(client.decide(row, id="d2").labels) == shown["labels"]
+    assert web.get("/v1/decisions/d2")[1]["features"] == mixed
+    wrong = [mixed | {"dense": [1.0]}, mixed | {"indices": [3, 9]}, mixed | {"width": 9}, [1.0, 2.0],
+             {"indices": [3], "values": [1.0]}]  # fmt: skip
+    for features in wrong:
+        status, told = web.post("/v1/decisions", {"features": features})
+        assert (status, told["error"]["field"].split(".")[0]) == (422, "features")
+    web.stop()
+    assert replay(tmp_path / "events.db", from_start=True).same
 
 
 @both

@@ -137,7 +137,8 @@ class Client:
         """Ask for a set of labels to show.
 
         Args:
-            features: the row: numbers, {"indices": …, "values": …}, or names and values.
+            features: the row: numbers, {"indices": …, "values": …} (with "dense" beside them if it has both parts),
+                a `superarm.Row`, or names and values.
             id: how the decision is to be called; without one, the client makes one up.
             eligible: the only labels that may be shown.
             set_size: how many to show.
@@ -291,6 +292,9 @@ def _pause(retry_after: str | None) -> float:
 def _ask(features: Any, id_: str | None, eligible: Any, set_size: int | None, context: Any) -> dict[str, Any]:
     if hasattr(features, "tolist"):
         features = features.tolist()
+    elif hasattr(features, "indices"):  # a superarm.Row
+        parts = ("dense", "indices", "values") if len(features.dense) else ("indices", "values")
+        features = {name: getattr(features, name).tolist() for name in parts}
     ask: dict[str, Any] = {"features": features, "id": id_ or uuid.uuid4().hex}
     given = {
         "eligible": None if eligible is None else list(eligible),

@@ -57,9 +57,11 @@ def traffic(
     habits = habits or Habits()
     with Client(url, token=token) as client:
         info = client.info()
-    if info["n_features"] not in (None, stream.n_features) or len(info["labels"]) != stream.n_labels:
+    features = info["n_features"]
+    asked = tuple(features) if isinstance(features, list) else features
+    if asked not in (None, stream.n_features) or len(info["labels"]) != stream.n_labels:
         wanted = (
-            f"{info['n_features'] or 'any'} features and {len(info['labels'])} labels, as the service has"
+            f"{asked or 'any'} features and {len(info['labels'])} labels, as the service has"
         )
         got = f"{stream.n_features} and {stream.n_labels}"
         raise InvalidInput.must("data", "superarm traffic", wanted, got)

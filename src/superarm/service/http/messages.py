@@ -45,7 +45,8 @@ class DecisionRequest(Strict):
     features: Annotated[
         list[Number] | dict[str, Number | bool | str | list[Number] | None],
         Meta(
-            description="All n_features numbers; a sparse row of indices and values; or names, each with a "
+            description="All n_features numbers; a sparse row of indices and values (and dense, where rows "
+            "have both parts); or names, each with a "
             "number, a word, true, false, a date (2026-05-01) or null. The first row decides which.",
             examples=[
                 [0.5, 0.0, 1.0, 0.25],
@@ -178,7 +179,10 @@ class Info(Struct):
     labels: list[str]
     disabled: Annotated[list[str], Meta(description="Labels that are never shown.")]
     frozen: Annotated[bool, Meta(description="Answers are kept, and not learnt.")]
-    n_features: Annotated[int | None, Meta(description="null until the first row has told it.")]
+    n_features: Annotated[
+        int | Annotated[list[int], Meta(min_length=2, max_length=2)] | None,
+        Meta(description="A pair, dense and sparse, of rows with both parts; null until the first row has told."),
+    ]
     set_size: int
     model_version: int
     timeout: float | None

@@ -172,6 +172,8 @@ def _row(features: list[float] | dict[str, Any], inputs: Any) -> AnyRow | dict[s
     if isinstance(features, list) or type(features.get("indices")) is list:
         if named:
             raise Refused.must("features", "decision", "names, as in the first row", "numbers")
+        if isinstance(width, tuple):
+            return _mixed(features, *width)
         if isinstance(features, dict):
             return _sparse(features, width)
         if len(features) != (width or len(features) or 1):
@@ -182,6 +184,15 @@ def _row(features: list[float] | dict[str, Any], inputs: Any) -> AnyRow | dict[s
     if named is False:
         raise Refused.must("features", "decision", f"{width} numbers, as in the first row", "names")
     return features
+
+
+def _mixed(features: list[float] | dict[str, Any], d: int, width: int) -> Row:
+    dense = None if isinstance(features, list) else features.get("dense")
+    if isinstance(features, list) or type(dense) is not list or len(dense) != d:
+        wanted = f"a list dense of length {d}, and lists indices and values"
+        raise Refused.must("features", "decision", wanted, features)
+    rest = _sparse({name: part for name, part in features.items() if name != "dense"}, width)
+    return Row.of(np.array(dense, np.float32), rest.indices, rest.values, width)
 
 
 def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
