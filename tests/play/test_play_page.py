@@ -146,7 +146,9 @@ def test_the_page_is_closed_to_strangers():
         before = server.play.game
         assert web("POST", "/game", {})[1]["question"] == 0
         assert server.play.game is not before
-        with pytest.raises(InvalidInput, match=f"--port of superarm play must be free, on 127.0.0.1:{web.port}"):
+        with pytest.raises(
+            InvalidInput, match=f"--port of superarm play must be free, on 127.0.0.1:{web.port}"
+        ):
             asyncio.run(play(server.play, web.port, print))
 
 

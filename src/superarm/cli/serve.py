@@ -24,7 +24,7 @@ def serve(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file with these options by their names (set-size = 3); the command line comes first, "
+            help="A TOML file with these options by name (set-size = 3); the command line comes first, "
             "then the environment (SUPERARM_SERVE_SET_SIZE), then this file.",
             is_eager=True,
             callback=read_config,

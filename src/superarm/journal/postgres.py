@@ -77,13 +77,9 @@ class PostgresStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with failures(self.address):
-            with (
-                nullcontext(self._moment)
-                if self._moment is not None
-                else self._pool.connection() as connection
-            ):
-                yield connection
+        source = nullcontext(self._moment) if self._moment is not None else self._pool.connection()
+        with failures(self.address), source as connection:
+            yield connection
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._reading() as connection:
@@ -280,7 +276,7 @@ class PostgresStore:
     # ------------------------------------------------------------ what many processes need
 
     def published(self, newer_than: int = -1, time: float = 0.0) -> Snapshot | None:
-        """The newest model, its shadows and totals, if it knows more events, or as many and was made later."""
+        """The newest model, its shadows and totals, if it knows more events, or as many and is younger."""
         sql = """SELECT part, seq, time, data, totals FROM published
         WHERE seq > %s OR seq = %s AND time > %s::float8"""
         rows = self._select(sql, (newer_than, newer_than, time))

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from orjson import dumps, loads
 
+from superarm.data.named import plain_row
+from superarm.data.rows import AnyRow, as_row, fitted
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
@@ -30,8 +32,6 @@ from superarm.journal.events import (
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
-from superarm.data.named import plain_row
-from superarm.data.rows import AnyRow, as_row, fitted
 
 __all__ = ["DecisionRequest", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
 

@@ -10,7 +10,8 @@ from service_kit import LABELS, D, both, rows, soon
 
 import superarm as sa
 from superarm.journal.replay import replay
-from superarm.service import Client, service as service_module
+from superarm.service import Client
+from superarm.service import service as service_module
 
 X = [0.5, 1, 0, 0.25, 2]
 

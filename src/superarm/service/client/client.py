@@ -137,8 +137,8 @@ class Client:
         """Ask for a set of labels to show.
 
         Args:
-            features: the row: numbers, {"indices": …, "values": …} (with "dense" beside them if it has both parts),
-                a `superarm.Row`, or names and values.
+            features: the row: numbers, {"indices": …, "values": …} (and "dense", if it has both parts), a
+                `superarm.Row`, or names and values.
             id: how the decision is to be called; without one, the client makes one up.
             eligible: the only labels that may be shown.
             set_size: how many to show.

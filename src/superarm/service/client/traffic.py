@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any
 
-from superarm.errors import InvalidInput
 from superarm.data.rows import row_to_json
+from superarm.errors import InvalidInput
 from superarm.service.client.client import Client, ServiceError
 from superarm.streams import Stream
 
@@ -60,9 +60,7 @@ def traffic(
     features = info["n_features"]
     asked = tuple(features) if isinstance(features, list) else features
     if asked not in (None, stream.n_features) or len(info["labels"]) != stream.n_labels:
-        wanted = (
-            f"{asked or 'any'} features and {len(info['labels'])} labels, as the service has"
-        )
+        wanted = f"{asked or 'any'} features and {len(info['labels'])} labels, as the service has"
         got = f"{stream.n_features} and {stream.n_labels}"
         raise InvalidInput.must("data", "superarm traffic", wanted, got)
     names = info["labels"]

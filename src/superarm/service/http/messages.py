@@ -181,7 +181,9 @@ class Info(Struct):
     frozen: Annotated[bool, Meta(description="Answers are kept, and not learnt.")]
     n_features: Annotated[
         int | Annotated[list[int], Meta(min_length=2, max_length=2)] | None,
-        Meta(description="A pair, dense and sparse, of rows with both parts; null until the first row has told."),
+        Meta(
+            description="Of rows with both parts a pair, dense and sparse; null until the first row tells it."
+        ),
     ]
     set_size: int
     model_version: int

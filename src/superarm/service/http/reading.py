@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from superarm.journal.errors import Refused
 from superarm.data.named import KINDS
 from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.journal.errors import Refused
 from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.http import messages as m
 from superarm.service.http.messages import ID_WORDS, IS_ID, Id
