@@ -1,4 +1,4 @@
-"""Durable pairs a second through the core alone: a session, 32 decisions a commit, 32 outcomes a commit.
+"""Durable pairs a second without HTTP: turns of 32 decisions, then of 32 outcomes, each with one commit.
 
     python benchmarks/journal.py [--seconds 4] [--features 64] [--times 3]
 
@@ -17,7 +17,8 @@ import time
 
 import numpy as np
 
-from superarm.service.core.session import Ask, Reply, Session
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.service import Service
 
 TOGETHER = 32
 
@@ -26,16 +27,15 @@ def run(features: int, seconds: float) -> dict[str, float]:
     labels = [f"label-{i}" for i in range(10)]
     X = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
     with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as folder:
-        session = Session.open(folder + "/events.db", labels=labels, n_features=features, set_size=3)
+        service = Service.open(folder + "/events.db", labels=labels, n_features=features, set_size=3)
 
         def turn(n: int) -> None:
-            ids = [session.decide(Ask(X[(n + i) % 1000])).place.id for i in range(TOGETHER)]
-            session.commit()
-            for i, id_ in enumerate(ids):
-                session.outcome(Reply(id_, hit=i % 3 == 0))
-            session.commit()
+            asked = [DecisionRequest(X[(n + i) % 1000]) for i in range(TOGETHER)]
+            made = service.take([(service.decide_now, one, None) for one in asked])
+            told = [OutcomeRequest(shown["id"], hit=i % 3 == 0) for i, (_, shown, _) in enumerate(made)]
+            service.take([(service.outcome_now, one, None) for one in told])
 
-        for n in range(20):  # compile, and fill the caches
+        for n in range(20):  # fill the caches
             turn(n)
         pairs, began, cpu = 0, time.perf_counter(), time.process_time()
         while time.perf_counter() < began + seconds:
@@ -43,7 +43,7 @@ def run(features: int, seconds: float) -> dict[str, float]:
             pairs += TOGETHER
         took = time.perf_counter() - began
         used = time.process_time() - cpu
-        session.journal.close()
+        service.store.close()
     return {"pairs_per_second": round(pairs / took), "cpu_us_per_pair": round(1e6 * used / pairs, 1)}
 
 

@@ -216,10 +216,16 @@ class Decision(DecisionBase):  # type: ignore[misc]
         whole: dict[str, Any] = {"format": FORMAT}
         if row:
             whole["x"] = None if self.x is None else row_to_json(self.x)
+        size, known = self.size, self.known
+        if known is None:
+            shown, drawn, top = map(list, self.sets)
+        else:
+            public = known.public(self.sets)
+            shown, drawn, top = public[:size], public[size : 2 * size], public[2 * size :]
         return whole | {
-            "labels": self.labels,
-            "drawn": self.drawn,
-            "top": self.top,
+            "labels": shown,
+            "drawn": drawn,
+            "top": top,
             "eligible": self.eligible,
             "rule": self.rule,
             "belief": self.belief,

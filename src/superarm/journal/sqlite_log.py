@@ -70,6 +70,8 @@ def check_log(store: Any, *, any_copy: bool = False) -> None:
             for sentence in store.integrity():
                 raise foreign_log(store.path, sentence)
             after = 0
+        if any(note.seq > store.head().seq for note in store.snapshots()):
+            raise foreign_log(store.path, "it has a snapshot of events that it has not")
         events = store.events(min(after, store.head().seq))
         while some := list(islice(events, AT_ONCE)):
             named = {event.id for event in some if event.id}

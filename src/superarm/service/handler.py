@@ -10,6 +10,7 @@ import copy
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from orjson import dumps, loads
@@ -36,6 +37,7 @@ from superarm.learners import Learner
 __all__ = ["DecisionRequest", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
+IDS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +94,15 @@ class RequestHandler:
         self.store, self.records, self.clock, self.next_round = store, records, clock, next_round
         self._staged: dict[tuple[int, str], Event] = {}
         self._more: list[Event] = []
+        self._random: list[str] = []  # ends of ids that nobody has yet
+        self._at: float | None = None
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
     def begin(self, model: ServingModel, calls: Sequence[tuple[Any, Any, Any]]) -> None:
         """Begin a turn with a model; decisions that these calls are about are looked up."""
         self.model, self.cursor = model, model.learner.cursor()
         self._staged, self._more, self._damaged = {}, [], {}
+        self._at = None
         kinds = (DecisionRequest, OutcomeRequest)
         self.know([call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None])
 
@@ -119,7 +124,20 @@ class RequestHandler:
 
     def take(self) -> list[Event]:
         """What the turn has to write, in its order."""
-        return sorted([*self._staged.values(), *self._more], key=lambda event: event.kind)
+        return sorted([*self._staged.values(), *self._more], key=attrgetter("kind"))
+
+    def now(self) -> float:
+        """The time of this turn's events: one for all of them, since all are durable together."""
+        if self._at is None:
+            self._at = self.clock()
+        return self._at
+
+    def _new_id(self, at: float) -> str:
+        """Grows with time, as an index likes it; the rest is random."""
+        if not self._random:
+            drawn = os.urandom(6 * IDS_AT_ONCE).hex()
+            self._random = [drawn[i : i + 12] for i in range(0, len(drawn), 12)]
+        return f"{int(at * 1e3):011x}{self._random.pop()}"
 
     def stage(self, event: Event) -> Event:
         self._more.append(event)
@@ -156,10 +174,8 @@ class RequestHandler:
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise Refused.must("features", "decision", wanted, "an overflow") from error
-        at = self.clock()
-        id_ = (
-            request.id or f"{int(at * 1e3):011x}{os.urandom(6).hex()}"
-        )  # grows with time, as an index likes it
+        at = self.now()
+        id_ = request.id or self._new_id(at)
         event = self._staged[DECISION, id_] = decision_event(at, id_, decision, context, facts)
         return event
 
@@ -186,7 +202,7 @@ class RequestHandler:
             name = type(self.model.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
         told = {"of": decision.seq, "hit": hit, "label": label}
-        self._staged[OUTCOME, id_] = Event.new(self.clock(), OUTCOME, told, id_)
+        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, told, id_)
         return id_
 
     def expire(self, due: Sequence[Pending], default: bool | None) -> int:
@@ -195,7 +211,7 @@ class RequestHandler:
         for one in due:
             if (OUTCOME, one.id) not in self._staged:
                 told = {"of": one.seq, "hit": default}
-                self._staged[TIMEOUT, one.id] = Event.new(self.clock(), TIMEOUT, told, one.id)
+                self._staged[TIMEOUT, one.id] = Event.new(self.now(), TIMEOUT, told, one.id)
         return len(self._staged) - before
 
     # ------------------------------------------------------------ what operators change
@@ -214,18 +230,18 @@ class RequestHandler:
                 raise Refused(str(error), field=error.field) from error
         if change["what"] == "rollback":
             self.store.pin_snapshot(change["to"])
-        return self.stage(Event.new(self.clock(), CHANGE, change))
+        return self.stage(Event.new(self.now(), CHANGE, change))
 
     def erase(self, ids: Sequence[str] | None, before: float | None) -> Event:
         """Stage an erasure; each id must be that of a decision."""
         if ids is None:
-            return self.stage(Event.new(self.clock(), ERASURE, {"before": before}))
+            return self.stage(Event.new(self.now(), ERASURE, {"before": before}))
         names = list(dict.fromkeys(ids))
         self.know(names)
         for id_ in names:
             if id_ not in self.records:
                 raise UnknownDecision.must("id", "erase", "that of a decision", id_)
-        return self.stage(Event.new(self.clock(), ERASURE, {"ids": names}))
+        return self.stage(Event.new(self.now(), ERASURE, {"ids": names}))
 
     # ------------------------------------------------------------ inside
 
