@@ -1,7 +1,7 @@
 """The service on PostgreSQL: `benchmarks/service.py --journal postgresql` prints it beside SQLite.
 
     processes        1, 2, 3 of them under the same load: pairs/s, p50, p99, the CPU of a pair by who used it
-    model_age_ms     how long before a decision the model that made it was published
+    model_age_ms     how old the last event was that the deciding model knew
     learner_alone    how many answers a second the process that learns could take, with nobody else
                      (python benchmarks/postgres.py prints only this)
 
@@ -81,16 +81,20 @@ def measure(
 
 
 def model_age(url: str) -> dict[str, float]:
-    """Between the publication of a model and the decisions that it made, newest decisions first."""
+    """Between the last event that a model knew and the decisions that it made, newest decisions first."""
     from orjson import loads
 
-    from superarm.service.core.postgres.connecting import Address
+    from superarm.journal.postgres_address import Address
 
     with Address(url, patience=60.0).connect() as connection:
-        published = dict(connection.execute("SELECT version, time FROM batches").fetchall())
-        sql = "SELECT time, body FROM events WHERE kind = 1 ORDER BY time DESC LIMIT %s"
-        made = [(at, loads(body)["model"]) for at, body in connection.execute(sql, (SAMPLE,), binary=True)]
-    ages = sorted(max(0.0, at - published[version]) for at, version in made if version in published)
+        sql = "SELECT seq, time, body FROM superarm.events WHERE kind = 1 ORDER BY seq DESC LIMIT %s"
+        made = connection.execute(sql, (SAMPLE,), binary=True).fetchall()
+        known = [loads(body)["model"] for _, _, body in made]
+        sql = "SELECT seq, time FROM superarm.events WHERE seq = ANY(%s)"
+        times = dict(connection.execute(sql, (sorted(set(known)),)).fetchall())
+    ages = sorted(max(0.0, row[1] - times[seq]) for row, seq in zip(made, known, strict=True) if seq in times)
+    if not ages:
+        return {}
     return {
         name: round(1e3 * ages[int(len(ages) * share)], 1) for name, share in (("p50", 0.5), ("p99", 0.99))
     }
@@ -101,39 +105,40 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000) -> dict[str
     import numpy as np
 
     from superarm import SetLogit
-    from superarm.service.core.entries import Ask, Reply
-    from superarm.service.core.postgres.electing import stand
-    from superarm.service.core.postgres.learning import Learning, Settings
-    from superarm.service.core.postgres.session import SharedSession
+    from superarm.journal.lease import try_acquire
+    from superarm.journal.postgres import PostgresStore
+    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.learning import Learning
+    from superarm.service.service import Service
 
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
     labels = [f"label-{i}" for i in range(10)]
     url = database.fresh()
-    session = SharedSession.open(url, labels=labels, n_features=features, set_size=3, learn=False)
+    service = Service.open(url, labels=labels, n_features=features, set_size=3, learn=False)
     rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
     began = time.perf_counter()
     for start in range(0, pairs, 250):
-        made = session.turn([(session.decide, Ask(rows[(start + i) % 1000]), None) for i in range(250)])
-        session.turn(
-            [
-                (session.outcome, Reply(one.place.id, hit=i % 2 == 0), None)
-                for i, (_, one, _) in enumerate(made)
-            ]
-        )
+        asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
+        made = service.take([(service.decide_now, one, None) for one in asked])
+        told = [OutcomeRequest(shown["id"], hit=i % 2 == 0) for i, (_, shown, _) in enumerate(made)]
+        service.take([(service.outcome_now, one, None) for one in told])
     written = time.perf_counter() - began
-    session.close()
-    with session.address.connect("superarm learns", patience=60.0) as connection:
-        office = stand(connection, "benchmark", 60.0)
-        assert office is not None
-        learning = Learning(office, Settings(), "benchmark", session.address)
+    address = service.model.address
+    service.close()
+    with address.connect("superarm learns", patience=60.0) as connection:
+        lease = try_acquire(connection, "benchmark", 60.0)
+        assert lease is not None
+        store = PostgresStore(address)
         server = family(database.process.pid)
         before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
-        while learning.model.stats.learnt < pairs:
+        learning = Learning(lease, store, time.time, settings={})  # (it catches up at once)
+        while learning.projector.stats.learnt < pairs:
             learning.turn()
         took, cpu = time.perf_counter() - began, time.thread_time() - used
         databases = cpu_of(server) - before
+        store.close()
     round_ = SetLogit(labels=labels, n_features=features, set_size=3)
     round_.update(round_.decide(rows[0]), hit=True)
     used = time.process_time()

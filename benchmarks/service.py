@@ -178,30 +178,20 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
     """A journal with that many events, as a service would have written them."""
     import numpy as np
 
-    from superarm.service.core.archive import Compaction
-    from superarm.service.core.session import Ask, Reply, Session
+    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.service import Service
 
-    session = Session.open(journal, labels=labels, n_features=features, set_size=3)
+    service = Service.open(journal, labels=labels, n_features=features, set_size=3)
     rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
-    while session.journal.seq < events:
-        shown = session.decide(Ask(rows[session.journal.seq % 1000]))
-        session.outcome(Reply(shown.place.id, hit=shown.body["labels"][0] == labels[0]))
-        if session.journal.seq % 1000 == 0:
-            if (
-                session.snapshot_due() and session.journal.seq < events - 45_000
-            ):  # leave a long tail to replay
-                session.snapshot()
-            session.commit()
-            work = Compaction(session.journal, session.keep_snapshots)
-            if work:
-                work.write()
-                more = True
-                while more:
-                    with session.writing():
-                        more = work.step()
-                    session.commit()
-    session.commit()
-    session.journal.close()  # no snapshot: as if it had been killed
+    while (seq := service.store.head().seq) < events:
+        asked = [DecisionRequest(rows[(seq + i) % 1000]) for i in range(250)]
+        made = [shown for _, shown, _ in service.take([(service.decide_now, one, None) for one in asked])]
+        told = [OutcomeRequest(shown["id"], hit=shown["labels"][0] == labels[0]) for shown in made]
+        service.take([(service.outcome_now, one, None) for one in told])
+        lag = seq - service.model.snapshot_seq
+        if lag > service.snapshot_every and seq < events - 45_000:  # leave a long tail to replay
+            service.snapshot_now()
+    service.store.close()  # no snapshot: as if it had been killed
 
 
 def main() -> None:

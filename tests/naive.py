@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import qp
+
 from superarm.native.randomness import uniform_number as uniform
 
 

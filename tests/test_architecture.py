@@ -123,7 +123,9 @@ def test_compiled_code_knows_only_itself() -> None:
 
 def _imports_of(path: Path) -> list[str]:
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line.startswith(("from superarm.", "import superarm.", "cimport superarm."))]
+    return [
+        line for line in lines if line.startswith(("from superarm.", "import superarm.", "cimport superarm."))
+    ]
 
 
 def test_the_kinds_of_row_are_told_apart_in_few_places() -> None:

@@ -25,7 +25,11 @@ SOURCE = ROOT / "src" / "superarm"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # what their extra does without, if it must
 SPARE = {"uvloop", "jax"}
-IMPORTED_AS = {"prometheus-client": "prometheus_client", "vl-convert-python": "vl_convert", "scikit-learn": "sklearn"}
+IMPORTED_AS = {
+    "prometheus-client": "prometheus_client",
+    "vl-convert-python": "vl_convert",
+    "scikit-learn": "sklearn",
+}
 
 
 def core_packages() -> set[str]:

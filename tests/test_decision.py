@@ -83,7 +83,11 @@ def test_given_wants_a_probability(propensity):
         sa.Decision.given([1.0], [0], propensity)
 
 
-@pytest.mark.parametrize("x", [[0.1, 0.0, 1e-8], ([0, 2], [0.1, 1e-8]), sa.Row([0.1], ([1], [1e-8]), 2)], ids=["dense", "sparse", "mixed"])
+@pytest.mark.parametrize(
+    "x",
+    [[0.1, 0.0, 1e-8], ([0, 2], [0.1, 1e-8]), sa.Row([0.1], ([1], [1e-8]), 2)],
+    ids=["dense", "sparse", "mixed"],
+)
 def test_json_and_back(x):
     width = (1, 2) if isinstance(x, sa.Row) else 3
     learner = sa.MCDBF(labels=["a", "b", 3, "d"], n_features=width, set_size=2, estimate="minimum-variance")

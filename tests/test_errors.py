@@ -8,9 +8,9 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm import errors
+from superarm.data.rows import Layout, as_row, as_rows, densify, fitted
 from superarm.errors import FeedbackError, InvalidInput, ModelFileError, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
-from superarm.data.rows import Layout, as_row, as_rows, densify, fitted
 
 SIZES = {"n_labels": 4, "n_features": 3}
 HERE = Path(__file__).parent
@@ -192,7 +192,10 @@ def test_broken_csr():
 def test_good_rows():
     assert as_row([[1, 2, 3]], 3, "PA").tolist() == [1, 2, 3]
     assert as_row((1, 2, 3), 3, "PA").tolist() == [1, 2, 3]
-    assert [len(part) for part in (as_row(([], []), 3, "PA").indices, as_row(([], []), 3, "PA").values)] == [0, 0]
+    assert [len(part) for part in (as_row(([], []), 3, "PA").indices, as_row(([], []), 3, "PA").values)] == [
+        0,
+        0,
+    ]
     unsorted = csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), (1, 3))
     row = as_row(unsorted, 3, "PA")
     assert (row.indices.tolist(), row.values.tolist(), row.width) == ([0, 2], [2.0, 4.0], 3)

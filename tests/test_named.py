@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import superarm as sa
-from superarm.errors import InvalidInput
 from superarm.data.named import Names, plain_row
+from superarm.errors import InvalidInput
 
 LABELS = [f"label {i}" for i in range(6)]
 CITIES = ["Rome", "Oslo", "Lima", "Cairo", "Delhi", "Paris", "Quito", "Bonn"]

@@ -63,7 +63,9 @@ def test_y_answers_only_the_bit(digits):
         for i in random.permutation(200):
             decision = own.decide(X[i])
             own.update(decision, hit=bool(codes[i] in decision.labels))
-    np.testing.assert_array_equal(own.core.state()["weights.dense"], model.learner_.core.state()["weights.dense"])
+    np.testing.assert_array_equal(
+        own.core.state()["weights.dense"], model.learner_.core.state()["weights.dense"]
+    )
 
 
 def test_full_information_learners_fit_too(digits):

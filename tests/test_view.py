@@ -12,8 +12,8 @@ import pytest
 import superarm as sa
 from superarm import progress as progress_module
 from superarm.errors import InvalidInput
-from superarm.native.ledger import Ledger
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm.native.ledger import Ledger
 from superarm.progress import progress_bar, ticked
 
 EVIL = "<img src=x onerror=alert(1)>"

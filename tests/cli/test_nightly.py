@@ -45,7 +45,11 @@ def model(tmp_path: Path) -> Path:
 
 def bits(path: Path) -> Any:
     learner = sa.load(path)
-    return {name: a.tobytes() for name, a in learner.core.state().items()}, learner.round, learner.answered.low
+    return (
+        {name: a.tobytes() for name, a in learner.core.state().items()},
+        learner.round,
+        learner.answered.low,
+    )
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -7,8 +7,8 @@ import pytest
 from journal_kit import bits, replayed, sha256_of
 from service_kit import LABELS, rows
 
-from superarm.journal.errors import Refused
 from superarm.data.rows import Row
+from superarm.journal.errors import Refused
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 

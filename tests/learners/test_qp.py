@@ -5,10 +5,10 @@ import pytest
 import qp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from superarm.native.bandits import epabf_multipliers as multipliers
-from superarm.native.full_information import pa_threshold as threshold
 
 import superarm as sa
+from superarm.native.bandits import epabf_multipliers as multipliers
+from superarm.native.full_information import pa_threshold as threshold
 
 SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0]) | st.floats(-3, 3, width=32)
 PRICE = st.sampled_from([0.01, 0.1, 1.0, 10.0])

@@ -40,7 +40,10 @@ def stored(x):
 def test_scores(k, d, bias, factor):
     W, dense, sparse, x = problem(k, d)
     wanted = W @ np.append(factor * x.astype(float), bias)
-    found = dense.score(x, factor=factor, bias=bias), sparse.score(**stored(x), factor=factor, sparse_bias=bias)
+    found = (
+        dense.score(x, factor=factor, bias=bias),
+        sparse.score(**stored(x), factor=factor, sparse_bias=bias),
+    )
     for s in found:
         np.testing.assert_allclose(s, wanted, rtol=1e-4, atol=1e-4)
 
@@ -60,7 +63,7 @@ def test_add(k, d, bias):
 
 
 def test_a_row_with_both_parts_has_the_sum_of_both_scores():
-    W, dense, sparse, x = problem(6, 9)
+    _, dense, sparse, x = problem(6, 9)
     both = Weights(6, 9, 9)
     both.restore({**dense.state(), **sparse.state()})
     wanted = dense.score(x, bias=0.1) + sparse.score(**stored(x), sparse_bias=0.2)

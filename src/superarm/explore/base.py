@@ -62,7 +62,7 @@ class Rule(ABC):
 
     @abstractmethod
     def make_native(self, k: int, seed: int) -> Any:
-        """The compiled rule, new, with room for k labels: a superarm.native.rule.Rule."""
+        """The compiled rule, new, with room for k labels, for draws by this ``seed``: a superarm.native.rule.Rule."""
 
     @classmethod
     @abstractmethod
@@ -117,7 +117,7 @@ class Rule(ABC):
         return {**vars(self), "_core": None, "_state": copied}
 
     def resumed(self, native: Any, round_: int) -> Self:
-        """A copy that goes on from a compiled twin, with all that moved it so far, at this round."""
+        """A copy that goes on from a compiled twin, ``native``, with all that moved it so far, at round ``round_``."""
         copied = copy.copy(self)
         copied._core, copied.round = None, round_
         copied._state = {name: array.copy() for name, array in native.state().items()}
@@ -205,7 +205,13 @@ class Rule(ABC):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
     ) -> Draw:
-        """What its next set would be drawn from, exactly; this moves nothing. Arguments as in `decide`.
+        """What its next set would be drawn from, exactly; this moves nothing.
+
+        Args:
+            scores: a number for each label.
+            probabilities: in place of scores.
+            eligible: the only labels that may be shown.
+            set_size: how many to show.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
@@ -226,7 +232,14 @@ class Rule(ABC):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
     ) -> float:
-        """The probability that its next set would be exactly ``labels``; this moves nothing.
+        """The probability that its next set would be exactly these labels; this moves nothing.
+
+        Args:
+            scores: a number for each label.
+            labels: the set.
+            probabilities: in place of scores.
+            eligible: the only labels that may be shown.
+            set_size: how many to show.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).probability([0.5, 0.3, 0.2, 0.0], labels=[0, 3])

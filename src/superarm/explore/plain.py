@@ -63,7 +63,13 @@ class Choice(NamedTuple):
 
 
 class PlainRule(Rule):
-    """A rule in plain Python. You define `choose` and `draw`, and the others if you need them."""
+    """A rule in plain Python. You define `choose` and `draw`, and the others if you need them.
+
+    Args:
+        set_size: how many labels to show.
+        seed: every draw is a pure function of (seed, round, position).
+        labels: the names of the labels, if they have names.
+    """
 
     n_decided: ClassVar[int] = 0  # numbers that deciding moves
     n_memory: ClassVar[int] = 0  # numbers that answers move
@@ -84,14 +90,17 @@ class PlainRule(Rule):
         return m
 
     def log_size(self, n: int, m: int) -> int:
-        """The most numbers that `choose` may write to its draw log."""
+        """The most numbers that `choose` may write to its draw log, where m of n labels are asked for."""
         return 0
 
     def on_decided(self, decided: Array, draw_log: Array) -> None:
-        """A decision was made: move ``decided`` by what `choose` wrote down."""
+        """A decision was made: move ``decided`` by what `choose` wrote down, ``draw_log``."""
 
     def on_feedback(self, decided: Array, memory: Array, draw_log: Array, hit: bool) -> None:
-        """An answer has come, and was learnt from; ``draw_log`` is empty for somebody else's set."""
+        """An answer, ``hit``, has come, and was learnt from: move ``decided`` and ``memory``.
+
+        ``draw_log`` is what `choose` wrote down; it is empty for a set that somebody else chose.
+        """
 
     # ------------------------------------------------------------ for compiled code
 
@@ -106,7 +115,14 @@ class PlainRule(Rule):
     def checked(
         self, scores: Array, m: int, seed: int, round_: int, decided: Array, memory: Array
     ) -> tuple[list[int], list[int], float, float, Array]:
-        """`choose`, checked: shown, top, the logarithms of both probabilities, the draw log."""
+        """`choose`, checked: shown, top, the logarithms of both probabilities, the draw log.
+
+        Args:
+            scores: of the labels that may be shown.
+            m: how many to show.
+            seed, round_: what the randomness is a function of.
+            decided, memory: numbers that deciding and answers have moved.
+        """
         owner, n = f"{type(self).__name__}.choose", len(scores)
         best = np.argsort(-scores, kind="stable")[:m].tolist()
         shown, probability, ordered, written = self.choose(Moment(scores, m, seed, round_, decided, memory))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from superarm.journal.store import Snapshot
-from superarm.native import cpu_level
 from superarm.learners import Learner, load
+from superarm.native import cpu_level
 
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector

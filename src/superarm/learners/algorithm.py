@@ -48,8 +48,8 @@ class Algorithm(Described):
         return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": native}
 
     def make_scaling(self, layout: Layout) -> Scaling:
-        """Rows of length 1, as the paper's theory has them; numbers with names, which have all kinds of
-        units, are standardised."""
+        """How rows of this layout reach the weights: of length 1, as the paper's theory has them; numbers with names,
+        which have all kinds of units, are standardised."""
         d, width, numbers = layout
         if numbers:
             return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)

@@ -116,7 +116,7 @@ def test_rows_with_a_dense_and_a_sparse_part(live, open_service, tmp_path):
         status, told = web.post("/v1/decisions", {"features": features})
         assert (status, told["error"]["field"].split(".")[0]) == (422, "features")
     web.stop()
-    assert replay(tmp_path / "events.db", from_start=True).same
+    assert replay(open_service().store, from_start=True).same
 
 
 @both

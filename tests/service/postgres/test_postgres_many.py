@@ -80,7 +80,7 @@ def test_any_process_decides_and_any_takes_the_outcome(webs, shared):
 
 
 def test_the_same_id_at_the_same_moment_is_one_decision(webs, shared):
-    barrier = threading.Barrier(3)
+    barrier = threading.Barrier(3, timeout=20)  # one that fails leaves nobody waiting
 
     def ask(web, n):
         barrier.wait()
