@@ -71,7 +71,7 @@ def test_nothing_runs_twice_and_any_number_of_processes_gives_the_same(tmp_path)
     assert (again.ran, again.stored) == (0, 15)
 
 
-def test_estimates_of_the_time_left_know_nothing_of_compiling(tmp_path):
+def test_estimates_of_the_time_left(tmp_path):
     seen, store = [], Store(tmp_path / "s")
     run(read_spec(small_spec(tmp_path)), store, jobs=2, progress=seen.append)
     keys = store.experiments()[0].keys

@@ -11,7 +11,7 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
-from superarm.decisions.decision import COLUMNS, FORMAT
+from superarm.decisions.decision import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Columns, Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import batches
@@ -401,11 +401,11 @@ def test_a_log_carries_its_format(tmp_path):
         log.add(learner.decide([1.0, 2.0]), hit=True)
     row = json.loads((tmp_path / "log.jsonl").read_text())
     assert tuple(row) == COLUMNS
-    assert row["format"] == FORMAT
+    assert row["format"] == LOG_FORMAT
     assert row["rule"]["name"] == "runner-up"
-    (tmp_path / "later.jsonl").write_text(json.dumps(row | {"format": FORMAT + 1}) + "\n")
+    (tmp_path / "later.jsonl").write_text(json.dumps(row | {"format": LOG_FORMAT + 1}) + "\n")
     with pytest.raises(
-        InvalidInput, match=f"format of .*later.jsonl must be {FORMAT}, as this superarm reads"
+        InvalidInput, match=f"format of .*later.jsonl must be {LOG_FORMAT}, as this superarm reads"
     ):
         Log(tmp_path / "later.jsonl")
     own = csv(tmp_path, "age,format,rule,labels,hit\n1,banner,best,a;b,1\n2,film,best,b;c,0\n", "own.csv")

@@ -34,15 +34,17 @@ def write(tmp_path, text, name="log.csv"):
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
 @pytest.mark.parametrize("names", [None, NAMES])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_what_was_written_comes_back(tmp_path, ending, names, sparse):
+@pytest.mark.parametrize("kind", ["dense", "sparse", "mixed"])
+def test_what_was_written_comes_back(tmp_path, ending, names, kind):
     common = {"labels": names} if names else {"n_labels": 4}
-    learner = sa.MCDBF(**common, n_features=3, set_size=2, gamma=0.4, seed=1)
+    width = (2, 3) if kind == "mixed" else 3
+    learner = sa.MCDBF(**common, n_features=width, set_size=2, gamma=0.4, seed=1)
     every = names or list(range(4))
     written = []
     with Writer(tmp_path / f"log.{ending}") as log:
         for i in range(30):
-            x = ([0, 2], [0.1 * i, 0.3]) if sparse else [0.1 * i, -1.0, 0.3]
+            pair = ([0, 2], [0.1 * i, 0.3])
+            x = {"dense": [0.1 * i, -1.0, 0.3], "sparse": pair, "mixed": sa.Row([1.0, 0.1 * i], pair, 3)}[kind]
             eligible = every[1:] if i % 3 == 0 else None
             decision = learner.decide(x, eligible=eligible)
             hit = (None, True, False)[i % 3]
@@ -61,7 +63,12 @@ def test_what_was_written_comes_back(tmp_path, ending, names, sparse):
         assert two.ordered_propensity == pytest.approx(one.ordered_propensity)
         assert json.loads(b.context) == {"page": 1}
         assert b.number == number
-        np.testing.assert_allclose(two.x[1] if sparse else two.x, one.x[1] if sparse else one.x, rtol=1e-6)
+        if kind == "dense":
+            np.testing.assert_allclose(two.x, one.x, rtol=1e-6)
+        else:
+            assert two.x.indices.tolist() == [0, 2]
+            np.testing.assert_allclose(two.x.values, one.x.values, rtol=1e-6)
+            np.testing.assert_allclose(two.x.dense, one.x.dense, rtol=1e-6)
     assert read[30].label == every[3]
     assert read[30].hit is (every[3] in read[30].decision.labels)
 

@@ -78,10 +78,10 @@ def test_svmlight(tmp_path):
     path.write_text("7 1:0.5 3:2.0\n9 2:1.0\n7 1:1.0 # a comment\n")
     stream = open_data(str(path), scale="none")
     assert (stream.n_features, stream.labels) == (3, (7, 9))
-    values, indices, starts, _ = stream.rows
-    np.testing.assert_array_equal(values, [0.5, 2.0, 1.0, 1.0])
-    np.testing.assert_array_equal(indices, [0, 2, 1, 0])
-    np.testing.assert_array_equal(starts, [0, 2, 3, 4])
+    rows = stream.rows
+    np.testing.assert_array_equal(rows.values, [0.5, 2.0, 1.0, 1.0])
+    np.testing.assert_array_equal(rows.indices, [0, 2, 1, 0])
+    np.testing.assert_array_equal(rows.starts, [0, 2, 3, 4])
     np.testing.assert_array_equal(stream.y, [0, 1, 0])
 
 
