@@ -168,11 +168,14 @@ class Service:
                 for event in lost:
                     self.model.records.drop(event.id)
                 kinds = {DecisionRequest: 1, OutcomeRequest: 2}
-                for call, _ in made:
+                kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
+                for call, result in made:
                     argument = call[1]
                     if (kinds.get(type(argument), 0), getattr(argument, "id", None)) in taken:
                         again.append(call)
-                made = [both for both in made if both[0] not in again]
+                    else:
+                        kept.append((call, result))
+                made = kept
             self._project(events)
         for call, result in made:
             done.append((call[2], result() if callable(result) else result, None))
