@@ -28,13 +28,16 @@ from __future__ import annotations
 
 from hashlib import sha256
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from orjson import dumps, loads
 
 from superarm.data.rows import AnyRow, Row
 from superarm.decisions import Decision
+
+if TYPE_CHECKING:
+    from superarm.learners.changing import Restorer
 
 __all__ = [
     "ANSWER",
@@ -143,11 +146,19 @@ class Event:
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had
             return False
 
-    def to_decision(self, learner: str) -> Decision:
-        """The Decision, live or as it was kept; without a row if that was erased."""
+    def to_decision(self, learner: str, restorer: Restorer | None = None) -> Decision:
+        """The Decision, live or as it was kept; without a row if that was erased.
+
+        Args:
+            learner: whose it is, by its id.
+            restorer: of that learner, for those who restore many.
+        """
         if self.decision is None:
             body = self.body
             row = None if self.x is None else unpack_row(self.x, body["width"])
+            if restorer is not None:
+                self.decision = restorer.decision(body["decision"], row)
+                return self.decision
             self.decision = Decision.from_dict({**body["decision"], "x": None, "learner": learner}, x=row)
         return self.decision
 

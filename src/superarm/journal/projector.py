@@ -22,7 +22,7 @@ from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
 from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot, Store
-from superarm.learners.changing import is_answered
+from superarm.learners.changing import Restorer, is_answered
 from superarm.learners.registry import parse
 
 __all__ = ["ErasedPast", "Projector", "first_totals", "load_class"]
@@ -94,6 +94,7 @@ class Projector:
         self.shadows: dict[str, Shadow] = {}
         self.jumps: list[int] = []
         self.teaches_model = True
+        self._restorer: Restorer | None = None
         self.load(snapshot)
         if shadows:
             self.shadows = self._load_shadows(shadows, snapshot)
@@ -123,7 +124,7 @@ class Projector:
     @property
     def labels(self) -> tuple[str, ...]:
         assert self.learner.labels is not None
-        return self.learner.labels  # type: ignore[return-value]
+        return self.learner.labels
 
     def totals(self) -> dict[str, Any]:
         """What a snapshot keeps beside the learner."""
@@ -209,7 +210,7 @@ class Projector:
         if self.teaches_model:
             if event.x is None:
                 raise ErasedPast(event.seq)
-            self.learner.advance(event.to_decision(self.learner.id))
+            self.learner.advance(event.to_decision(self.learner.id, self._restoring()))
         made = event.body["decision"]
         log = made["log_propensity"]
         self.stats.decision(event.time, made["labels"], made["top"], None if log is None else exp(log))
@@ -292,7 +293,12 @@ class Projector:
             # labels have come since: which there were, the record itself tells
             made = {**event.body["decision"], "eligible": list(self.labels[:k])}
             event._body = {**event.body, "decision": made}
-        return event.to_decision(self.learner.id)
+        return event.to_decision(self.learner.id, self._restoring())
+
+    def _restoring(self) -> Restorer:
+        if self._restorer is None or not self._restorer.fits(self.learner):
+            self._restorer = Restorer(self.learner)
+        return self._restorer
 
     def _count(self, lesson: Lesson) -> None:
         event, record, late, teaches, _, refused = lesson
@@ -333,11 +339,13 @@ class Projector:
     def _fetch(self, ids: Sequence[str], until: int) -> DecisionRecord:
         """Read decisions as they were after an event; the last of them."""
         found = self.store.find(ids)
+        record: DecisionRecord | None = None
         for id_ in ids:
             record = DecisionRecord.of(event for event in found.get(id_, ()) if event.seq <= until)
             if record is None:
                 raise JournalDamaged(f"decision {id_}, which was answered, is missing")
             self.records.put(record)
+        assert record is not None  # nobody asks for none
         return record
 
     # ------------------------------------------------------------ shadows

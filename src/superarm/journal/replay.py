@@ -106,7 +106,7 @@ class Replay:
                 if stops.pop(0) == self.projector.seq:
                     self._meet(self.projector.seq)
             ends = [seq for seq in (min(due, default=0), stops[0] if stops else 0) if seq]
-            chunk = []
+            chunk: list[Event] = []
             while window and (not ends or window[0].seq <= min(ends)) and len(chunk) < AHEAD // 2:
                 chunk.append(window.popleft())
             if chunk:

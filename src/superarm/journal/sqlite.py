@@ -197,7 +197,7 @@ class SqliteStore:
             rows.append(event.row)
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))
-            elif kind == OUTCOME or kind == TIMEOUT:
+            elif kind in (OUTCOME, TIMEOUT):
                 done.append((event.body["of"],))
 
         def write(writer: sqlite3.Connection) -> None:

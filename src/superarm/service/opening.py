@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ def open_service(
     began = time.perf_counter()
     check_seconds(settings)
     mine = {name: settings.pop(name) for name in OF_SERVICE if name in settings}
+    source: Any
     if is_url(journal):
         from superarm.service.shared import open_shared
 
@@ -105,6 +107,7 @@ def _open_local(
 
 
 def _remove(path: Path) -> None:
-    """A start that fails leaves nothing behind."""
-    for end in ("", "-mark", ".lock", "-wal", "-shm"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
+    """A start that fails leaves nothing behind; or, on a disk that fails, a whole journal without events."""
+    with suppress(OSError):  # the log first: it must never lie beside another file
+        for end in ("-wal", "-shm", "-mark", "", ".lock"):
+            path.with_name(path.name + end).unlink(missing_ok=True)

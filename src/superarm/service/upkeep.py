@@ -25,7 +25,8 @@ class Upkeep:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.failures, self.error = 0, None
+        self.failures = 0
+        self.error: str | None = None
         self._task: asyncio.Task[None] | None = None
         self._retain_at = 0.0
         self._one: asyncio.Lock | None = None  # one snapshot at a time
@@ -56,7 +57,7 @@ class Upkeep:
                     failure = f"{duty.__name__.lstrip('_')}: {error}"
                     log.exception("upkeep", extra={"duty": duty.__name__.lstrip("_")})
             self.failures += failure is not None
-            self.error: str | None = failure
+            self.error = failure
             await asyncio.sleep(EVERY)
 
     async def _check(self) -> None:
