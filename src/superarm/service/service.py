@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
-from superarm.journal.errors import JournalDown, JournalFull, Refused
+from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import SnapshotDraft, model_bytes
 from superarm.service import views
@@ -135,6 +135,10 @@ class Service:
         except JournalDown as error:
             self.fail(error)
             raise
+        except JournalForeign as error:  # say, a right that was taken away: it may be given again
+            down = JournalDown(str(error))
+            self.fail(down)
+            raise down from error
         return done
 
     def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
@@ -155,7 +159,7 @@ class Service:
                 made.append((call, call[0](call[1])))
             except NotYet:
                 again.append(call)
-            except JournalDown:  # that is everybody's
+            except (JournalDown, JournalForeign):  # that is everybody's
                 raise
             except Exception as error:  # that caller is told, the others go on
                 done.append((call[2], None, error))
@@ -448,7 +452,7 @@ class Service:
 
     async def stats(self) -> dict[str, Any]:
         """All that the dashboard shows."""
-        return copy.deepcopy(await self.look(lambda: views.stats(self)))  # type: ignore[no-any-return]
+        return copy.deepcopy(await self.look(lambda: views.stats(self)))
 
     async def metrics(self) -> list[Metric]:
         """Numbers of the journal, the model and this process."""

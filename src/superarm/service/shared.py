@@ -126,7 +126,7 @@ class SharedModel:
         trust_clock: bool = False,
     ) -> None:
         self.store, self.address, self.lease_seconds, self.patience = store, store.address, lease, patience
-        self._learning_options = {
+        self._learning_options: dict[str, Any] = {
             "shadows": tuple(shadows), "settings": settings, "every": every, "trust_clock": trust_clock
         }  # fmt: skip
         self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
@@ -139,13 +139,15 @@ class SharedModel:
         self._coming: tuple[ServingModel, dict[str, Any]] | None = None
         self._taken, self._picking = (-1, 0.0), threading.Lock()  # the event and the time of the newest model
         self._erasures = 0
-        self._looked, self._beat = 0.0, None
+        self._looked = 0.0
+        self._beat: float | None = None
         self._stop = threading.Event()
         self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="superarm-look")
         self._overdue = 0  # threads that still look for somebody who was told 503
         with failures(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
         self._take(self._first())
+        make_shadows(shadows, self._serving.learner)  # refused here, not by the thread that learns
         self.refresh()
         jobs = [self._listen] + [self._learn] * learn
         self._threads = [

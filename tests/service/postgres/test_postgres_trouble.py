@@ -233,7 +233,7 @@ def test_few_connections_are_those_that_write_hear_and_learn(limited):
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_serve_refuses_a_database_that_cannot_hold_every_text(database, encoding):
+def test_serve_refuses_a_database_that_cannot_hold_every_text(database, encoding, tmp_path):
     from superarm.cli.app import app
 
     name = f"served_{encoding.lower()}"
@@ -241,7 +241,9 @@ def test_serve_refuses_a_database_that_cannot_hold_every_text(database, encoding
         connection.execute(
             f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
         )
-    command = ["serve", database.address(name), "--labels", "a,b,c", "--set-size", "1", "--port", "0"]
+    labels = tmp_path / "labels.txt"
+    labels.write_text("a\nb\nc\n")
+    command = ["serve", "--journal", database.address(name), "--labels", str(labels), "--set-size", "1"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code != 0
     told = done.output + str(done.exception)
@@ -314,11 +316,11 @@ def test_the_database_tells_the_time(shared, monkeypatch):
 
 
 def test_since_when_nobody_learns_is_told_also_if_nobody_looks(shared, live):
-    one, two = shared(learn=False, lease=0.1), shared(lease=0.1)
+    one, two = shared(learn=False, lease=0.5), shared(lease=0.5)
     learner_of(two)
     web = live(one)
     soon(lambda: one.model.learner_age is not None)
-    assert "trouble" not in web.get("/ready")[1]
+    soon(lambda: "trouble" not in web.get("/ready")[1])
     two.close()
     told = soon(lambda: web.get("/ready")[1].get("trouble"))[0]
     assert told.startswith("nobody has learnt for")
