@@ -64,7 +64,8 @@ def _copy(source: Path, part: Path) -> None:
         end = new.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
     if end is not None:
         marker = Marker(part)
-        marker.begin(*end, copy)
+        seq, chain = end
+        marker.begin(seq, chain, copy)
         marker.sync()
         marker.close()
     with part.open("rb") as file:
