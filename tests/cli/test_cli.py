@@ -314,9 +314,9 @@ def test_ctrl_c_ends_quietly(name: str, tmp_path: Path) -> None:
         start_new_session=True,
     )
     memory = Path(f"/proc/{process.pid}/maps")
-    while memory.exists() and process.poll() is None and "llvmlite" not in memory.read_text():
+    while memory.exists() and process.poll() is None and "superarm/native" not in memory.read_text():
         time.sleep(0.05)  # the interpreter itself must be up
-    time.sleep(1.0)  # somewhere in the middle: importing, compiling or running, as the machine likes
+    time.sleep(1.0)  # somewhere in the middle: importing or running, as the machine likes
     assert process.poll() is None, process.communicate()
     try:
         os.killpg(process.pid, signal.SIGINT)
