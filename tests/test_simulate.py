@@ -12,8 +12,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.errors import InvalidInput
 from superarm.data.rows import Layout, fitted
+from superarm.errors import InvalidInput
 from superarm.streams import NAMES, Arrays, open_data, synnonsep, synsep
 from superarm.streams.synthetic import BLOCK, OWN
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -255,11 +254,9 @@ def test_files_that_cannot_be_read_or_written_are_told_in_one_sentence(
         main()
     told = capsys.readouterr().err
     assert ended.value.code == 2, told
-    lines = [line for line in told.splitlines() if line and not line.startswith("compiling ")]
+    lines = [line for line in told.splitlines() if line]
     assert len(lines) == 1, told
     assert lines[0].startswith("superarm: "), told
-    compiling = logging.getLogger("superarm.compiling")
-    assert (compiling.filters, compiling.level) == ([], logging.NOTSET)  # all is as it was
 
 
 @pytest.fixture
@@ -314,9 +311,9 @@ def test_ctrl_c_ends_quietly(name: str, tmp_path: Path) -> None:
         start_new_session=True,
     )
     memory = Path(f"/proc/{process.pid}/maps")
-    while memory.exists() and process.poll() is None and "llvmlite" not in memory.read_text():
+    while memory.exists() and process.poll() is None and "superarm/native" not in memory.read_text():
         time.sleep(0.05)  # the interpreter itself must be up
-    time.sleep(1.0)  # somewhere in the middle: importing, compiling or running, as the machine likes
+    time.sleep(1.0)  # somewhere in the middle: importing or running, as the machine likes
     assert process.poll() is None, process.communicate()
     try:
         os.killpg(process.pid, signal.SIGINT)

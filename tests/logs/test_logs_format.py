@@ -11,8 +11,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.errors import InvalidInput
 from superarm.data.labels import Labels
+from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Columns, Log, Record, Writer, survey
 from superarm.streams import Arrays
 
