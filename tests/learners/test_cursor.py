@@ -129,3 +129,42 @@ def test_a_likelihood_for_every_label() -> None:
     bandit = sa.Banditron(labels=LABELS)
     with pytest.raises(sa.errors.FeedbackError, match=r"feedback of Banditron must be hit=\.\.\."):
         bandit.update(bandit.decide(rows()[0]), likelihood=[1.0] * 5)
+
+
+def test_other_parameters_and_all_that_was_learnt() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2, seed=1)
+    open_ = [learner.decide(x) for x in rows()]
+    for decision in open_[:30]:
+        learner.update(decision, hit=True)
+    other = learner.with_params(explore="show", false_no=0.1)
+    assert (other.explore, other.false_no, other.id, other.round) == ("show", 0.1, learner.id, 40)
+    assert np.array_equal(other.scores(rows()), learner.scores(rows()))
+    other.update(open_[30], hit=False)
+    with pytest.raises(sa.errors.FeedbackError, match="not answered before"):
+        other.update(open_[3], hit=False)
+    with pytest.raises(InvalidInput, match="gamma of SetLogit must be left as it is"):
+        learner.with_params(gamma=0.1)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_old_weights_in_the_present(named: bool, tmp_path: Any) -> None:
+    def row(i: int) -> Any:
+        return {f"c{i % 3}": float(i), "word": "ab"[i % 2]} if named else rows()[i]
+
+    learner = sa.SetLogit(labels=LABELS, set_size=2, seed=1)
+    learner.save(tmp_path / "new.npz")
+    for i in range(10):
+        learner.update(learner.decide(row(i)), hit=i % 2 == 0)
+    learner.save(tmp_path / "old.npz")
+    learner.add_labels(["fox"])
+    late = [learner.decide(row(i)) for i in range(10, 20)]
+    learner.update(late[0], hit=True)
+    for name in ("old.npz", "new.npz"):
+        back = learner.rolled_back_to(sa.load(tmp_path / name))
+        assert (back.round, back.labels, back.id) == (20, learner.labels, learner.id)
+        assert back.answered.low == learner.answered.low
+        for decision in late[1:]:
+            back.update(decision, hit=False)
+        with pytest.raises(sa.errors.FeedbackError, match="not answered before"):
+            back.update(late[0], hit=True)
+        assert back.decide(row(20)).round == 20

@@ -84,7 +84,7 @@ class Row:
         elif sparse is not None:
             if not (isinstance(sparse, Sequence) and len(sparse) == 2):
                 raise InvalidInput.must("sparse", "Row", "a pair (indices, values) or a SciPy row", sparse)
-            self.indices, self.values, self.width = _sparse_row(*sparse, width, "Row")
+            self.indices, self.values, self.width = _sparse_row(sparse[0], sparse[1], width, "Row")
 
     @classmethod
     def of(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
@@ -112,7 +112,7 @@ class Row:
         return f"Row({dense}sparse={pair!r}, width={self.width})"
 
 
-class Rows(RowBlock):  # type: ignore[misc]
+class Rows(RowBlock):
     """Many rows: a dense float32 matrix, and beside it a sparse one in compressed rows; one may be missing.
 
     Args:
@@ -134,8 +134,11 @@ class Rows(RowBlock):  # type: ignore[misc]
         return Row.of(dense, self.indices[part], self.values[part], self.width)
 
     def copy(self) -> Rows:
-        parts = (self.dense, self.indices, self.values, self.starts)
-        return Rows(*(None if part is None else part.copy() for part in parts), self.width)
+        dense, indices, values, starts = (
+            None if part is None else part.copy()
+            for part in (self.dense, self.indices, self.values, self.starts)
+        )
+        return Rows(dense, indices, values, starts, self.width)
 
     def take(self, which: Any) -> Rows:
         """Some of the rows."""
@@ -193,7 +196,11 @@ def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
             return _own_row(x, n_features, owner)
         if is_sparse(x):
             width = n_features[1] if isinstance(n_features, tuple) else n_features
-            read = _scipy_row(x, width, owner) if hasattr(x, "tocsr") else _sparse_row(*x, None, owner, width)
+            read = (
+                _scipy_row(x, width, owner)
+                if hasattr(x, "tocsr")
+                else _sparse_row(x[0], x[1], None, owner, width)
+            )
             return Row.of(NOTHING, *read)
     return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner)
 
@@ -202,13 +209,16 @@ def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
     d, width = len(x.dense), x.width
     if d and width and isinstance(n_features, int):
         raise InvalidInput.must("x", owner, f"{n_features} numbers of one kind", "a dense and a sparse part")
-    if not isinstance(n_features, tuple):
-        n_features = (n_features, 0) if not width else (0, n_features) if n_features else (d, width)
-    if d and n_features[0] not in (None, d):
-        raise InvalidInput.must("x", owner, f"of length {n_features[0]}", f"shape {(d,)}")
-    if not n_features[1]:
+    if isinstance(n_features, tuple):
+        d_wanted, width = n_features
+    else:
+        d_wanted = n_features or d
+        width = 0 if not width else n_features or width
+    if d and d != d_wanted:
+        raise InvalidInput.must("x", owner, f"of length {d_wanted}", f"shape {(d,)}")
+    if not width:
         return x.dense.copy()
-    return Row.of(x.dense.copy(), *_sparse_row(x.indices, x.values, None, owner, n_features[1]))
+    return Row.of(x.dense.copy(), *_sparse_row(x.indices, x.values, None, owner, width))
 
 
 def _dense_row(x: Any, length: int | None, owner: str) -> Array:
@@ -354,7 +364,7 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     if layout is None:
         first = rows[0]
         layout = layout_of(first)
-    fit = [fitted(row, layout, "stack") for row in rows]
+    fit: list[Any] = [fitted(row, layout, "stack") for row in rows]
     if layout.width == 0:
         return Rows(np.stack(fit) if fit else np.zeros((0, layout.d), np.float32))
     starts = np.zeros(len(fit) + 1, np.int64)

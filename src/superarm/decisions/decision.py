@@ -30,7 +30,7 @@ FORMAT = 2  # of to_dict; raised when its meaning changes
 LOG_FORMAT = 1  # of the columns of a log
 
 
-class Decision(DecisionBase):  # type: ignore[misc]
+class Decision(DecisionBase):
     """One round: a set of labels that was shown for a row x.
 
     Attributes:

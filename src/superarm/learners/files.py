@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STATE = "state."  # what the names of the core's arrays begin with
 
-__all__ = ["carry_over", "read", "set_state", "state_of", "write"]
+__all__ = ["carry_over", "in_the_present", "read", "set_state", "state_of", "with_params", "write"]
 
 
 def carry_over(old: Any, new: Any) -> None:
@@ -26,6 +26,42 @@ def carry_over(old: Any, new: Any) -> None:
     new.restore(old.state())
     new.round = old.round
     new.ledger.__init__(old.ledger.low, old.ledger.later)
+
+
+def in_the_present(old: Learner, now: Learner) -> None:
+    """Let an earlier copy of a learner go on from now: rounds, answers, labels and names are today's."""
+    missing = now.n_labels - old.n_labels
+    if missing > 0:
+        old.add_labels(missing if now.labels is None else list(now.labels[-missing:]))
+    if now.core is None:
+        return
+    if now.names is not None:  # names keep the places that later rows gave them
+        old.use_names(now.names.to_dict())
+    elif old.inputs.layout is None:  # it had seen no row
+        old.inputs.fix(now.inputs.layout)
+    old.inputs.growth = list(now.inputs.growth)
+    core = old.have_core()
+    core.round = now.core.round
+    core.ledger.__init__(now.core.ledger.low, now.core.ledger.later)
+
+
+def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
+    """The same learner with other parameters: all that it has learnt stays."""
+    unknown = sorted(params.keys() - learner.params.keys())
+    if unknown:
+        raise learner.invalid(unknown[0], "left as it is: it has no such", params)
+    new = type(learner)(**{**learner.params, **params})
+    new.id, new.inputs.growth = learner.id, list(learner.inputs.growth)
+    new.notes.update(learner.notes)
+    if learner.core is not None:
+        new.inputs.names = learner.names
+        new.inputs.fix(learner.inputs.layout)
+        core = new.have_core()
+        memory = learner.memory_to_json()
+        if memory is not None:
+            new.memory_from(memory, learner.core.state())
+        carry_over(learner.core, core)
+    return new
 
 
 def write(learner: Learner, path: str | PathLike[str]) -> None:

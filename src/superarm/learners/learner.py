@@ -153,7 +153,8 @@ class Learner(Predictions):
         if core is None:
             k = self.n_labels
             core = Core(k, Unit(1, 0, 0.0), self.rule.make_native(k, self.seed))
-        return core.cursor()
+        cursor: Cursor = core.cursor()
+        return cursor
 
     def advance(self, decision: Decision) -> None:
         """Move as if it had made this decision of its own: what `decide` does, but for choosing the set."""
@@ -254,6 +255,15 @@ class Learner(Predictions):
             self.core = self.new_core(self.inputs.layout)
             files.carry_over(old, self.core)
             self.grown(before)
+
+    def with_params(self, **params: Any) -> Learner:
+        """A copy with other parameters; all that it has learnt stays."""
+        return files.with_params(self, params)
+
+    def rolled_back_to(self, old: Learner) -> Learner:
+        """``old``, an earlier copy, in the present: its weights; rounds, answers, labels and names go on."""
+        files.in_the_present(old, self)
+        return old
 
     def never_show(self, label: int) -> None:
         """The label of this number may be the truth, but is never shown (before the first row)."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
-    from superarm.learners import Learner
+    from superarm.learners.described import Described
     from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FEW = 8  # rows of many
 
 
-def learner_html(learner: Learner) -> Markup:
+def learner_html(learner: Described) -> Markup:
     if learner.names is not None:
         numbers = learner.names.numbers
         rows = f"with names; numbers: {some(numbers)}" if numbers else "with names, all of them words"
@@ -48,7 +48,7 @@ def learner_html(learner: Learner) -> Markup:
     )
 
 
-def _features(learner: Learner) -> str:
+def _features(learner: Described) -> str:
     layout = learner.inputs.layout
     if isinstance(learner.n_features, tuple):
         d, width = learner.n_features
