@@ -44,7 +44,9 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
     with Writer(tmp_path / f"log.{ending}") as log:
         for i in range(30):
             pair = ([0, 2], [0.1 * i, 0.3])
-            x = {"dense": [0.1 * i, -1.0, 0.3], "sparse": pair, "mixed": sa.Row([1.0, 0.1 * i], pair, 3)}[kind]
+            x = {"dense": [0.1 * i, -1.0, 0.3], "sparse": pair, "mixed": sa.Row([1.0, 0.1 * i], pair, 3)}[
+                kind
+            ]
             eligible = every[1:] if i % 3 == 0 else None
             decision = learner.decide(x, eligible=eligible)
             hit = (None, True, False)[i % 3]

@@ -88,7 +88,7 @@ class Row:
 
     @classmethod
     def of(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
-        """From parts that were checked: dense numbers, indices and values of a sparse part of so many columns, width."""
+        """From checked parts: dense numbers, and indices and values of a sparse part with ``width`` columns."""
         row: Row = cls.__new__(cls)
         row.dense, row.indices, row.values, row.width = dense, indices, values, width
         return row

@@ -18,7 +18,6 @@ from superarm.journal.errors import Refused
 from superarm.journal.snapshots import learner_from
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner
-from superarm.learners.changing import rolled_back, with_params
 
 __all__ = ["LabelSettings", "check_change"]
 
@@ -64,9 +63,9 @@ class LabelSettings:
             if self.frozen != (what == "freeze"):
                 self.switches.append(seq)
         elif what == "set_explore":
-            return with_params(learner, change["params"])
+            return learner.with_params(**change["params"])
         elif what == "rollback":
-            return rolled_back(learner, learner_from(snapshot(change["to"]).parts["model"]))
+            return learner.rolled_back_to(learner_from(snapshot(change["to"]).parts["model"]))
         return learner
 
 
@@ -95,7 +94,7 @@ def check_change(
         if not change["params"]:
             raise Refused.must("explore", "change", "given, or uniform", None)
         try:
-            with_params(learner, change["params"])
+            learner.with_params(**change["params"])
         except InvalidInput as error:
             raise Refused(str(error), field=error.field) from error
     elif what == "rollback" and change["to"] not in snapshots:

@@ -37,7 +37,7 @@ from superarm.data.rows import AnyRow, Row
 from superarm.decisions import Decision
 
 if TYPE_CHECKING:
-    from superarm.learners.changing import Restorer
+    from superarm.learners.restoring import Restorer
 
 __all__ = [
     "ANSWER",

@@ -22,8 +22,8 @@ from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
 from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot, Store
-from superarm.learners.changing import Restorer, is_answered
 from superarm.learners.registry import parse
+from superarm.learners.restoring import Restorer, is_answered
 
 __all__ = ["ErasedPast", "Projector", "first_totals", "load_class"]
 

@@ -33,7 +33,7 @@ def in_the_present(old: Learner, now: Learner) -> None:
     missing = now.n_labels - old.n_labels
     if missing > 0:
         old.add_labels(missing if now.labels is None else list(now.labels[-missing:]))
-    if now.core is None:
+    if now.core is None or now.inputs.layout is None:
         return
     if now.names is not None:  # names keep the places that later rows gave them
         old.use_names(now.names.to_dict())
@@ -53,7 +53,7 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
     new = type(learner)(**{**learner.params, **params})
     new.id, new.inputs.growth = learner.id, list(learner.inputs.growth)
     new.notes.update(learner.notes)
-    if learner.core is not None:
+    if learner.core is not None and learner.inputs.layout is not None:
         new.inputs.names = learner.names
         new.inputs.fix(learner.inputs.layout)
         core = new.have_core()

@@ -1,52 +1,16 @@
-"""A running learner is changed (other parameters, older weights), or is given back decisions that were stored."""
+"""Decisions that were stored, as a learner takes them back."""
 
 from __future__ import annotations
 
-import tempfile
 from math import nan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from superarm import storage
 from superarm.decisions import Decision
-from superarm.errors import InvalidInput
-from superarm.learners.learner import Learner, load
+from superarm.learners.learner import Learner
 
-__all__ = ["Restorer", "is_answered", "rolled_back", "with_params"]
-
-
-def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
-    """The same learner with other parameters, by way of its model file: all that it has learnt stays."""
-    unknown = sorted(params.keys() - learner.params.keys())
-    if unknown:
-        raise InvalidInput.must(unknown[0], type(learner).__name__, "left as it is: it has no such", params)
-    type(learner)(**{**learner.params, **params})  # says what is wrong with them
-    with tempfile.TemporaryDirectory(prefix="superarm-") as folder:
-        path = Path(folder) / "model.npz"
-        learner.save(path)
-        header, arrays = storage.read(path)
-        header["params"] |= params
-        storage.write(path, header, arrays)
-        return load(path)
-
-
-def rolled_back(now: Learner, old: Learner) -> Learner:
-    """The weights of ``old`` in the present of ``now``: rounds, answered decisions and labels go on."""
-    missing = (now.labels or ())[old.n_labels :]
-    if missing:
-        old.add_labels(list(missing))
-    if now.names is not None:  # names keep the places that later rows gave them
-        old.use_names(now.names.to_dict())
-    elif old.core is None and now.core is not None:  # it had seen no row: it takes today's kind
-        old.inputs.fix(now.inputs.layout)
-    old.inputs.growth = list(now.inputs.growth)
-    if now.core is not None:
-        core = old.have_core()
-        core.round = now.core.round
-        core.ledger.__init__(now.core.ledger.low, now.core.ledger.later)
-    return old
+__all__ = ["Restorer", "is_answered"]
 
 
 def is_answered(learner: Learner, decision: Decision) -> bool:
