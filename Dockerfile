@@ -3,13 +3,13 @@
 FROM python:3.12-slim AS build
 WORKDIR /build
 COPY . .
-RUN python -m venv /opt/superarm \
- && /opt/superarm/bin/pip install --no-cache-dir -c constraints.txt ".[serve,postgres]"
+RUN python -m venv /srv/superarm \
+ && /srv/superarm/bin/pip install --no-cache-dir -c constraints.txt ".[serve,postgres]"
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 --home-dir /data --create-home superarm
-COPY --from=build /opt/superarm /opt/superarm
-ENV PATH=/opt/superarm/bin:$PATH PYTHONUNBUFFERED=1
+COPY --from=build /srv/superarm /srv/superarm
+ENV PATH=/srv/superarm/bin:$PATH PYTHONUNBUFFERED=1
 USER superarm
 WORKDIR /data
 VOLUME /data

@@ -186,7 +186,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path):
         assert line in unit
     copy = tmp_path / "superarm.service"
     copy.write_text(
-        unit.replace("/opt/superarm/bin/superarm", "/bin/true").replace("User=superarm", "User=root")
+        unit.replace("/srv/superarm/bin/superarm", "/bin/true").replace("User=superarm", "User=root")
     )
     try:
         found = subprocess.run(
