@@ -11,7 +11,7 @@ import pytest
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.explore import draw_of
-from superarm.learners import setlogit
+from superarm.native.setlogit import posterior
 
 ADS = ["a", "b", "c", "d", "e"]
 NAMES = [*ADS, "(nothing)"]
@@ -95,16 +95,7 @@ def test_a_number_where_labels_have_no_names() -> None:
 def test_it_is_not_revived() -> None:
     """On a miss the labels give 2 % to each other; nothing is given by it or to it."""
     p, credit = np.array([0.1, 0.2, 0.1, 0.6]), np.array([0.2, 0.0, 0.2, 0.6])
-    post = p.copy()
-    setlogit.posterior(
-        post,
-        setlogit.Noise(0.0, 0.0),
-        setlogit.Revival(0.02, 3),
-        credit,
-        np.array([0]),
-        False,
-        np.zeros(4),
-    )
+    post = posterior(p, [0], hit=False, credit=credit, revive=0.02, none=3)
     assert post[0] == 0.0
     assert post[3] == pytest.approx(0.6 / 0.9)
     assert post.sum() == pytest.approx(1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,14 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.explore import RunnerUp, runner_up
 from superarm.learners import setlogit
+from superarm.native import setlogit as native
 from superarm.streams import Arrays
 
 
 def digits() -> tuple[Any, Any]:
     stream = sa.streams.open_data("digits")
-    return stream.rows.values, stream.y
+    return stream.rows.dense, stream.y
 
 
 def softmax(s: Any) -> Any:
@@ -32,16 +31,21 @@ def prepared_learner(k: int = 4, d: int = 3, **parameters: Any) -> sa.SetLogit:
     random = np.random.default_rng(0)
     X = random.normal(size=(50, d)).astype(np.float32)
     learner.run(X, random.integers(0, k, 50))
-    learner.state.weights.A[...] = learner.state.weights.W
+    state = learner.core.state()
+    state["weights.A"][...] = state["weights.W"]
     return learner
+
+
+def weights_of(learner: sa.SetLogit) -> Any:
+    return learner.core.state()["weights.W"]
 
 
 def z_of(learner: sa.SetLogit, x: Any) -> Any:
     """x~ by the formula at the top of scaling.py, and the constant."""
-    s = learner.state.scaling
-    z = np.clip((x - s.mean) * s.inverse, -5, 5).astype(np.float64)
-    z *= np.sqrt((1 - s.bias**2) / np.sqrt((z @ z) * s.seen[1]))
-    return np.append(z, s.bias)
+    bias, s = learner.core.scaling.bias, learner.core.scaling.state()
+    z = np.clip((x - s["mean"]) * s["inverse"], -5, 5).astype(np.float64)
+    z *= np.sqrt((1 - bias**2) / np.sqrt((z @ z) * s["seen"][1]))
+    return np.append(z, bias)
 
 
 # ------------------------------------------------------------ the update
@@ -53,7 +57,7 @@ def test_a_hit_is_a_step_along_the_gradient_of_its_likelihood(noise: dict[str, f
     x = np.array([0.5, -1.0, 2.0], np.float32)
     decision = learner.decide(x)
     shown = decision.labels
-    z, W = z_of(learner, x), learner.state.weights.W[:, :4].astype(np.float64)
+    z, W = z_of(learner, x), weights_of(learner)[:, :4].astype(np.float64)
     e1, e0 = noise.get("false_no", 0.0), noise.get("false_yes", 0.0)
 
     def log_likelihood(weights: Any) -> float:
@@ -67,7 +71,7 @@ def test_a_hit_is_a_step_along_the_gradient_of_its_likelihood(noise: dict[str, f
         down[at] -= 1e-5
         gradient[at] = (log_likelihood(up) - log_likelihood(down)) / 2e-5
     learner.update(decision, hit=True)
-    moved = learner.state.weights.W[:, :4] - W
+    moved = weights_of(learner)[:, :4] - W
     np.testing.assert_allclose(moved, setlogit.STEP_DENSE * gradient, atol=2e-5)
 
 
@@ -75,19 +79,14 @@ def test_a_named_label_is_a_step_of_softmax_regression() -> None:
     learner = prepared_learner()
     x = np.array([0.5, -1.0, 2.0], np.float32)
     decision = learner.decide(x)
-    z, W = z_of(learner, x), learner.state.weights.W[:, :4].astype(np.float64)
+    z, W = z_of(learner, x), weights_of(learner)[:, :4].astype(np.float64)
     learner.update(decision, label=3)
     expected = W + setlogit.STEP_DENSE * np.outer(np.eye(4)[3] - softmax(W @ z), z)
-    np.testing.assert_allclose(learner.state.weights.W[:, :4], expected, atol=1e-5)
+    np.testing.assert_allclose(weights_of(learner)[:, :4], expected, atol=1e-5)
 
 
 def posterior(p: Any, shown: list[int], *, hit: bool, credit: Any = None, **parameters: Any) -> Any:
-    noise = setlogit.Noise(parameters.get("false_yes", 0.0), parameters.get("false_no", 0.0))
-    credit = np.full(len(p), 1 / len(p)) if credit is None else credit
-    post = np.array(p, np.float64)
-    revival = setlogit.Revival(0.02, parameters.get("none", -1))
-    setlogit.posterior(post, noise, revival, credit, np.array(shown), hit, np.zeros(len(p)))
-    return post
+    return native.posterior(p, shown, hit=hit, credit=credit, revive=0.02, **parameters)
 
 
 @pytest.mark.parametrize("hit", [True, False])
@@ -156,8 +155,10 @@ def test_sparse_average_is_the_average(forget: float) -> None:
     for i in range(300):
         decision = learner.decide(rows[i])
         learner.update(decision, hit=bool(y[i] in decision.labels))
-        average += max(20 / (i + 21), forget) * (learner.state.weights.W - average)
-    got = learner.state.weights.W - learner.state.weights.omega[0] * learner.state.weights.A
+        both = learner.core.state()["weights.sparse"]  # W and A of every feature, side by side
+        average += max(20 / (i + 21), forget) * (both[:, 0] - average)
+    omega = learner.core.state()["weights.omega"]
+    got = both[:, 0] - omega[1] * both[:, 1]
     np.testing.assert_allclose(got, average, atol=2e-4)
 
 
@@ -167,10 +168,10 @@ def test_dense_average_is_the_average() -> None:
     average = np.zeros(learner.n_labels * 65).reshape(10, 65)
     for i in range(400):
         learner.run(X, y, np.array([i]))
-        average += 3 / (i + 4) * (learner.state.weights.W[:, :65] - average)
+        average += 3 / (i + 4) * (weights_of(learner)[:, :65] - average)
     # W is taken in every 8 updates with the weight of all of them: close, not equal
     scale = np.abs(average).max()
-    np.testing.assert_allclose(learner.state.weights.A[:, :65], average, atol=0.1 * scale)
+    np.testing.assert_allclose(learner.core.state()["weights.A"][:, :65], average, atol=0.1 * scale)
 
 
 def test_statistics_are_those_of_the_rows() -> None:
@@ -178,45 +179,11 @@ def test_statistics_are_those_of_the_rows() -> None:
     X = X * np.float32(3.0) + np.float32(1.0)
     learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
     learner.run(X, y)
-    np.testing.assert_allclose(learner.state.scaling.mean, X.mean(axis=0), rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(learner.state.scaling.var, X.var(axis=0), rtol=2e-2, atol=1e-5)
+    np.testing.assert_allclose(learner.core.scaling.state()["mean"], X.mean(axis=0), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(learner.core.scaling.state()["var"], X.var(axis=0), rtol=2e-2, atol=1e-5)
 
 
 # ------------------------------------------------------------ sets
-
-
-def rule(k: int, m: int, explore: float, demand: float) -> tuple[Any, Any, Any, int]:
-    """A prepared draw: the probabilities, the ranking, the running sums and how many there are."""
-    made = RunnerUp(explore=explore)
-    state, scratch = made.start(), made.scratch(k)
-    scratch.p[:] = np.random.default_rng(k * 10 + m).dirichlet(np.full(k, 0.5))
-    state.clock[:] = [100.0, demand]
-    order = np.argsort(-scratch.p)[: min(k, m + 2)]
-    return scratch.p, order, scratch.sums, runner_up.leave_out(state, scratch, order, k, m)
-
-
-@pytest.mark.parametrize("explore", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize(("k", "m"), [(k, m) for k in range(2, 8) for m in range(1, k)])
-def test_probability_of_every_set(k: int, m: int, explore: float) -> None:
-    """Sweep u over [0, 1): each set's share is its probability, and they sum to one."""
-    _, order, sums, count = rule(k, m, explore, 50.0)
-    steps = 20_000
-    seen: dict[frozenset[int], int] = {}
-    for u in (np.arange(steps) + 0.5) / steps:
-        first, second = runner_up.left_out(u, sums, count, min(2, k - m) if m > 1 else 1)
-        if m == 1:
-            drawn = [order[0] if first < 0 else first]
-        else:
-            drawn = [order[i] for i in range(len(order)) if i == 0 or i - 1 not in (first, second)][:m]
-        key = frozenset(int(r) for r in drawn)
-        assert len(key) == m
-        seen[key] = seen.get(key, 0) + 1
-    total = 0.0
-    for labels in combinations(range(k), m):
-        exact = runner_up.set_probability(np.array(labels), order, sums, k, m, count)
-        total += exact
-        assert seen.get(frozenset(labels), 0) / steps == pytest.approx(exact, abs=3 / steps)
-    assert total == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("uniform", [0.0, 0.3])
@@ -226,7 +193,8 @@ def test_reported_propensity_is_the_frequency(uniform: float) -> None:
 
     learner = prepared_learner(k=6, d=3, explore="rank", uniform=uniform)
     x = np.array([0.1, 0.2, -0.1], np.float32)
-    learner.state.rule.batch[:] = [300.0, 1e9]  # so that what is pending changes nothing
+    rule = learner.core.rule.state()
+    rule["decided"][2], rule["answers"][0] = 300.0, 1e9  # so that what is pending changes nothing
     counts: dict[frozenset[int], int] = {}
     chance: dict[frozenset[int], float] = {}
     n = 20_000
