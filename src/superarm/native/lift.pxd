@@ -5,7 +5,7 @@ from superarm.native.types cimport Features
 cdef class Lift(Stage):
     """Random waves of a row: the curved features phi."""
 
-    cdef readonly Py_ssize_t d, waves, copies, groups, blocks
+    cdef readonly Py_ssize_t d, waves, copies, groups, blocks, kept
     cdef readonly double forget, share, stretch, turns, alike
     cdef float* sign  # groups x blocks x 3 x 512
     cdef float* mean  # of the 2 P waves

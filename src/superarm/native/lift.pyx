@@ -65,7 +65,8 @@ cdef class Lift(Stage):
     def __init__(self, Py_ssize_t d, Py_ssize_t waves, uint64_t seed, double bias=0.0, double forget=0.0):
         d = d if waves > 0 else 0
         self.d, self.waves, self.forget = d, waves, forget
-        self.groups, self.blocks = (waves + SIZE - 1) // SIZE, (d + SIZE - 1) // SIZE
+        self.groups, self.blocks = 2 * ((waves + 2 * SIZE - 1) // (2 * SIZE)), (d + SIZE - 1) // SIZE
+        self.kept = waves // self.groups if waves > 0 else 0
         self.copies = max(1, SPREAD // max(1, d))
         # Computed once, so that nobody computes them in another way:
         self.share = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
@@ -79,7 +80,7 @@ cdef class Lift(Stage):
         self.relevance = self.floats("relevance", d, 1.0)
         self.seen = self.doubles("seen", 7)
         self.seen[ALIKE] = 1.0 / 16.0
-        self.angle = <float*>self.scratch("angle", self.groups * SIZE, np.float32)
+        self.angle = <float*>self.scratch("angle", waves + SIZE, np.float32)
         self.raw = <float*>self.scratch("raw", 2 * waves, np.float32)
         self.phi = <float*>self.scratch("phi", 2 * waves, np.float32)
         self.columns = <float*>self.scratch("columns", d, np.float32)
@@ -96,7 +97,8 @@ cdef class Lift(Stage):
         cdef float scale = x.factor * <float>(self.sharpness() * self.turns)
         cdef double typical = self.seen[LENGTH]
         vectors.project(
-            self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.work, self.angle
+            self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.kept,
+            self.work, self.angle,
         )
         self.squares = vectors.waves(self.angle, scale, self.mean, self.inverse, self.raw, self.phi, self.waves)
         self.factor = 1.0
@@ -131,15 +133,14 @@ cdef class Lift(Stage):
         cdef float scale = <float>(self.stretch * self.sharpness() * self.factor), rate
         cdef double total
         vectors.angle_slopes(curved, self.inverse, self.raw, self.angle, self.waves)
-        for i in range(self.waves, self.groups * SIZE):
-            self.angle[i] = 0.0
         vectors.project_back(
-            self.sign, self.groups, self.blocks, self.angle, self.d, self.copies, self.work, self.columns
+            self.sign, self.groups, self.blocks, self.angle, self.relevance, self.d, self.copies, self.kept,
+            self.work, self.columns,
         )
         seen[SLOPES] += 1.0
         rate = <float>max(3.0 / (seen[SLOPES] + 3.0), min(1.0, EVERY * self.forget))
         total = vectors.count_slopes(
-            scale, self.relevance, self.columns, <float>self.share, straight, rate, self.slope, self.d
+            scale, self.columns, <float>self.share, straight, rate, self.slope, self.d
         )
         if seen[SLOPES] >= seen[RENEW] and total > 0.0:  # phi changes with it: seldom, after each further 10 %
             seen[RENEW] = 1.1 * seen[SLOPES] + 8.0
@@ -164,13 +165,14 @@ cdef class Lift(Stage):
     def projections(self, x):
         """u of a row z, before its bandwidth: the bias and the relevance apart, about N(0, |z|^2) each."""
         self.features(x)
-        return self._scratch["angle"].astype(np.float64) * self.stretch
+        return self._scratch["angle"][: self.waves].astype(np.float64) * self.stretch
 
     def projected_back(self, v):
         """The transpose of `projections`: a number for each column."""
-        self._scratch["angle"][:] = v
+        self._scratch["angle"][: self.waves] = v
         vectors.project_back(
-            self.sign, self.groups, self.blocks, self.angle, self.d, self.copies, self.work, self.columns
+            self.sign, self.groups, self.blocks, self.angle, self.relevance, self.d, self.copies, self.kept,
+            self.work, self.columns,
         )
         return self._scratch["columns"].astype(np.float64) * self.stretch
 

@@ -17,7 +17,7 @@ whether number j is missing. Then z_j = 0, and its statistics stay. All dense co
 and ±1, which keep their scale (sd = 1): a rare word is not louder than a common one.
 """
 
-from libc.math cimport INFINITY, NAN, fabsf, floor, log, sqrt, sqrtf
+from libc.math cimport INFINITY, NAN, fabsf, floor, log, logf, sqrt, sqrtf
 
 from superarm.native.cpu cimport vectors
 from superarm.native.linear cimport prefetch_features
@@ -25,6 +25,8 @@ from superarm.native.linear cimport prefetch_features
 import numpy as np
 
 cdef float LARGEST = 3.402823466e38
+cdef enum:
+    START = 32
 
 
 cdef class Scaling(Stage):
@@ -139,7 +141,10 @@ cdef class Standard(Scaling):
         self.bias, self.sparse_bias, self.forget, self.numbers = bias, sparse_bias, forget, numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
         self.seen = self.doubles("seen", 3)  # rows counted, mean |z|^2, when 1 / sd is due again
-        self.known = self.doubles("known", numbers)  # how often each number was not missing
+        self.count = self.floats("count", d)  # rows in the statistics of each column
+        self.outside = self.floats("outside", d)  # the share of values beyond the limit, of late
+        self.fast_mean, self.fast_var = self.floats("fast_mean", d), self.floats("fast_var", d)
+        self.first = self.floats("first", (START, d))  # the first values of each column
         self.df = self.floats("df", width)
         self.sparse_seen = self.doubles("sparse_seen", 1)
         self.z = <float*>self.scratch("z", d, np.float32)
@@ -160,17 +165,24 @@ cdef class Standard(Scaling):
         """Fill z; its squared length, infinite where a step must be refused."""
         cdef const float* x = row.x
         cdef float* z = self.z
-        cdef Py_ssize_t j, d = self.d, n = self.numbers, huge = 0
-        cdef float total, scale = 1.0
+        cdef Py_ssize_t j, d = self.d, n = self.numbers, huge = 0, far = 0
+        cdef float total, v, scale = 1.0
         cdef double squares, typical
         if n == 0:
-            total = vectors.standardise(x, self.mean, self.inverse, z, d, &huge)
+            total = vectors.standardise(x, self.mean, self.inverse, z, d, &huge, &far)
         else:  # what is missing is as the mean
             for j in range(n):
                 self.filled[j] = x[j] if x[n + j] == 0.0 else self.mean[j]
             for j in range(n, d):
                 self.filled[j] = x[j]
-            total = vectors.standardise(self.filled, self.mean, self.inverse, z, d, &huge)
+            total = vectors.standardise(self.filled, self.mean, self.inverse, z, d, &huge, &far)
+        if far and not huge:
+            for j in range(d):  # what is far out stays told from what is farther out
+                if fabsf(z[j]) >= 5.0:
+                    v = (x[j] - self.mean[j]) * self.inverse[j]
+                    v = <float>5.0 + logf(fabsf(v) - <float>4.0)
+                    total += v * v - <float>25.0
+                    z[j] = v if z[j] > 0.0 else -v
         squares = total
         if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
             squares = INFINITY
@@ -215,26 +227,67 @@ cdef class Standard(Scaling):
         cdef double* seen = self.seen
         cdef Py_ssize_t j, d = self.d, n = self.numbers
         cdef double rate = max(1.0 / (seen[0] + 1.0), self.forget)
-        cdef float a = <float>rate, b = <float>(1.0 - rate), own, gap, v, total = 0.0
-        for j in range(n):
-            if x[n + j] == 0.0:
-                gap = x[j] - self.mean[j]
-                v = gap * self.inverse[j]
-                v = min(<float>5.0, max(<float>-5.0, v))
-                total += v * v
-                own = <float>max(1.0 / (self.known[j] + 1.0), self.forget)
-                self.known[j] += 1.0
-                self.mean[j] += own * gap
-                self.var[j] = (<float>1.0 - own) * (self.var[j] + own * gap * gap)
-        total += vectors.count_in(x + n, self.mean + n, self.var + n, self.inverse + n, a, b, d - n)
+        cdef float total = 0.0
+        if n == 0:
+            total = self._count_numbers(x, 0, d)
+        else:
+            for j in range(n):
+                if x[n + j] == 0.0:
+                    total += self._count_numbers(x, j, j + 1)
+            total += vectors.count_in(
+                x + n, self.mean + n, self.var + n, self.inverse + n, <float>rate, <float>(1.0 - rate), d - n
+            )
         seen[0] += 1.0
         seen[1] += (<double>total - seen[1]) * max(1.0 / seen[0], max(0.001, self.forget))
-        if seen[0] >= seen[2]:  # 1/sd moves slowly: every row at first, then after each further 1 %
-            seen[2] = seen[0] + 1.0 + floor(seen[0] * 0.01)
+        if seen[0] >= seen[2]:  # 1/sd moves slowly: every row at first, then after each further 1 %, at most 100 rows
+            seen[2] = seen[0] + 1.0 + min(100.0, floor(seen[0] * 0.01))
             vectors.inverse_root(self.var, self.inverse, d)
             if n > 0:
                 for j in range(n, d):  # marks keep their scale
                     self.inverse[j] = min(self.inverse[j], <float>1.0)
+
+    cdef float _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        """Count these columns in; the squared length of their z, as it was before."""
+        cdef Py_ssize_t j
+        cdef float v, total = 0.0
+        if self.count[first] >= START:
+            return vectors.count_robust(
+                x + first, self.mean + first, self.var + first, self.inverse + first, self.count + first,
+                self.outside + first, self.fast_mean + first, self.fast_var + first, <float>self.forget, last - first,
+            )
+        for j in range(first, last):
+            v = min(<float>5.0, max(<float>-5.0, (x[j] - self.mean[j]) * self.inverse[j]))
+            total += v * v
+            self._begin(j, x[j])
+        return total
+
+    cdef void _begin(self, Py_ssize_t j, float x) noexcept nogil:
+        """One of the first values of a column: mean and variance of them all, none counting as more than 4 deviations
+        from their median."""
+        cdef float[START] ordered
+        cdef Py_ssize_t i, l, n = <Py_ssize_t>self.count[j] + 1, zeros = 0
+        cdef float middle, spread, limit, gap
+        cdef double mean = 0.0, square = 0.0
+        self.first[(n - 1) * self.d + j] = x
+        for i in range(n):
+            _insert(ordered, i, self.first[i * self.d + j])
+        middle = ordered[n // 2] if n % 2 else <float>0.5 * (ordered[n // 2] + ordered[n // 2 - 1])
+        for i in range(n):
+            _insert(ordered, i, fabsf(self.first[i * self.d + j] - middle))
+        while zeros < n and ordered[zeros] == 0.0:
+            zeros += 1
+        spread = ordered[n // 2]
+        if spread == 0.0 and zeros < n:  # most are alike: the others tell the spread
+            spread = ordered[(zeros + n) // 2]
+        limit = <float>(4.0 * 1.4826) * spread
+        for i in range(n):
+            gap = min(limit, max(-limit, self.first[i * self.d + j] - middle))
+            mean += gap
+            square += <double>gap * gap
+        mean /= n
+        self.mean[j] = self.fast_mean[j] = middle + <float>mean
+        self.var[j] = self.fast_var[j] = <float>max(0.0, square / n - mean * mean)
+        self.count[j] = n
 
     cdef void _count_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j
@@ -249,3 +302,11 @@ cdef class Standard(Scaling):
     cdef void prefetch(self, const Row* row) noexcept nogil:
         if self.width > 0:
             prefetch_features(self.df, 1, row)
+
+
+cdef inline void _insert(float* ordered, Py_ssize_t n, float value) noexcept nogil:
+    """Put a value into its place among n increasing ones."""
+    while n > 0 and ordered[n - 1] > value:
+        ordered[n] = ordered[n - 1]
+        n -= 1
+    ordered[n] = value
