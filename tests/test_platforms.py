@@ -65,7 +65,7 @@ def test_learners_streams_and_files_work_without_them(tmp_path: Path) -> None:
 
 def test_the_service_says_where_it_can_run(tmp_path: Path) -> None:
     assert without(REFUSED, tmp_path) == [
-        "the service's journal needs Linux or macOS: it locks files and syncs folders as Windows cannot",
+        "a journal needs Linux or macOS: it locks files and syncs folders as Windows cannot",
         "unix: addresses need Linux or macOS: this system has no such sockets",
     ]
 
