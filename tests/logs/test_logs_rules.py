@@ -223,11 +223,10 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     batch = next(batches(log, facts.known)).part(np.arange(50))
     choice = policy.choose(batch, {})
     for i, one in enumerate(batch.records):
-        twin = copy.deepcopy(loaded)  # whose clock has not moved
-        for _ in range(3):
-            fresh = copy.deepcopy(twin)
-            fresh.round = 7 * i + _
-            made = fresh.decide(one.decision.x)
+        for turn in range(3):
+            at = loaded.cursor()  # the learner's own clock does not move
+            at.round = 7 * i + turn
+            made = loaded.decide(one.decision.x, at=at)
             numbers = loaded.known.numbers(made.labels, "labels", "test")
             assert choice.draws[i].probability(numbers) == pytest.approx(made.propensity, rel=1e-6)
 
