@@ -77,7 +77,8 @@ class Decision(DecisionBase):
                 tuples of labels, where ``known`` is ``None``.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
-            log_ordered, log_set: logarithms of the probability of the ordered draw, and of the set.
+            log_ordered: log of the probability of the ordered draw.
+            log_set: log of the probability of the set.
             belief: the learner's number.
             rule: the one that chose, or its record.
             draw_log: what the rule wrote down: float64 numbers.

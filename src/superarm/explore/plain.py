@@ -120,8 +120,10 @@ class PlainRule(Rule):
         Args:
             scores: of the labels that may be shown.
             m: how many to show.
-            seed, round_: what the randomness is a function of.
-            decided, memory: numbers that deciding and answers have moved.
+            seed: of its draws.
+            round_: whose draws they are.
+            decided: numbers that deciding has moved.
+            memory: numbers that answers have moved.
         """
         owner, n = f"{type(self).__name__}.choose", len(scores)
         best = np.argsort(-scores, kind="stable")[:m].tolist()
