@@ -57,7 +57,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     }
     rooms = [name for name in superarm.__all__ if importlib.util.find_spec(f"superarm.{name}") is not None]
     assert set(superarm.__all__) - {*said, *rooms} == set()
-    for room in (*rooms, "logs", "sklearn", "service", "experiments", "report", "kernels"):
+    for room in (*rooms, "logs", "sklearn", "service", "experiments", "report"):
         names = importlib.import_module(f"superarm.{room}").__all__
         missing = [
             name

@@ -52,7 +52,9 @@ __all__ = [
     "chain_start",
     "decision_event",
     "digest",
+    "dumps",
     "link",
+    "loads",
     "pack_row",
     "unpack_row",
 ]

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
-import psycopg
-from psycopg import conninfo
-from psycopg_pool import ConnectionPool, PoolTimeout
-
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
+
+need("postgres")
+import psycopg  # noqa: E402
+from psycopg import conninfo  # noqa: E402
+from psycopg_pool import ConnectionPool, PoolTimeout  # noqa: E402
 
 __all__ = ["Address", "Connection", "down", "failures", "psycopg"]
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from orjson import dumps, loads
-
 from superarm.data.named import plain_row
 from superarm.data.rows import AnyRow, as_row, fitted
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
@@ -28,6 +26,8 @@ from superarm.journal.events import (
     TIMEOUT,
     Event,
     decision_event,
+    dumps,
+    loads,
     pack_row,
 )
 from superarm.journal.records import DecisionRecord, Records

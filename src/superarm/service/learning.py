@@ -11,11 +11,9 @@ from itertools import islice
 from time import monotonic, thread_time
 from typing import Any
 
-from orjson import dumps
-
 from superarm.journal.clock import implausible
 from superarm.journal.erase import Eraser
-from superarm.journal.events import ERASURE, TIMEOUT, Event
+from superarm.journal.events import ERASURE, TIMEOUT, Event, dumps
 from superarm.journal.lease import Lease
 from superarm.journal.postgres import PostgresStore
 from superarm.journal.projector import AT_ONCE, Projector
