@@ -221,7 +221,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     loaded = sa.load(tmp_path / "model.npz")
     policy = AtWork(Policy("draws", learner=loaded, draws=True), facts.known, facts.n_features)
     batch = next(batches(log, facts.known)).part(np.arange(50))
-    choice = policy.choose(batch, {})
+    choice = policy.choose(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):
             at = loaded.cursor()  # the learner's own clock does not move
@@ -251,9 +251,10 @@ def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream
     assert answer.warnings == ()
     best = [verdict.best for verdict in answer.verdicts]
     assert all(one is not None for one in best)
-    assert best[0] == best[1] == best[2]
+    assert best[0] == best[2]
+    assert best[1].rate == pytest.approx(best[0].rate, abs=0.02)  # another q
     assert best[0].low - best[0].width / 2 < top < best[0].high + best[0].width / 2
-    assert best[0].width < 0.15
+    assert best[0].high - best[0].low < 0.15
     assert [verdict.rule for verdict in answer.verdicts[:3]] == [None] * 3
     assert answer.verdicts[3].rule.startswith("RunnerUp(explore='balanced'")
 

@@ -72,7 +72,7 @@ class HitRateEstimate:
         if self._waiting:
             w, f = np.array(self._waiting).T
             none, unknown = np.zeros(len(w)), np.full(len(w), np.nan)
-            self._sums.add(Weights(w, unknown, unknown), f, none, none, none + 1.0, ~np.isnan(w))
+            self._sums.add(Weights(w, unknown, unknown), f, none, none, none, none + 1.0, ~np.isnan(w))
             self._waiting.clear()
 
     def report(self, spec: str, learnt: int) -> ShadowReport:

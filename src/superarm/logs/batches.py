@@ -14,13 +14,12 @@ from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
 from superarm.explore import Draw, draw_of
 from superarm.learners import Learner
-from superarm.learners.predictions import probabilities as softmax
 from superarm.logs.cells import BadRow
 from superarm.logs.designs import Design
 from superarm.logs.slots import slots_draw
 from superarm.logs.survey import respelt
 
-__all__ = ["Batch", "batches", "probabilities"]
+__all__ = ["Batch", "batches"]
 
 Array = np.ndarray[Any, Any]
 
@@ -72,15 +71,16 @@ class Batch:
 
 
 def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:
-    """Rows with an outcome, in batches of at most 4096."""
-    size = max(1, min(4096, 20_000_000 // labels.count))
+    """Rows with an outcome, in batches of 64 that grow to 4096: what learns from batch to batch is young at first."""
+    most = max(1, min(4096, 20_000_000 // labels.count))
+    size = min(64, most)
     pending: list[Record] = []
     for record in records:
         if record.hit is not None:
             pending.append(record)
         if len(pending) == size:
             yield _batch(pending, labels)
-            pending = []
+            pending, size = [], min(2 * size, most)
     if pending:
         yield _batch(pending, labels)
 
@@ -117,11 +117,3 @@ def _draw(made: Decision, every: list[int], number: int) -> Draw | None:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         where = at_row("the log", number)
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", rule) from error
-
-
-def probabilities(learner: Learner, X: Any) -> Array:
-    """The learner's probabilities of all labels: its own, or the softmax of its scores."""
-    own = getattr(learner, "predict_proba", None)
-    if own is not None:
-        return np.asarray(own(X), np.float64)
-    return softmax(learner.scores(X))

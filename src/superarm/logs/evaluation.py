@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy as np
 from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
 from superarm.learners import SetLogit
-from superarm.logs.batches import Batch, batches, probabilities
+from superarm.learners.predictions import probabilities
+from superarm.logs.batches import Batch, batches
+from superarm.logs.calibration import Calibration
 from superarm.logs.estimates import SURE, Estimate, Sums, Wanted, interval
 from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
@@ -132,10 +134,10 @@ def evaluate(
     tallies = [(AtWork(policy, labels, facts.n_features), Tally()) for policy in policies]
     columns = tuple(dict.fromkeys(name for policy in policies for name in policy.columns))
     audit = _Audit()
-    # the reward model learns every row only after it has been judged: no row is judged by itself
-    model = SetLogit(**facts.common)
-    facts.ready(model)
-    names = model.known.all()
+    # what is expected of policies that have no probabilities: learnt from every row after it was judged
+    model = None if all(policy.has_probabilities for policy, _ in tallies) else SetLogit(**facts.common)
+    if model is not None:
+        facts.ready(model)
 
     def judges(record: Record) -> bool:
         return holdout is None or held_out(record.number, holdout, seed)
@@ -147,30 +149,42 @@ def evaluate(
             part = batch.part(np.array(chosen))
             odds = logged_odds(part)
             audit.add(part, odds)
-            p = probabilities(model, part.matrix_for(model))
-            scored: dict[int, Array] = {}
+            scored: dict[Any, Any] = {}  # several policies may share a learner
+            if model is not None:
+                scored["reward"] = model.scores(part.matrix_for(model))
             for policy, tally in tallies:
-                tally.add(part, odds, policy.choose(part, scored), p)
-        for record in batch.records:
-            model.update(respelt(record, labels, names), hit=record.hit)
+                by = id(policy.policy.learner or policy)
+                if by not in scored:
+                    scored[by] = policy.scores(part)
+                s = scored[by] if policy.has_probabilities else scored["reward"]
+                tally.add(part, odds, policy.choose(part, scored[by]), probabilities(s))
+        if model is not None:
+            names = model.known.all()
+            for record in batch.records:
+                model.update(respelt(record, labels, names), hit=record.hit)
     rate = audit.hits / audit.rows if audit.rows else 0.0
-    return audit.report(log, [tally.verdict(at_work, rate) for at_work, tally in tallies])
+    verdicts = [tally.verdict(at_work, rate) for at_work, tally in tallies]
+    return audit.report(log, nested(verdicts, policies))
 
 
 class Tally:
     """What has been added up about one policy."""
 
     def __init__(self) -> None:
-        self.by_set, self.by_label = Sums("set"), Sums("linear")
+        self.by_set, self.by_label, self.calibration = Sums("set"), Sums("linear"), Calibration()
 
     def add(self, batch: Batch, odds: Odds, choice: Choice, p: Array) -> None:
-        """Rows, and what a reward model thinks of their labels."""
+        """Rows, and the probabilities that the policy itself or a reward model gives their labels."""
         pi, known = choice.inclusion(batch.eligible), ~np.isnan(odds.propensity)
-        answers = (batch.hit, (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1))
-        whole = np.ones(len(batch))
-        self.by_set.add(set_weights(batch, odds, choice), *answers, whole, known)
+        expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
+        calibrated = self.calibration.calibrate(*expected, batch.hit)
+        guess, whole = calibrated[0], np.ones(len(batch))
+        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
+        q = calibrated if choice.draws is None and choice.gamma is None else expected
+        self.by_set.add(set_weights(batch, odds, choice), batch.hit, *q, guess, whole, known)
         control = odds.m / np.maximum(choice.size(), 1)
-        self.by_label.add(linear_weights(batch, odds, pi), *answers, control, known)
+        weights = linear_weights(batch, odds, pi)
+        self.by_label.add(weights, batch.hit, *expected, guess, control, known)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -180,6 +194,45 @@ class Tally:
         policy = at_work.policy
         facts = (policy.name, at_work.size, policy.gamma, policy.chosen_by)
         return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate))
+
+
+def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]:
+    """The verdicts, where the best labels of one and the same ranking never look worse for being more."""
+    found = list(verdicts)
+    rankings: dict[Any, list[int]] = {}
+    for i, policy in enumerate(policies):
+        if policy.rule is None and policy.gamma is None and not policy.draws and found[i].best is not None:
+            by = policy.learner or policy.scores or policy.probabilities
+            rankings.setdefault(id(policy) if by is None else id(by), []).append(i)
+    for at in rankings.values():
+        at.sort(key=lambda i: found[i].set_size)
+        best = [found[i].best for i in at]
+        values = isotonic([e.rate for e in best if e], [e.width**-2 for e in best if e])
+        low = np.maximum.accumulate([e.low for e in best if e])
+        high = np.minimum.accumulate([e.high for e in best if e][::-1])[::-1]
+        for i, old, *new in zip(at, best, values, low, high, strict=True):
+            if old is not None and new[1] <= new[2]:
+                one = replace(
+                    old, value=float(np.clip(new[0], *new[1:])), low=float(new[1]), high=float(new[2])
+                )
+                others = tuple(one if e is old else e for e in found[i].estimates)
+                found[i] = replace(found[i], estimates=others)
+    return found
+
+
+def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The nearest numbers that never fall: neighbours that do are averaged (pool adjacent violators).
+
+    >>> isotonic([0.9, 0.8, 0.95], [1.0, 3.0, 1.0])
+    [0.825, 0.825, 0.95]
+    """
+    pools: list[tuple[float, float, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        pools.append((value, weight, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (b, wb, nb), (a, wa, na) = pools.pop(), pools.pop()
+            pools.append(((wa * a + wb * b) / (wa + wb), wa + wb, na + nb))
+    return [round(value, 12) for value, _, count in pools for _ in range(count)]
 
 
 def best_of(estimates: Sequence[Estimate]) -> Estimate | None:

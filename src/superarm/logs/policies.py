@@ -135,20 +135,29 @@ class AtWork:
             # a budget that was used stands as it is, a new one runs along the log
             self.still = learner.inputs.layout is not None if own_rule else rule.round > 0  # type: ignore[union-attr]
 
-    def choose(self, batch: Batch, scored: dict[int, Array]) -> Choice:
-        """Its sets; ``scored`` keeps the scores of learners that several policies share."""
-        top = np.zeros(batch.shown.shape, bool)
-        if self.fixed is not None:
-            top[:, self.fixed[: self.size]] = True
-            return Choice(top & batch.eligible, self.gamma)
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether its scores are logarithms of probabilities."""
         learner = self.policy.learner
         if learner is None:
-            s = self._scores(batch)
-        elif id(learner) in scored:
-            s = scored[id(learner)]
-        else:
-            s = learner.scores(batch.matrix_for(learner))
-            s = scored[id(learner)] = s if self.order is None else s[:, self.order]
+            return self.policy.probabilities is not None
+        return hasattr(learner, "predict_proba") or learner.learns_from_given
+
+    def scores(self, batch: Batch) -> Array | None:
+        """Of all labels, by row; ``None`` for a fixed list."""
+        learner = self.policy.learner
+        if learner is None:
+            return None if self.fixed is not None else self._scores(batch)
+        s = learner.scores(batch.matrix_for(learner))
+        return s if self.order is None else s[:, self.order]
+
+    def choose(self, batch: Batch, s: Array | None) -> Choice:
+        """Its sets, given its scores."""
+        top = np.zeros(batch.shown.shape, bool)
+        if s is None:
+            assert self.fixed is not None
+            top[:, self.fixed[: self.size]] = True
+            return Choice(top & batch.eligible, self.gamma)
         best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible

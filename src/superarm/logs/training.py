@@ -15,7 +15,8 @@ import numpy as np
 from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
-from superarm.logs.batches import Batch, batches, probabilities
+from superarm.learners.predictions import probabilities
+from superarm.logs.batches import Batch, batches
 from superarm.logs.estimates import Estimate
 from superarm.logs.evaluation import Tally, best_of
 from superarm.logs.policies import AtWork, Policy
@@ -264,8 +265,9 @@ def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, facts
     policy, tally = AtWork(Policy(learner.name, learner=learner), learner.known, facts.n_features), Tally()
     likely = _likely(learner)
     for batch in checks:
-        p = probabilities(learner, batch.matrix_for(learner)) if likely else np.zeros(batch.shown.shape)
+        s = policy.scores(batch)
+        p = probabilities(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
-        tally.add(batch, logged_odds(batch), policy.choose(batch, {}), p)
+        tally.add(batch, logged_odds(batch), policy.choose(batch, s), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
     return Progress(turn, rows, loss, best_of(tally.estimates))

@@ -1,0 +1,75 @@
+"""How often sets hit of which a model expects that they do: its expectations, put right by the answers so far.
+
+    q' = sigmoid(a + b logit(q))
+
+A model that learns from few rows, or from other ones, is too sure or not sure enough. a and b are fitted by maximum
+likelihood (Platt scaling) to the answers of earlier rows, from a = 0 and b = 1, which count like a few answers; so no
+row has a say in what is expected of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Calibration"]
+
+EDGE = 9.0  # logits beyond count as this: no model knows 1 in 10,000
+BINS = 73  # of logits: four a unit
+BLOCK = 64  # rows between two fits
+PRIOR = 4.0  # answers that a and b as they were count like
+STEPS = 8  # of Newton's method
+
+Array = np.ndarray[Any, Any]
+
+
+class Calibration:
+    """Learns as rows come, in their order; the same rows in other batches give the same numbers."""
+
+    def __init__(self) -> None:
+        self.a, self.b = 0.0, 1.0
+        self.rows = 0
+        self._seen = np.zeros((2, BINS))  # rows and hits, by the logit that was expected
+
+    def calibrate(self, q_policy: Array, q_logged: Array, hit: Array) -> tuple[Array, Array]:
+        """Both expectations put right, row after row; the answers to the logged sets teach the later ones."""
+        policy, logged = np.empty(len(hit)), np.empty(len(hit))
+        start = 0
+        while start < len(hit):
+            part = slice(start, start + BLOCK - self.rows % BLOCK)
+            policy[part], logged[part] = self._apply(q_policy[part]), self._apply(q_logged[part])
+            self._learn(q_logged[part], hit[part])
+            start = part.stop
+        return policy, logged
+
+    def _apply(self, q: Array) -> Array:
+        return np.where(q >= 1.0, 1.0, _sigmoid(self.a + self.b * _logit(q)))  # 1: all labels are shown
+
+    def _learn(self, q: Array, hit: Array) -> None:
+        at = np.rint((_logit(q) + EDGE) / (2 * EDGE) * (BINS - 1)).astype(np.int64)
+        np.add.at(self._seen[0], at, 1.0)
+        np.add.at(self._seen[1], at, hit)
+        self.rows += len(hit)
+        if self.rows % BLOCK:
+            return
+        (n, hits), x = self._seen, np.linspace(-EDGE, EDGE, BINS)
+        self.a, self.b = 0.0, 1.0
+        for _ in range(STEPS):
+            p = _sigmoid(self.a + self.b * x)
+            error, spread = hits - n * p, n * p * (1.0 - p)
+            g = np.array([error.sum() - PRIOR * self.a, (error * x).sum() - PRIOR * (self.b - 1.0)])
+            cross = (spread * x).sum()
+            h = np.array([[spread.sum() + PRIOR, cross], [cross, (spread * x * x).sum() + PRIOR]])
+            step = np.linalg.solve(h, g)
+            step /= max(1.0, np.abs(step).max())  # where it is flat, Newton's steps are too bold
+            self.a, self.b = float(self.a + step[0]), float(max(self.b + step[1], 0.0))
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+
+
+def _logit(q: Array) -> Array:
+    safe = np.clip(q, 1e-9, 1.0 - 1e-9)
+    return np.clip(np.log(safe / (1.0 - safe)), -EDGE, EDGE)

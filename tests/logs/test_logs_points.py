@@ -1,0 +1,97 @@
+"""The number that is read: near the truth on a service's own log, and the same from train and evaluate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import superarm as sa
+from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm.logs.calibration import Calibration
+from superarm.logs.evaluation import isotonic
+
+K, D, M = 8, 5, 3
+
+
+def service_log(path, rows, seed):
+    """A service's own log in an easy world, the model that served, and fresh rows."""
+    random = np.random.default_rng(seed)
+    centres = random.standard_normal((K, D))
+
+    def draw(n):
+        y = random.integers(0, K, n)
+        return (centres[y] + 0.4 * random.standard_normal((n, D))).astype(np.float32), y
+
+    served = sa.SetLogit(n_labels=K, n_features=D, set_size=M, uniform=0.02, seed=seed)
+    with Writer(str(path)) as log:
+        for x, y in zip(*draw(rows), strict=True):
+            decision = served.decide(x)
+            log.add(decision, hit=bool(y in decision.labels))
+            served.update(decision, hit=bool(y in decision.labels))
+    return Log(str(path)), served, draw(20_000)
+
+
+def test_calibration_puts_expectations_right():
+    random = np.random.default_rng(0)
+    q = random.uniform(0.02, 0.98, 4_000)
+    right = 1 / (1 + np.exp(-(0.5 + 2.0 * np.log(q / (1 - q)))))
+    hit = (random.random(len(q)) < right).astype(float)
+    calibration = Calibration()
+    found, _ = calibration.calibrate(q, q, hit)
+    assert np.abs(found[-500:] - right[-500:]).mean() < 0.02
+    assert found[:64] == pytest.approx(q[:64])  # nothing is known yet
+    piecewise = Calibration()
+    parts = [
+        piecewise.calibrate(*(column[i : i + 77] for column in (q, q, hit)))[0] for i in range(0, 4_000, 77)
+    ]
+    assert np.array_equal(np.concatenate(parts), found)  # batches do not matter
+
+
+def test_a_calibration_survives_answers_that_are_all_alike():
+    calibration = Calibration()
+    q = np.full(1_000, 0.97)
+    found, _ = calibration.calibrate(q, q, np.ones(1_000))
+    assert 0.97 <= found[-1] < 1.0
+    found, _ = calibration.calibrate(q, q, np.zeros(1_000))
+    assert 0.2 < found[-1] < 0.8
+    assert calibration.calibrate(np.ones(3), np.ones(3), np.ones(3))[0].tolist() == [1.0] * 3
+
+
+def test_isotonic():
+    assert isotonic([0.5, 0.6, 0.7], [1, 1, 1]) == [0.5, 0.6, 0.7]
+    assert isotonic([0.9, 0.8, 0.7], [1, 1, 2]) == pytest.approx([0.775] * 3)
+    assert isotonic([], []) == []
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(tmp_path):
+    errors, held = [], []
+    for seed in range(6):
+        log, served, (X, y) = service_log(tmp_path / f"{seed}.parquet", 2_500, seed)
+        best = np.argsort(-served.scores(X), axis=1)
+        policies = [Policy(f"{m}", learner=served, set_size=m) for m in (M, M + 1, M + 2)]
+        answer = evaluate(log, policies, survey(log), holdout=None)
+        told = [verdict.best for verdict in answer.verdicts]
+        assert told[0] is not None
+        rates = [one.rate for one in told if one is not None]
+        assert rates == sorted(rates)
+        for one, m in zip(told, (M, M + 1, M + 2), strict=True):
+            if one is not None:
+                truth = (best[:, :m] == y[:, None]).any(axis=1).mean()
+                errors.append(abs(one.rate - truth))
+                held.append(one.low <= truth <= one.high)
+                assert 0.0 <= one.low <= one.rate <= one.high <= 1.0
+    assert np.mean(errors) < 0.03
+    assert np.mean(held) > 0.9
+
+
+def test_train_and_evaluate_tell_the_same_number(tmp_path):
+    log, _, _ = service_log(tmp_path / "log.parquet", 4_000, 3)
+    facts = survey(log)
+    learner = sa.SetLogit(**facts.common)
+    training = train(log, learner, facts, holdout=0.5)
+    told = training.progress[-1].hit_rate
+    verdict = evaluate(log, [Policy("it", learner=learner)], facts, holdout=0.5).verdicts[0].best
+    assert told is not None
+    assert told.rate == pytest.approx(verdict.rate, abs=1e-9)
