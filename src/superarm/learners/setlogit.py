@@ -40,7 +40,7 @@ Array = np.ndarray[Any, Any]
 class LikelihoodLearner(Learner):
     """What SetLogit and its twin with labels share: the core."""
 
-    recipe = 3
+    recipe = 4
     moves_ineligible = True  # its softmax runs over all labels: the right one need not be eligible
     step: float | None
     curves: int | None
