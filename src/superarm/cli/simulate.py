@@ -34,7 +34,7 @@ def simulate(
     scaling: Annotated[
         str,
         typer.Option(
-            help="How rows reach the weights: 'standard', each column by its mean and spread; 'unit', rows of length 1; "
+            help="How rows reach the weights: 'standard', each column by its mean and spread; 'unit', of length 1; "
             "'own', as each learner does by itself. A learner's own scaling=… wins."
         ),
     ] = "standard",

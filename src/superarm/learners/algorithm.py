@@ -62,8 +62,8 @@ class Algorithm(Described):
 
     @property
     def scales(self) -> str:
-        """How rows reach the weights: the ``scaling`` that was chosen; else of length 1, as the paper's theory has them,
-        and numbers with names, which have all kinds of units, standardised."""
+        """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
+        kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
         named = self.inputs.layout is not None and self.inputs.layout.numbers > 0
         return self.scaling or ("standard" if named else self.own_scaling)
 
