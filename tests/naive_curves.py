@@ -36,12 +36,17 @@ class Averaged:
 class Standard:
     """Means and variances; 1/sd refreshed when the count of rows has grown by 1 %."""
 
+    most, forget = np.inf, 0.0
+
     def __init__(self, d):
         self.mean, self.var, self.inverse = np.zeros(d), np.zeros(d), np.zeros(d)
         self.n, self.rows, self.due, self.squares = 0, 0, 0, 0.0
 
+    def bound(self, z):
+        return np.clip(z, -5, 5)
+
     def __call__(self, x):
-        z = np.clip((x - self.mean) * self.inverse, -5, 5)
+        z = self.bound((x - self.mean) * self.inverse)
         self.now = z @ z
         if not self.now:
             return z
@@ -49,21 +54,90 @@ class Standard:
 
     def absorb(self, x, count=True):
         self.rows += 1
-        self.squares += (self.now - self.squares) * max(1 / self.rows, 0.001)
+        self.squares += (self.now - self.squares) * max(1 / self.rows, 0.001, self.forget)
         if count:
-            self.n += 1
-            gap = x - self.mean
-            self.mean += gap / self.n
-            self.var = (1 - 1 / self.n) * (self.var + gap**2 / self.n)
+            self.count(x)
         if self.rows >= self.due:
-            self.due = self.rows + 1 + np.floor(self.rows * 0.01)
+            self.due = self.rows + 1 + min(self.most, np.floor(self.rows * 0.01))
             self.inverse = np.where(self.var > 1e-30, 1 / np.sqrt(np.maximum(self.var, 1e-30)), 0.0)
+
+    def count(self, x):
+        self.n += 1
+        gap = x - self.mean
+        self.mean += gap / self.n
+        self.var = (1 - 1 / self.n) * (self.var + gap**2 / self.n)
+
+
+class Column:
+    """What scaling keeps of one column of numbers."""
+
+    def __init__(self, forget=0.0):
+        self.first, self.forget, self.outside = [], forget, 0.0
+        self.mean = self.var = 0.0
+
+    def count(self, x):
+        if len(self.first) < 16:
+            self.first.append(x)
+            self.begin()
+            return
+        is_other = x != self.usual
+        gap = x - self.mean
+        limit = 4 * np.sqrt(self.var / self.other) if self.var > 1e-30 else abs(gap)
+        c = np.clip(gap, -limit, limit)
+        if is_other:
+            self.outside += 0.02 * ((abs(gap) > limit) - self.outside)
+        rate = self.forget
+        if self.outside > 0.5:
+            self.n, rate = min(self.n, 32), 0.1
+        rate = max(rate, 1 / (self.n + 1))
+        self.n += 1
+        fast = mixed(self.fast, self.mean + c, is_other, 0.004)
+        slow = mixed((self.mean, self.var, self.other), self.mean + c, is_other, rate)
+        if self.n > 1001 and fast[1] > 1e-30 and 64 * fast[1] * slow[2] < slow[1] * fast[2]:
+            slow, self.n = fast, 500
+        self.fast, (self.mean, self.var, self.other) = fast, slow
+
+    def begin(self):
+        x = np.array(self.first)
+        self.n, self.usual = len(x), np.sort(x)[len(x) // 2]
+        apart = np.sort(np.abs(x - self.usual))
+        apart = apart[apart > 0]
+        limit = 6 * apart[len(apart) // 2] if len(apart) else 0.0
+        near = np.clip(x, self.usual - limit, self.usual + limit)
+        self.mean, self.var, self.other = self.fast = near.mean(), near.var(), len(apart) / len(x)
+
+
+def mixed(stats, x, is_other, rate):
+    """Mean, variance and the share of other values, with one more."""
+    mean, var, other = stats
+    gap = x - mean
+    return mean + rate * gap, (1 - rate) * (var + rate * gap**2), other + rate * (is_other - other)
+
+
+class Robust(Standard):
+    """Rows of numbers: columns that one bad value cannot spoil."""
+
+    most = 100
+
+    def __init__(self, d, forget=0.0):
+        super().__init__(d)
+        self.columns, self.forget = [Column(forget) for _ in range(d)], forget
+
+    def bound(self, z):
+        size = np.maximum(np.abs(z), 5)
+        return np.where(np.abs(z) > 5, np.sign(z) * (10 - 25 / size), z)
+
+    def count(self, x):
+        for column, value in zip(self.columns, x, strict=True):
+            column.count(float(value))
+        self.mean = np.array([column.mean for column in self.columns])
+        self.var = np.array([column.var for column in self.columns])
 
 
 class Curved:
     def __init__(self, k, d, sign, features=1024, step=3.0, bias=0.1**0.5):
         self.k, self.d, self.P, self.size, self.bias = k, d, features // 2, step, bias
-        self.rows, self.waves = Standard(d), Standard(features)
+        self.rows, self.waves = Robust(d), Standard(features)
         self.linear, self.curved = Averaged(k, d + 1), Averaged(k, features)
         self.gate, self.G, self.q, self.previous = 1.0, 0.0, 1 / 16, np.zeros(d)
         self.relevance, self.slope, self.slopes, self.renew = np.ones(d), np.zeros(d), 0, 0.0
@@ -76,16 +150,24 @@ class Curved:
         place = np.zeros((512, d))
         for i in range(copies):
             place[i * d : (i + 1) * d] = np.eye(d)
-        M = place
-        for signs in sign[0, 0]:
-            M = H @ np.diag(signs) @ turn @ M
-        self.Omega = (M * np.sqrt(512 / 16**3 / copies))[: self.P]
+        banks = []
+        for signs_of_bank in sign[:, 0]:
+            M = place
+            for signs in signs_of_bank:
+                M = H @ np.diag(signs) @ turn @ M
+            banks.append((M * np.sqrt(512 / 16**3 / copies))[: self.P // 2])
+        self.plain, self.weighted = banks
+
+    @property
+    def Omega(self):
+        """Half of the projections are of z, half of z times the relevance."""
+        return np.concatenate([self.plain, self.weighted * self.relevance])
 
     def lift(self, x):
         self.z = self.rows(x)
         self.x = np.append(np.sqrt(1 - self.bias**2) * self.z, self.bias)
         self.sharp = np.clip(5.5 * np.sqrt(self.q), 1, 4)
-        u = self.sharp * self.Omega @ (self.relevance * self.z)
+        u = self.sharp * self.Omega @ self.z
         self.raw = np.concatenate([np.cos(u), np.sin(u)])
         self.phi = self.waves(self.raw)
 
@@ -127,7 +209,7 @@ class Curved:
         length = 1 / np.sqrt(np.sqrt(self.waves.now * (self.waves.squares or self.waves.now)))
         v = c @ self.curved.A * self.waves.inverse * (length if self.waves.now else 1.0)
         along = v[self.P :] * self.raw[: self.P] - v[: self.P] * self.raw[self.P :]
-        slope = self.sharp * self.relevance * (along @ self.Omega)
+        slope = self.sharp * (along @ self.Omega)
         slope += np.sqrt(1 - self.bias**2) * (c @ self.linear.A)[: self.d]
         self.slopes += 1
         self.slope += 3 / (self.slopes + 3) * (slope**2 - self.slope)

@@ -99,7 +99,7 @@ def test_a_trace_shows_and_draws_itself():
     trace = sa.simulate(sa.Perceptron(n_labels=10, n_features=64, set_size=2), "digits", 2_000)
     assert repr(trace) == (
         f"Trace(perceptron on digits, m = 2: error {trace.error_rate:.4f}, miss {trace.miss_rate:.4f}, "
-        f"shown miss {trace.shown_miss_rate:.4f}; 2,000 rounds)"
+        f"shown miss {trace.shown_miss_rate:.4f}; 2,000 rounds, scaling unit)"
     )
     assert f"{trace.miss_rate:.4f}" in shown(trace)
     for y in ("error_rate", "shown_miss_rate"):
@@ -121,10 +121,8 @@ def test_learners_are_compared_on_the_same_rows():
     assert frame["learner"].to_list() == ["perceptron"] * 2 + ["mc-dbf:gamma=0.3"] * 2 + ["banditron"] * 2
     assert frame["set_size"].to_list() == [3, 3, 2, 2, 1, 1]
     for i in range(2):
-        again = sa.simulate(
-            sa.Perceptron(n_labels=10, n_features=64, set_size=3, seed=4 + i), "digits", 500, seed=i
-        )
-        assert frame["error_rate"][i] == again.error_rate
+        alone = sa.Perceptron(n_labels=10, n_features=64, set_size=3, seed=4 + i, scaling="standard")
+        assert frame["error_rate"][i] == sa.simulate(alone, "digits", 500, seed=i).error_rate
     table = found.table()
     assert table["error_rate"][0] == pytest.approx(frame["error_rate"][:2].mean())
     lines = repr(found).splitlines()
@@ -138,6 +136,21 @@ def test_learners_are_compared_on_the_same_rows():
     assert "banditron" in shown(found)
     series = {row["series"] for row in _data(found.plot())}
     assert series == {"perceptron", "mc-dbf:gamma=0.3", "banditron"}
+
+
+def test_all_learners_of_a_comparison_scale_rows_alike():
+    """Unless one says otherwise; and the table says what each had."""
+    made = [sa.Perceptron(n_labels=10), "softmax", "set-logit", "mc-dbf:scaling=unit"]
+    for scaling, wanted in (
+        ("standard", ["standard", "standard", "standard", "unit"]),
+        ("unit", ["unit"] * 4),
+        (None, ["unit", "unit", "standard", "unit"]),
+    ):
+        found = sa.compare(made, "digits", rounds=50, scaling=scaling)
+        assert found.table()["scaling"].to_list() == found.to_frame()["scaling"].to_list() == wanted
+        assert [line.split()[2] for line in repr(found).splitlines()[1:]] == ["scaling", *wanted]
+    with pytest.raises(InvalidInput, match="scaling of Perceptron must be one of standard, unit, or None"):
+        sa.compare(made, "digits", rounds=50, scaling="none")
 
 
 def test_names_tell_learners_apart():

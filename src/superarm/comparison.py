@@ -54,10 +54,14 @@ class Comparison:
 
     def table(self) -> polars.DataFrame:
         """A row for each learner: means over seeds, and half of their 95 % intervals."""
+        import polars as pl
+
         from superarm.report.stats import summary
         from superarm.report.traces import runs_frame
 
-        return summary(runs_frame(self.runs)).drop("gamma")
+        table = summary(runs_frame(self.runs)).drop("gamma")
+        scaling = pl.Series("scaling", [self.runs[name][0].scaling for name in table["learner"]])
+        return table.insert_column(table.get_column_index("set_size") + 1, scaling)
 
     def cells(self) -> tuple[str, list[str], list[list[str]]]:
         """A title, heads and rows of text, for reading."""
@@ -88,6 +92,7 @@ def compare(
     *,
     set_size: int = 3,
     seeds: int = 1,
+    scaling: str | None = "standard",
     progress: Progress = None,
 ) -> Comparison:
     """Run learners on a stream whose labels answer them.
@@ -99,6 +104,9 @@ def compare(
         rounds: of each run.
         set_size: how many labels to show, for those given by name; learners of single labels show one.
         seeds: how many runs of each, with seeds from 0 on. All see the same rows in the same order.
+        scaling: how rows reach the weights of all learners that have no ``scaling`` of their own: ``"standard"``,
+            each column by its mean and spread, learnt online; ``"unit"``, rows of length 1; ``None``, as each
+            learner does by itself (the paper's: unit). The table says what each had.
         progress: True shows a bar; a function is called with the number of rounds done since its last call.
 
     >>> import superarm as sa
@@ -116,7 +124,8 @@ def compare(
     runs: dict[str, tuple[Trace, ...]] = {}
     with ticking(progress, rounds * seeds * len(first)) as tick:
         for name, learner in zip(_names(learners, first), first, strict=True):
-            each = [type(learner)(**learner.params | {"seed": learner.seed + i}) for i in range(seeds)]
+            same = {"scaling": learner.scaling or scaling}
+            each = [type(learner)(**learner.params | same | {"seed": learner.seed + i}) for i in range(seeds)]
             runs[name] = tuple(
                 simulate(one, opened, rounds, seed=i, progress=tick) for i, one in enumerate(each)
             )

@@ -34,6 +34,7 @@ class Trace:
         rounds: the checkpoints.
         counts: errors, misses and shown misses up to each checkpoint.
         seconds: in the compiled loop.
+        scaling: how rows reached the learner's weights.
     """
 
     learner: str
@@ -43,6 +44,7 @@ class Trace:
     rounds: np.ndarray[Any, Any]  # the checkpoints
     counts: np.ndarray[Any, Any]  # errors, misses, shown misses up to each checkpoint
     seconds: float
+    scaling: str
 
     def _rate(self, which: int) -> float:
         return float(self.counts[-1, which] / self.rounds[-1])
@@ -93,7 +95,8 @@ class Trace:
     def __repr__(self) -> str:
         return (
             f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, "
-            f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}; {self.rounds[-1]:,} rounds)"
+            f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}; {self.rounds[-1]:,} rounds, "
+            f"scaling {self.scaling})"
         )
 
     def _repr_html_(self) -> str:
@@ -181,7 +184,7 @@ def simulate(
                     at += 1
             if at == len(marks):
                 break
-    return Trace(learner.name, stream.name, learner.set_size, seed, marks, counts, seconds)
+    return Trace(learner.name, stream.name, learner.set_size, seed, marks, counts, seconds, learner.scales)
 
 
 def _logged(learner: Learner, chunk: Chunk, log: Writer, seed: int, done: int) -> np.ndarray[Any, Any]:

@@ -33,7 +33,7 @@ def test_simulate_json_is_one_object_with_the_promised_keys() -> None:
             *("--rounds", "500", "--seeds", "2", "--seed", "3", "--gamma", "0.2", "--json"),
         )
     )
-    assert set(found) == {"learner", "data", "set_size", "rounds", "runs", "mean"}
+    assert set(found) == {"learner", "data", "set_size", "scaling", "rounds", "runs", "mean"}
     assert (found["learner"], found["data"], found["set_size"], found["rounds"]) == (
         "mc-dbf",
         "digits",
@@ -57,6 +57,19 @@ def test_simulate_prints_a_table() -> None:
     assert "perceptron" in printed
     assert "set-logit:explore=rank" in printed
     assert "±" in printed
+
+
+def test_simulate_scales_rows_alike_for_all_learners_and_says_how() -> None:
+    for arguments, wanted in (
+        ((), ["standard", "standard", "unit"]),
+        (("--scaling", "unit"), ["unit", "unit", "unit"]),
+        (("--scaling", "own"), ["unit", "standard", "unit"]),
+    ):
+        specs = ("--learner", "perceptron", "--learner", "set-logit", "--learner", "softmax:scaling=unit")
+        common = ("simulate", "--data", "digits", "--rounds", "100", *specs, *arguments)
+        results = json.loads(superarm(*common, "--json"))["results"]
+        assert [one["scaling"] for one in results] == wanted
+        assert "scaling" in superarm(*common)
 
 
 COMPARED = (
@@ -107,6 +120,7 @@ def test_the_default_learner_is_set_logit() -> None:
         (["--learner", "banditron", "--set-size", "2"], "set_size of Banditron must be 1"),
         (["--learner", "mc-dbf", "--set-size", "10"], "set_size of MCDBF must be below n_labels = 10"),
         (["--learner", "nowhere.py:Mine"], "learner of superarm must be an existing file.py:Class"),
+        (["--scaling", "none"], "--scaling of simulate must be one of standard, unit, own, got 'none'"),
     ],
 )
 def test_simulate_refuses(arguments: list[str], message: str) -> None:

@@ -10,13 +10,13 @@ import pytest
 from superarm.learners.registry import make
 
 ROUNDS = 5000
-# errors, misses and shown misses in 5,000 rounds, as 0.2 had them, every learner
+# errors, misses and shown misses in 5,000 rounds: as 0.2 had them; set-logit and softmax-averaged as 0.3 has them
 GOLDEN = {
     "perceptron": (662, 662, 662),
     "softmax": (390, 390, 390),
     "softmax:step=10": (572, 572, 572),
-    "softmax-averaged": (110, 110, 110),
-    "softmax-averaged:set_size=4": (110, 26, 26),
+    "softmax-averaged": (101, 101, 101),
+    "softmax-averaged:set_size=4": (101, 26, 26),
     "pa": (412, 412, 412),
     "pa:variant=PA": (412, 412, 412),
     "pa:variant=PA-II": (393, 393, 393),
@@ -36,9 +36,9 @@ GOLDEN = {
     "mc-dbf:set_size=4,estimate=set,gate=true": (4431, 2987, 2971),
     "mc-dbf:set_size=4,estimate=minimum-variance": (2148, 642, 1079),
     "mc-dbf:set_size=4,estimate=minimum-variance,gate=true": (2305, 884, 1282),
-    "set-logit": (310, 310, 392),
-    "set-logit:set_size=4": (269, 66, 148),
-    "set-logit:set_size=4,curves=0": (353, 79, 174),
+    "set-logit": (285, 285, 364),
+    "set-logit:set_size=4": (260, 62, 137),
+    "set-logit:set_size=4,curves=0": (323, 72, 180),
 }
 
 

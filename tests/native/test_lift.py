@@ -13,7 +13,8 @@ from superarm.native.lift import Lift
 SLOPES, RENEW = 5, 6  # places in `seen`
 
 
-def matrix(d: int, waves: int = 512, seed: int = 0) -> Any:
+def matrix(d: int, waves: int = 1024, seed: int = 0) -> Any:
+    """With 1024 waves: 512 of the bank of z, and 512 of the bank of a z, where a is 1 at first."""
     lift = Lift(d, waves, seed)
     return np.stack([lift.projections(row) for row in np.eye(d)], axis=1)
 
@@ -38,11 +39,12 @@ def test_projections_of_a_row_are_as_good_as_normal(d: int) -> None:
 
 def test_up_to_512_columns_stay_orthogonal() -> None:
     Q = matrix(512)
-    np.testing.assert_allclose(Q.T @ Q, 512 * np.eye(512), atol=0.01)
+    for bank in (Q[:512], Q[512:]):
+        np.testing.assert_allclose(bank.T @ bank, 512 * np.eye(512), atol=0.01)
 
 
 def test_blocks_of_a_long_row_are_nearly_orthogonal() -> None:
-    Q = matrix(1100) / np.sqrt(512)
+    Q = matrix(1100)[:512] / np.sqrt(512)
     off = Q.T @ Q - np.eye(1100)
     assert np.abs(np.diag(off)).max() < 1e-5
     assert off.std() < 1.2 / np.sqrt(512)
@@ -50,17 +52,32 @@ def test_blocks_of_a_long_row_are_nearly_orthogonal() -> None:
 
 
 def test_groups_and_seeds_have_signs_of_their_own() -> None:
-    Q = matrix(20, waves=1300)
-    assert Q.shape == (1536, 20)
-    assert abs(np.corrcoef(Q[:512].ravel(), Q[512:1024].ravel())[0, 1]) < 0.05
-    assert abs(np.corrcoef(Q[:512].ravel(), matrix(20, seed=1).ravel())[0, 1]) < 0.05
-    np.testing.assert_array_equal(Q[:512], matrix(20))
+    Q = matrix(20, waves=1300)  # four groups of 325
+    assert Q.shape == (1300, 20)
+    for other in (Q[325:650], Q[650:975], matrix(20, seed=1)[:325]):
+        assert abs(np.corrcoef(Q[:325].ravel(), other.ravel())[0, 1]) < 0.05
+    np.testing.assert_array_equal(Q[:325], matrix(20)[:325])
 
 
-@pytest.mark.parametrize(("d", "waves"), [(7, 512), (600, 512), (600, 700)])
+@pytest.mark.parametrize("waves", [1, 2, 7, 512, 1030])
+def test_half_of_the_projections_weight_columns_by_their_relevance(waves: int) -> None:
+    """Even groups are of z, odd ones of a z; an odd number of waves gives one more to z."""
+    d, random = 6, np.random.default_rng(0)
+    lift, z, a = Lift(d, waves, 0), random.normal(size=6), random.uniform(0, 2, 6)
+    plain, of_az = lift.projections(z), lift.projections(a * z)
+    lift.state()["relevance"][:] = a
+    got, size = lift.projections(z), lift.kept
+    assert len(got) == waves
+    for group, start in enumerate(range(0, waves, size)):
+        wanted = of_az if group % 2 else plain
+        np.testing.assert_allclose(got[start : start + size], wanted[start : start + size], atol=1e-4)
+
+
+@pytest.mark.parametrize(("d", "waves"), [(7, 512), (600, 512), (600, 1300), (9, 7)])
 def test_back_is_the_transpose(d: int, waves: int) -> None:
     random = np.random.default_rng(0)
     lift = Lift(d, waves, 0)
+    lift.state()["relevance"][:] = random.uniform(0, 2, d)
     z = random.normal(size=d)
     u = lift.projections(z)
     v = random.normal(size=len(u))

@@ -31,6 +31,13 @@ def simulate(
     gamma: Annotated[float | None, typer.Option(help="The share of exploration, in (0, 1].")] = None,
     label: Annotated[str | None, typer.Option(help="The label column, for tables.")] = None,
     scale: Annotated[str, typer.Option(help="'none': rows as they are; 'unit': of length 1.")] = "none",
+    scaling: Annotated[
+        str,
+        typer.Option(
+            help="How rows reach the weights: 'standard', each column by its mean and spread; 'unit', of length 1; "
+            "'own', as each learner does by itself. A learner's own scaling=… wins."
+        ),
+    ] = "standard",
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
@@ -40,11 +47,12 @@ def simulate(
 
     error: the top label was wrong. miss: the top set missed the label. shown miss: the set that was
     shown missed it. Of several learners, those without a gamma do without, and those of single labels
-    show one.
+    show one. All scale rows alike, unless told otherwise.
 
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
     from superarm.cli.show import progress_bar, table
+    from superarm.learners.algorithm import SCALINGS
     from superarm.learners.registry import make
     from superarm.simulation import RATES
     from superarm.simulation import simulate as run
@@ -54,9 +62,10 @@ def simulate(
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
         raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))
-    common = {
-        spec: size_of(stream) | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs
-    }
+    if scaling not in (*SCALINGS, "own"):
+        raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
+    same = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})
+    common = {spec: same | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs}
     traces: dict[str, list[Trace]] = {spec: [] for spec in specs}
     with progress_bar(rounds * seeds * len(specs), quiet=as_json) as tick:
         for spec in specs:
@@ -76,14 +85,14 @@ def simulate(
         return
     rows = []
     for spec, runs in traces.items():
-        cells = [spec, str(runs[0].set_size)]
+        cells = [spec, str(runs[0].set_size), runs[0].scaling]
         for name in RATES:
             values = [run.rates[name] for run in runs]
             spread = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
             cells.append(f"{mean(values):.4f}{spread}")
         rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
     title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
-    table(title, ["learner", "m", "error", "miss", "shown miss", "rounds/s"], rows)
+    table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", "rounds/s"], rows)
 
 
 def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bool) -> dict[str, Any]:
@@ -114,6 +123,7 @@ def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
         "learner": spec,
         "data": data,
         "set_size": runs[0].set_size,
+        "scaling": runs[0].scaling,
         "rounds": int(runs[0].rounds[-1]),
         "runs": [{"seed": run.seed, **run.rates, "rounds_per_second": run.rounds_per_second} for run in runs],
         "mean": {name: mean(one[name] for one in rates) for name in rates[0]},

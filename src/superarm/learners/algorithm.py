@@ -14,7 +14,9 @@ from superarm.learners.described import Described
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Scaling, Standard, Unit
 
-__all__ = ["Algorithm"]
+__all__ = ["SCALINGS", "Algorithm"]
+
+SCALINGS = ("standard", "unit")
 
 Array = np.ndarray[Any, Any]
 
@@ -29,10 +31,12 @@ class Algorithm(Described):
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     moves_ineligible: bool = False  # an update may move labels that were not eligible
     couples_labels: bool = False  # no label can be added
+    own_scaling: ClassVar[str] = "unit"  # of rows without names, if nobody chose another
     own_only: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
 
     seed: int
     bias: float  # the constant feature beside a row
+    scaling: str | None  # one of SCALINGS, or its own
 
     def make_core(self, layout: Layout) -> Core:
         """The algorithm in compiled code, for rows of this layout, before the first round."""
@@ -48,12 +52,20 @@ class Algorithm(Described):
         return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": native}
 
     def make_scaling(self, layout: Layout) -> Scaling:
-        """How rows of this layout reach the weights: of length 1, as the paper's theory has them; numbers with names,
-        which have all kinds of units, are standardised."""
+        """How rows of this layout reach the weights, by `scales`."""
         d, width, numbers = layout
-        if numbers:
-            return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
-        return Unit(d, width, bias=self.bias)
+        if self.scales == "unit":
+            return Unit(d, width, bias=self.bias)
+        if not self.bias < 1.0:
+            raise self.invalid("intercept", "below 1 where columns are standardised", self.bias)
+        return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
+
+    @property
+    def scales(self) -> str:
+        """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
+        kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
+        named = self.inputs.layout is not None and self.inputs.layout.numbers > 0
+        return self.scaling or ("standard" if named else self.own_scaling)
 
     def learns_from(self, decision: Decision) -> bool:
         """Whether a ``decision`` that somebody else made teaches this learner anything."""

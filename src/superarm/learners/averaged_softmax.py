@@ -22,6 +22,8 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: of the curves; it draws no sets.
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
+        scaling: ``"standard"`` (or ``None``), each column by its own mean and spread, learnt online; ``"unit"``, rows
+            of length 1.
         step: the step size of the dense part, its curves too; ``None`` chooses it: 3 with curves, 4 without.
             The sparse part has 0.67 sqrt(k), or for rows without a dense part what is given here.
         curves: how many curved features stand beside those of the dense part, an even number; 0 is the

@@ -28,6 +28,8 @@ class Banditron(Learner):
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         gamma: the share of exploration, in (0, 1].
     """
 
@@ -43,6 +45,7 @@ class Banditron(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         gamma: float = 0.1,
     ) -> None:
         super().__init__(
@@ -52,6 +55,7 @@ class Banditron(Learner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
 

@@ -44,6 +44,8 @@ class EPABF(Learner):
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         gamma: the share of exploration, in (0, 1].
         variant: ``"EPABF"``, ``"EPABF-I"`` or ``"EPABF-II"``.
         C: the bound on each multiplier (-I), or the price of the squared slacks (-II).
@@ -61,6 +63,7 @@ class EPABF(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         gamma: float = 0.1,
         variant: str = "EPABF-I",
         C: float = 0.1,
@@ -72,6 +75,7 @@ class EPABF(Learner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
         self.variant = choice("variant", self.owner, variant, VARIANTS)

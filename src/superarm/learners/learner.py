@@ -26,6 +26,7 @@ from superarm.errors import ModelFileError
 from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
 from superarm.learners import feedback, files, many
+from superarm.learners.algorithm import SCALINGS
 from superarm.learners.inputs import Inputs
 from superarm.learners.predictions import Predictions
 from superarm.native.core import Core, Cursor
@@ -49,6 +50,8 @@ class Learner(Predictions):
         seed: every draw is a pure function of (seed, round, position).
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
             number given). Beside rows of length 1 a constant of 1 would be as loud as all the rest.
+        scaling: how rows reach the weights: ``"unit"``, of length 1; ``"standard"``, each column by its own mean and
+            spread, learnt online (native/scaling.pyx); ``None`` is the learner's own, `scales` says which.
 
     A subclass sets the class variables and defines `make_core` and `make_rule`; parameters of its own are
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
@@ -63,6 +66,7 @@ class Learner(Predictions):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
     ) -> None:
         self.owner = type(self).__name__  # as error messages name it
         known = Labels.of(n_labels, labels, self.owner)
@@ -74,6 +78,9 @@ class Learner(Predictions):
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
             raise self.invalid("intercept", "True, False or a number from 0 to 10^6", intercept)
         self.bias = 0.1 if intercept is True else float(intercept)
+        self.scaling = scaling
+        if scaling not in (None, *SCALINGS):
+            raise self.invalid("scaling", f"one of {', '.join(SCALINGS)}, or None", scaling)
 
     # ------------------------------------------------------------ one round
 

@@ -48,6 +48,8 @@ class MCDBF(Learner):
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         gamma: the share of exploration, in (0, 1].
         estimate: ``"ordered"`` (the paper), ``"set"`` or ``"minimum-variance"``.
         gate: update only where the hinge loss with ``margin`` is positive.
@@ -76,6 +78,7 @@ class MCDBF(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         gamma: float = 0.1,
         estimate: str = "ordered",
         gate: bool = False,
@@ -90,6 +93,7 @@ class MCDBF(Learner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
         if self.explore is not None and not isinstance(self.explore, Dilute):

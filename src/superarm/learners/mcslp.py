@@ -29,6 +29,8 @@ class MCSLP(LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         gate: update only where the hinge loss with ``margin`` is positive (the paper: always).
         margin: the margin M of the gate.
     """
@@ -44,6 +46,7 @@ class MCSLP(LabelLearner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         gate: bool = False,
         margin: float = 1.0,
     ) -> None:
@@ -54,6 +57,7 @@ class MCSLP(LabelLearner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.gate = bool(gate)
         self.margin = number("margin", self.owner, margin, 0.0)

@@ -34,6 +34,8 @@ class Newtron(Learner):
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         gamma: the share of exploration, in (0, 1].
         alpha: how sharp the softmax is.
         beta: the weight of the second-order term.
@@ -52,6 +54,7 @@ class Newtron(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         gamma: float = 0.1,
         alpha: float = 10.0,
         beta: float = 0.01,
@@ -64,6 +67,7 @@ class Newtron(Learner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
         self.alpha = number("alpha", self.owner, alpha, 0.0)

@@ -38,6 +38,8 @@ class PA(LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         variant: ``"PA"``, ``"PA-I"`` (one shared slack, linear) or ``"PA-II"`` (squared).
         C: the price of the slack.
     """
@@ -53,6 +55,7 @@ class PA(LabelLearner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         variant: str = "PA-I",
         C: float = 1.0,
     ) -> None:
@@ -63,6 +66,7 @@ class PA(LabelLearner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.variant = choice("variant", self.owner, variant, VARIANTS)
         self.C = number("C", self.owner, C, 0.0)

@@ -22,6 +22,8 @@ class Perceptron(LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
 
     >>> import superarm as sa
     >>> learner = sa.Perceptron(labels=["cat", "dog", "eel"], n_features=2)

@@ -31,7 +31,7 @@ from superarm.explore.runner_up import RunnerUp
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.python_core import PythonCore
-from superarm.native.scaling import Scaling
+from superarm.native.scaling import Scaling, Standard, Unit
 
 __all__ = ["PlainLearner"]
 
@@ -49,6 +49,8 @@ class PlainLearner(Learner):
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: kept as it is; what it means is up to you.
+        scaling: ``None``, rows as they are; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``"unit"``, of length 1.
         explore: the rule that chooses the sets, of `superarm.explore`; RunnerUp() by default.
 
     Parameters of your own are keyword-only, and kept as attributes of the same name.
@@ -67,6 +69,7 @@ class PlainLearner(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         explore: Rule | dict[str, Any] | None = None,
     ) -> None:
         super().__init__(
@@ -76,6 +79,7 @@ class PlainLearner(Learner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         made = RunnerUp() if explore is None else explore
         self.explore = rule_from(made, self.owner) if isinstance(made, dict) else made
@@ -124,7 +128,17 @@ class PlainLearner(Learner):
         return self.explore
 
     def make_scaling(self, layout: Layout) -> Scaling:
-        return Scaling(layout.d, layout.width)
+        d, width, numbers = layout
+        if self.scaling is None:
+            return Scaling(d, width)
+        return (
+            Unit(d, width, 0.0) if self.scaling == "unit" else Standard(d, width, 0.0, 0.0, numbers=numbers)
+        )
+
+    @property
+    def scales(self) -> str:
+        """How rows reach `score` and `learn`."""
+        return self.scaling or "none"
 
     def make_core(self, layout: Layout) -> Core:
         memory = self.begin()

@@ -23,7 +23,7 @@ from superarm.explore.runner_up import RunnerUp, strength
 from superarm.learners.learner import Learner
 from superarm.learners.predictions import probabilities
 from superarm.native.core import Core
-from superarm.native.scaling import Scaling, Standard
+from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.native.setlogit import SetLogitCore
 from superarm.parameters import number, share, whole
 
@@ -40,7 +40,8 @@ Array = np.ndarray[Any, Any]
 class LikelihoodLearner(Learner):
     """What SetLogit and its twin with labels share: the core."""
 
-    recipe = 3
+    recipe = 4
+    own_scaling = "standard"
     moves_ineligible = True  # its softmax runs over all labels: the right one need not be eligible
     step: float | None
     curves: int | None
@@ -57,6 +58,7 @@ class LikelihoodLearner(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         step: float | None = None,
         curves: int | None = None,
     ) -> None:
@@ -67,6 +69,7 @@ class LikelihoodLearner(Learner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.step = None if step is None else number("step", self.owner, step, 0.0)
         self.curves = None if curves is None else whole("curves", self.owner, curves, 0)
@@ -96,11 +99,14 @@ class LikelihoodLearner(Learner):
     def make_scaling(self, layout: Layout) -> Scaling:
         d, width, numbers = layout
         own = self.intercept is not True
+        dense, sparse = (float(self.intercept) if own else bias for bias in (BIAS_DENSE, BIAS_SPARSE))
+        if self.scales == "unit":
+            return Unit(d, width, bias=dense if d else sparse)
         return Standard(
             d,
             width,
-            bias=float(self.intercept) if own else BIAS_DENSE,
-            sparse_bias=float(self.intercept) if own else BIAS_SPARSE,
+            bias=dense,
+            sparse_bias=sparse,
             forget=self.forget,
             numbers=numbers,
         )
@@ -158,6 +164,8 @@ class SetLogit(LikelihoodLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
+        scaling: ``"standard"`` (or ``None``), each column by its own mean and spread, learnt online; ``"unit"``, rows
+            of length 1.
         explore: what the sets are for: ``"show"`` the right label as often as possible, learn to
             ``"rank"`` all labels, ``"balanced"`` between them; a number from 0 (show) to 1 (rank); or
             any rule of `superarm.explore`.
@@ -195,6 +203,7 @@ class SetLogit(LikelihoodLearner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         explore: str | float | Rule | dict[str, Any] = "balanced",
         forget: float = 0.0,
         false_no: float = 0.0,
@@ -211,6 +220,7 @@ class SetLogit(LikelihoodLearner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
             step=step,
             curves=curves,
         )

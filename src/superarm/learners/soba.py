@@ -42,6 +42,8 @@ class SOBA(Learner):
         set_size: 1.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         gamma: the share of exploration, in (0, 1].
         matrix: ``"diagonal"``, or ``"full"`` for the (k d)^2 matrix.
         a: the initial value on the diagonal of A.
@@ -59,6 +61,7 @@ class SOBA(Learner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         gamma: float = 0.1,
         matrix: str = "diagonal",
         a: float = 1.0,
@@ -70,6 +73,7 @@ class SOBA(Learner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
         self.matrix = choice("matrix", self.owner, matrix, MATRICES)

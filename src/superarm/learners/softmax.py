@@ -30,6 +30,8 @@ class Softmax(LabelLearner):
         set_size: how many labels to show, 1 <= m < k.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
+        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
+            ``None``: unit, but standard for rows with names.
         step: the step size; rows of length 1 want about 1 to 10.
     """
 
@@ -44,6 +46,7 @@ class Softmax(LabelLearner):
         set_size: int = 1,
         seed: int = 0,
         intercept: bool | float = True,
+        scaling: str | None = None,
         step: float = 1.0,
     ) -> None:
         super().__init__(
@@ -53,6 +56,7 @@ class Softmax(LabelLearner):
             set_size=set_size,
             seed=seed,
             intercept=intercept,
+            scaling=scaling,
         )
         self.step = number("step", self.owner, step, 0.0)
 

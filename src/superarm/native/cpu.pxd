@@ -14,6 +14,7 @@ cdef extern from "vectors.h":
         float (*standardise)(const float* x, const float* mean, const float* inverse, float* z, Py_ssize_t d, Py_ssize_t* huge) noexcept nogil
         void (*multiply)(float* z, float c, Py_ssize_t d) noexcept nogil
         float (*count_in)(const float* x, float* mean, float* var, const float* inverse, float a, float b, Py_ssize_t d) noexcept nogil
+        float (*count_clipped)(const float* x, float* mean, float* var, const float* inverse, float* count, const float* usual, float* other, float* outside, float* fast_mean, float* fast_var, float* fast_other, float forget, Py_ssize_t d) noexcept nogil
         void (*inverse_root)(const float* var, float* inverse, Py_ssize_t d) noexcept nogil
         # averaging.h: W += g x and A += rate (W - A) at once
         void (*step_average)(float* w, float* a, float g, const float* x, float rate, Py_ssize_t d) noexcept nogil
@@ -35,14 +36,14 @@ cdef extern from "vectors.h":
         double (*label_pace)(const double* H, double mean, double soft, double* c, float* g, Py_ssize_t k) noexcept nogil
         void (*paced)(float* w, const float* g, float v, float inverse, Py_ssize_t k) noexcept nogil
         # curves.h
-        void (*project)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* z, const float* relevance, Py_ssize_t d, Py_ssize_t copies, float* work, float* angle) noexcept nogil
-        void (*project_back)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* angle, Py_ssize_t d, Py_ssize_t copies, float* work, float* columns) noexcept nogil
+        void (*project)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* z, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* angle) noexcept nogil
+        void (*project_back)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* angle, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* columns) noexcept nogil
         float (*waves)(const float* turns, float scale, const float* mean, const float* inverse, float* raw, float* phi, Py_ssize_t P) noexcept nogil
         float (*dot_and_keep)(const float* x, float factor, float* previous, Py_ssize_t d) noexcept nogil
         void (*moments)(const float* x, float* mean, float* var, float a, float b, Py_ssize_t n) noexcept nogil
         void (*combine)(const float* A, Py_ssize_t stride, const double* c, Py_ssize_t k, Py_ssize_t d, float* out) noexcept nogil
         void (*angle_slopes)(const float* slope, const float* inverse, const float* raw, float* angle, Py_ssize_t P) noexcept nogil
-        double (*count_slopes)(float scale, const float* relevance, const float* columns, float share, const float* straight, float rate, float* slope, Py_ssize_t d) noexcept nogil
+        double (*count_slopes)(float scale, const float* columns, float share, const float* straight, float rate, float* slope, Py_ssize_t d) noexcept nogil
         # end of setlogit
 
 cdef const Vectors* vectors

@@ -5,7 +5,7 @@ from superarm.native.types cimport Features
 cdef class Lift(Stage):
     """Random waves of a row: the curved features phi."""
 
-    cdef readonly Py_ssize_t d, waves, copies, groups, blocks
+    cdef readonly Py_ssize_t d, waves, copies, groups, blocks, kept  # kept: projections of each group
     cdef readonly double forget, share, stretch, turns, alike
     cdef float* sign  # groups x blocks x 3 x 512
     cdef float* mean  # of the 2 P waves
@@ -26,6 +26,7 @@ cdef class Lift(Stage):
     cdef double sharpness(self) noexcept nogil
     cdef void lift(self, const Features* x, Features* phi) noexcept nogil
     cdef void lifted(self, Features* phi) noexcept nogil  # the phi that `lift` has made
+    cdef void project_back(self) noexcept nogil
     cdef void update_stats(self, const Features* x) noexcept nogil
     # Take in the slope of the loss along every column: from those along phi and along the row.
     cdef void learn_relevance(self, const float* curved, const float* straight) noexcept nogil

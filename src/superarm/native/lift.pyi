@@ -8,6 +8,7 @@ class Lift(Stage):
     copies: int
     groups: int
     blocks: int
+    kept: int
     forget: float
     share: float
     stretch: float

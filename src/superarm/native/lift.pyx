@@ -2,22 +2,23 @@
 
 With z the standardised dense part of a row (scaling.pyx, before the constant takes its share):
 
-    u    = P random projections of a z, each about N(0, |a z|^2), times clip(5.5 sqrt(q), 1, 4)
+    u    = P random projections, half of them of z and half of a z, each about N(0, |z|^2) and N(0, |a z|^2),
+           times clip(5.5 sqrt(q), 1, 4)
     phi  = [cos u, sin u], each wave standardised online, clipped to ±5, as long as half-way between 1 and its
            own length: what scaling does to a row, again
 
 **The projections** (Le, Sarlos & Smola 2013, "Fastfood", in spirit). 512 numbers are 16 rows of 32 lanes. One
 stage turns row i by i lanes, flips signs at random and takes the Walsh-Hadamard transform over the rows; three
 stages are as good as a Gaussian matrix and cost O(512 log 512). Fewer than 64 columns are written several times.
-Longer rows than 512 are cut into blocks, more than 512 projections are groups, each with signs of its own and all
-added up. The signs are a function of the seed.
+Longer rows than 512 are cut into blocks, each with signs of its own and all added up. The projections are an even number
+of groups, each with signs of its own: even groups of z, odd ones of a z. The signs are a function of the seed.
 
 **The bandwidth.** q, the running mean of (z . z')^2 over rows z, z' that follow each other, is one over the
 effective dimension of the rows.
 
 **The relevance** a_j of a column: the root mean square of the loss's slope along it, by the averages of the linear
-and of the curved weights, over all columns 1 in the mean square. A column that does not matter leaves the waves,
-and the bandwidth is spent on those that do.
+and of the curved weights, over all columns 1 in the mean square. A column that does not matter leaves the waves of
+a z, and their bandwidth is spent on those that do; where all matter, the waves of z serve better.
 
 `lift` reads the state, `update_stats` and `learn_relevance` move it.
 """
@@ -65,7 +66,8 @@ cdef class Lift(Stage):
     def __init__(self, Py_ssize_t d, Py_ssize_t waves, uint64_t seed, double bias=0.0, double forget=0.0):
         d = d if waves > 0 else 0
         self.d, self.waves, self.forget = d, waves, forget
-        self.groups, self.blocks = (waves + SIZE - 1) // SIZE, (d + SIZE - 1) // SIZE
+        self.groups, self.blocks = 2 * ((waves + 2 * SIZE - 1) // (2 * SIZE)), (d + SIZE - 1) // SIZE
+        self.kept = (waves + self.groups - 1) // max(1, self.groups)
         self.copies = max(1, SPREAD // max(1, d))
         # Computed once, so that nobody computes them in another way:
         self.share = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
@@ -79,7 +81,7 @@ cdef class Lift(Stage):
         self.relevance = self.floats("relevance", d, 1.0)
         self.seen = self.doubles("seen", 7)
         self.seen[ALIKE] = 1.0 / 16.0
-        self.angle = <float*>self.scratch("angle", self.groups * SIZE, np.float32)
+        self.angle = <float*>self.scratch("angle", self.groups * self.kept + SIZE, np.float32)
         self.raw = <float*>self.scratch("raw", 2 * waves, np.float32)
         self.phi = <float*>self.scratch("phi", 2 * waves, np.float32)
         self.columns = <float*>self.scratch("columns", d, np.float32)
@@ -96,7 +98,8 @@ cdef class Lift(Stage):
         cdef float scale = x.factor * <float>(self.sharpness() * self.turns)
         cdef double typical = self.seen[LENGTH]
         vectors.project(
-            self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.work, self.angle
+            self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.kept,
+            self.work, self.angle,
         )
         self.squares = vectors.waves(self.angle, scale, self.mean, self.inverse, self.raw, self.phi, self.waves)
         self.factor = 1.0
@@ -124,23 +127,27 @@ cdef class Lift(Stage):
             seen[DUE] = seen[ROWS] + 1.0 + floor(seen[ROWS] * 0.01)
             vectors.inverse_root(self.var, self.inverse, 2 * self.waves)
 
+    cdef void project_back(self) noexcept nogil:
+        """From `angle` to `columns`."""
+        cdef Py_ssize_t i
+        for i in range(self.waves, self.groups * self.kept):  # an odd number of waves leaves one over
+            self.angle[i] = 0.0
+        vectors.project_back(
+            self.sign, self.groups, self.blocks, self.angle, self.relevance, self.d, self.copies, self.kept,
+            self.work, self.columns,
+        )
+
     cdef void learn_relevance(self, const float* curved, const float* straight) noexcept nogil:
         """At the row that was lifted last; whose angles it overwrites."""
         cdef double* seen = self.seen
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t j
         cdef float scale = <float>(self.stretch * self.sharpness() * self.factor), rate
         cdef double total
         vectors.angle_slopes(curved, self.inverse, self.raw, self.angle, self.waves)
-        for i in range(self.waves, self.groups * SIZE):
-            self.angle[i] = 0.0
-        vectors.project_back(
-            self.sign, self.groups, self.blocks, self.angle, self.d, self.copies, self.work, self.columns
-        )
+        self.project_back()
         seen[SLOPES] += 1.0
         rate = <float>max(3.0 / (seen[SLOPES] + 3.0), min(1.0, EVERY * self.forget))
-        total = vectors.count_slopes(
-            scale, self.relevance, self.columns, <float>self.share, straight, rate, self.slope, self.d
-        )
+        total = vectors.count_slopes(scale, self.columns, <float>self.share, straight, rate, self.slope, self.d)
         if seen[SLOPES] >= seen[RENEW] and total > 0.0:  # phi changes with it: seldom, after each further 10 %
             seen[RENEW] = 1.1 * seen[SLOPES] + 8.0
             for j in range(self.d):
@@ -162,16 +169,14 @@ cdef class Lift(Stage):
         return self._scratch["raw"].copy()
 
     def projections(self, x):
-        """u of a row z, before its bandwidth: the bias and the relevance apart, about N(0, |z|^2) each."""
+        """u of a row z, before its bandwidth: the bias apart, about N(0, |z|^2) or N(0, |a z|^2) each."""
         self.features(x)
-        return self._scratch["angle"].astype(np.float64) * self.stretch
+        return self._scratch["angle"][: self.waves].astype(np.float64) * self.stretch
 
     def projected_back(self, v):
         """The transpose of `projections`: a number for each column."""
-        self._scratch["angle"][:] = v
-        vectors.project_back(
-            self.sign, self.groups, self.blocks, self.angle, self.d, self.copies, self.work, self.columns
-        )
+        self._scratch["angle"][: self.waves] = v
+        self.project_back()
         return self._scratch["columns"].astype(np.float64) * self.stretch
 
     def count(self, x):

@@ -43,13 +43,14 @@ cdef class PythonCore(Core):
         self.row, self.found = self._scratch["row"], self._scratch["found"]
 
     cdef object as_array(self, const Features* x):
-        """A copy of the row as it came."""
+        """A copy of the row, as scaling leaves it."""
         cdef Py_ssize_t i
         if x.d > 0:
             memcpy(self.x_address, x.x, x.d * sizeof(float))
+            vectors.multiply(self.x_address, x.factor, x.d)
         memset(self.x_address + x.d, 0, self.scaling.width * sizeof(float))
         for i in range(x.n):
-            self.x_address[x.d + x.indices[i]] = x.values[i]
+            self.x_address[x.d + x.indices[i]] = x.sparse_factor * x.values[i]
         return self.row.copy()
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:

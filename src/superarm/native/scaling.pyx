@@ -4,13 +4,30 @@
 
 **Standard**, learnt online, each part of a row on its own:
 
-    dense    z_j = clip((x_j - mean_j) / sd_j, ±5),  x~ = z sqrt((1 - bias^2) / (|z| rms|z|))
+    dense    z_j = bend((x_j - mean_j) / sd_j),  bend(v) = v up to ±5, beyond ±(10 - 25 / |v|)
+             x~ = z sqrt((1 - bias^2) / (|z| rms|z|))
     sparse   z_j = x_j (log((n + 1) / df_j) + 0.1),  x~ = z sqrt(1 - bias^2) / |z|
 
-mean, sd and the root mean square of |z| run over the rows seen so far; df_j counts those whose feature j is
-not zero. Beside each part stands a constant feature. Multiplying all features by a number changes nothing.
-`scale` reads the statistics, `update_stats` counts a row in. ``forget`` (0 for never) is the least weight of
-a new row.
+The root mean square of |z| runs over the rows seen so far; df_j counts those whose feature j is not zero. Beside each
+part stands a constant feature. Multiplying all features by a number changes nothing. `scale` reads the statistics,
+`update_stats` counts a row in. ``forget`` (0 for never) is the least weight of a new row.
+
+**One bad value cannot spoil a column.** A value far outside counts as the edge of what is usual. For each column,
+with n values counted, of which a share `other` is not the usual value (many columns are 0 nearly always):
+
+    c     = clip(x - mean, ±4 sqrt(var / other))            any c while var = 0: a constant column has no scale yet
+    rate  = max(1 / (n + 1), forget)
+    mean += rate c;   var = (1 - rate) (var + rate c^2);   other += rate (1[x is not the usual value] - other)
+
+so that a value moves the mean by at most 4 rate sqrt(var / other) and multiplies the variance by at most
+1 + 16 rate / other. The first 16 values are kept: up to there, mean and variance are theirs, none counting as farther
+from their median than 6 times the median of the distances that are not 0; the usual value is that median. A column that
+changes is followed:
+
+    wider, moved   more than half of the values that are not the usual one lie outside, by a running mean with a rate of
+                   0.02: n is set to 32 at most, rate to 0.1 at least
+    narrower       mean, var and other at a rate of 0.004 are kept as well. Where var / other is there less than 1/64 of
+                   what it is here, they are taken over, and n = 500
 
 **Named rows** (data/named.py): the first ``numbers`` dense columns are numbers, and column numbers + j says
 whether number j is missing. Then z_j = 0, and its statistics stay. All dense columns after the numbers are marks of 0
@@ -25,6 +42,8 @@ from superarm.native.linear cimport prefetch_features
 import numpy as np
 
 cdef float LARGEST = 3.402823466e38
+cdef enum:
+    START = 16
 
 
 cdef class Scaling(Stage):
@@ -139,7 +158,12 @@ cdef class Standard(Scaling):
         self.bias, self.sparse_bias, self.forget, self.numbers = bias, sparse_bias, forget, numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
         self.seen = self.doubles("seen", 3)  # rows counted, mean |z|^2, when 1 / sd is due again
-        self.known = self.doubles("known", numbers)  # how often each number was not missing
+        self.count = self.floats("count", d)  # values in mean and var, column by column
+        self.usual, self.other = self.floats("usual", d), self.floats("other", d)
+        self.outside = self.floats("outside", d)
+        self.fast_mean, self.fast_var = self.floats("fast_mean", d), self.floats("fast_var", d)
+        self.fast_other = self.floats("fast_other", d)
+        self.first = self.floats("first", (START, d))
         self.df = self.floats("df", width)
         self.sparse_seen = self.doubles("sparse_seen", 1)
         self.z = <float*>self.scratch("z", d, np.float32)
@@ -215,26 +239,66 @@ cdef class Standard(Scaling):
         cdef double* seen = self.seen
         cdef Py_ssize_t j, d = self.d, n = self.numbers
         cdef double rate = max(1.0 / (seen[0] + 1.0), self.forget)
-        cdef float a = <float>rate, b = <float>(1.0 - rate), own, gap, v, total = 0.0
-        for j in range(n):
-            if x[n + j] == 0.0:
-                gap = x[j] - self.mean[j]
-                v = gap * self.inverse[j]
-                v = min(<float>5.0, max(<float>-5.0, v))
-                total += v * v
-                own = <float>max(1.0 / (self.known[j] + 1.0), self.forget)
-                self.known[j] += 1.0
-                self.mean[j] += own * gap
-                self.var[j] = (<float>1.0 - own) * (self.var[j] + own * gap * gap)
-        total += vectors.count_in(x + n, self.mean + n, self.var + n, self.inverse + n, a, b, d - n)
+        cdef float total = 0.0
+        if n == 0:
+            total = self._count_numbers(x, 0, d)
+        else:
+            for j in range(n):
+                if x[n + j] == 0.0:
+                    total += self._count_numbers(x, j, j + 1)
+            total += vectors.count_in(
+                x + n, self.mean + n, self.var + n, self.inverse + n, <float>rate, <float>(1.0 - rate), d - n
+            )
         seen[0] += 1.0
         seen[1] += (<double>total - seen[1]) * max(1.0 / seen[0], max(0.001, self.forget))
-        if seen[0] >= seen[2]:  # 1/sd moves slowly: every row at first, then after each further 1 %
-            seen[2] = seen[0] + 1.0 + floor(seen[0] * 0.01)
+        if seen[0] >= seen[2]:  # 1/sd moves slowly: every row at first, then after each further 1 %, or 100 rows
+            seen[2] = seen[0] + 1.0 + min(100.0, floor(seen[0] * 0.01))
             vectors.inverse_root(self.var, self.inverse, d)
             if n > 0:
                 for j in range(n, d):  # marks keep their scale
                     self.inverse[j] = min(self.inverse[j], <float>1.0)
+
+    cdef float _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        """Count these columns in; the squared length of their z, as it was before."""
+        cdef Py_ssize_t j
+        cdef float total
+        if self.count[first] >= START:
+            return vectors.count_clipped(
+                x + first, self.mean + first, self.var + first, self.inverse + first, self.count + first,
+                self.usual + first, self.other + first, self.outside + first, self.fast_mean + first,
+                self.fast_var + first, self.fast_other + first, <float>self.forget, last - first,
+            )
+        total = vectors.count_in(
+            x + first, self.mean + first, self.var + first, self.inverse + first, 0.0, 1.0, last - first
+        )
+        for j in range(first, last):
+            self._begin(j, x[j])
+        return total
+
+    cdef void _begin(self, Py_ssize_t j, float x) noexcept nogil:
+        """One of the first values of a column: mean, variance and usual value of them all."""
+        cdef float[START] ordered
+        cdef Py_ssize_t i, n = <Py_ssize_t>self.count[j] + 1, zeros = 0
+        cdef float middle, limit, gap
+        cdef double mean = 0.0, square = 0.0
+        self.first[(n - 1) * self.d + j] = x
+        for i in range(n):
+            _insert(ordered, i, self.first[i * self.d + j])
+        middle = ordered[n // 2]
+        for i in range(n):
+            _insert(ordered, i, fabsf(self.first[i * self.d + j] - middle))
+        while zeros < n and ordered[zeros] == 0.0:
+            zeros += 1
+        limit = 0.0 if zeros == n else <float>6.0 * ordered[(zeros + n) // 2]
+        for i in range(n):
+            gap = min(limit, max(-limit, self.first[i * self.d + j] - middle))
+            mean += gap
+            square += <double>gap * gap
+        mean /= n
+        self.mean[j] = self.fast_mean[j] = middle + <float>mean
+        self.var[j] = self.fast_var[j] = <float>max(0.0, square / n - mean * mean)
+        self.usual[j], self.other[j], self.fast_other[j] = middle, <float>(n - zeros) / n, <float>(n - zeros) / n
+        self.count[j] = n
 
     cdef void _count_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j
@@ -249,3 +313,11 @@ cdef class Standard(Scaling):
     cdef void prefetch(self, const Row* row) noexcept nogil:
         if self.width > 0:
             prefetch_features(self.df, 1, row)
+
+
+cdef inline void _insert(float* ordered, Py_ssize_t n, float value) noexcept nogil:
+    """Put a value into its place among n increasing ones."""
+    while n > 0 and ordered[n - 1] > value:
+        ordered[n] = ordered[n - 1]
+        n -= 1
+    ordered[n] = value

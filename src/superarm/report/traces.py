@@ -61,6 +61,7 @@ def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> polars.DataFrame:
         for trace in traces:
             facts = {"data": trace.data, "learner": name, "set_size": trace.set_size, "gamma": None}
             own = {
+                "scaling": trace.scaling,
                 "seed": trace.seed,
                 "rounds": int(trace.rounds[-1]),
                 **trace.rates,

@@ -59,10 +59,13 @@ static void stage_last(const float *restrict w, const float *restrict s, float *
 #undef KEEP
 }
 
-/* Up to 512 columns, written `copies` times, as rows of lanes. */
+/* Up to 512 columns (each times its relevance, if any), written `copies` times, as rows of lanes. */
 static void place(const float *restrict z, const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies,
                   float *restrict half, float *restrict wide) {
-  for (ptrdiff_t j = 0; j < d; j++) half[j] = relevance[j] * z[j];
+  if (relevance)
+    for (ptrdiff_t j = 0; j < d; j++) half[j] = relevance[j] * z[j];
+  else
+    memcpy(half, z, d * sizeof(float));
   for (ptrdiff_t i = 1; i < copies; i++) memcpy(half + i * d, half, d * sizeof(float));
   memset(half + copies * d, 0, (SIZE - copies * d) * sizeof(float));
   for (int i = 0; i < ROWS; i++) {
@@ -71,17 +74,18 @@ static void place(const float *restrict z, const float *restrict relevance, ptrd
   }
 }
 
-/* angle = projections of relevance z; `work` has room for 3072 numbers. */
+/* angle = projections, the first `kept` of each group: of z in even groups, of relevance z in odd ones; `work` has
+   room for 3072 numbers, angle for 512 more than are kept. */
 static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict z,
-                    const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, float *restrict work,
-                    float *restrict angle) {
+                    const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t kept,
+                    float *restrict work, float *restrict angle) {
   float *one = work, *two = work + SIZE * 2, *half = work + SIZE * 4, *own = work + SIZE * 5;
   for (ptrdiff_t g = 0; g < groups; g++) {
-    float *to = angle + g * SIZE;
+    float *to = angle + g * kept;
     for (ptrdiff_t b = 0; b < blocks; b++) {
       const float *s = sign + (g * blocks + b) * 3 * SIZE;
       ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
-      place(z + first, relevance + first, n, copies, half, one);
+      place(z + first, g % 2 ? relevance + first : NULL, n, copies, half, one);
       stage_wide(one, s, two);
       stage_wide(two, s + SIZE, one);
       stage_last(one, s + 2 * SIZE, b == 0 ? to : own);
@@ -109,20 +113,26 @@ static void stage_back(float *restrict h, const float *restrict s, float *restri
 #undef FOLD
 }
 
-/* columns = the transpose of `project`, relevance apart, applied to angle. */
+/* columns = the transpose of `project`, applied to angle. */
 static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict angle,
-                         ptrdiff_t d, ptrdiff_t copies, float *restrict work, float *restrict columns) {
+                         const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t kept,
+                         float *restrict work, float *restrict columns) {
   float *half = work, *wide = work + SIZE;
   memset(columns, 0, d * sizeof(float));
   for (ptrdiff_t g = 0; g < groups; g++)
     for (ptrdiff_t b = 0; b < blocks; b++) {
-      memcpy(half, angle + g * SIZE, SIZE * sizeof(float));
+      memcpy(half, angle + g * kept, kept * sizeof(float));
+      memset(half + kept, 0, (SIZE - kept) * sizeof(float));
       for (int stage = 2; stage >= 0; stage--) stage_back(half, sign + ((g * blocks + b) * 3 + stage) * SIZE, wide);
       ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
       for (ptrdiff_t i = 0; i < copies; i++) {
         const float *restrict copy = half + i * n;
         float *restrict own = columns + first;
-        for (ptrdiff_t j = 0; j < n; j++) own[j] += copy[j];
+        const float *restrict a = relevance + first;
+        if (g % 2)
+          for (ptrdiff_t j = 0; j < n; j++) own[j] += a[j] * copy[j];
+        else
+          for (ptrdiff_t j = 0; j < n; j++) own[j] += copy[j];
       }
     }
 }
@@ -216,12 +226,12 @@ static void angle_slopes(const float *restrict slope, const float *restrict inve
     angle[i] = slope2[i] * inverse2[i] * raw[i] - slope[i] * inverse[i] * sine[i];
 }
 
-/* slope += rate ((scale relevance columns + share straight)^2 - slope); the sum of slope. */
-static double count_slopes(float scale, const float *restrict relevance, const float *restrict columns, float share,
+/* slope += rate ((scale columns + share straight)^2 - slope); the sum of slope. */
+static double count_slopes(float scale, const float *restrict columns, float share,
                            const float *restrict straight, float rate, float *restrict slope, ptrdiff_t d) {
   double total = 0;
   for (ptrdiff_t j = 0; j < d; j++) {
-    float v = scale * relevance[j] * columns[j] + share * straight[j];
+    float v = scale * columns[j] + share * straight[j];
     slope[j] += rate * (v * v - slope[j]);
     total += slope[j];
   }

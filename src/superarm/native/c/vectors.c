@@ -20,6 +20,7 @@ const Vectors LEVEL = {
     .standardise = standardise,
     .multiply = multiply,
     .count_in = count_in,
+    .count_clipped = count_clipped,
     .inverse_root = inverse_root,
     .step_average = step_average,
     .quadratic = quadratic,

@@ -20,6 +20,8 @@ typedef struct {
   float (*standardise)(const float *, const float *, const float *, float *, ptrdiff_t, ptrdiff_t *);
   void (*multiply)(float *, float, ptrdiff_t);
   float (*count_in)(const float *, float *, float *, const float *, float, float, ptrdiff_t);
+  float (*count_clipped)(const float *, float *, float *, const float *, float *, const float *, float *, float *,
+                         float *, float *, float *, float, ptrdiff_t);
   void (*inverse_root)(const float *, float *, ptrdiff_t);
   /* averaging.h */
   void (*step_average)(float *, float *, float, const float *, float, ptrdiff_t);
@@ -41,15 +43,16 @@ typedef struct {
   double (*label_pace)(const double *, double, double, double *, float *, ptrdiff_t);
   void (*paced)(float *, const float *, float, float, ptrdiff_t);
   /* curves.h */
-  void (*project)(const float *, ptrdiff_t, ptrdiff_t, const float *, const float *, ptrdiff_t, ptrdiff_t, float *,
-                  float *);
-  void (*project_back)(const float *, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, float *, float *);
+  void (*project)(const float *, ptrdiff_t, ptrdiff_t, const float *, const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t,
+                  float *, float *);
+  void (*project_back)(const float *, ptrdiff_t, ptrdiff_t, const float *, const float *, ptrdiff_t, ptrdiff_t,
+                       ptrdiff_t, float *, float *);
   float (*waves)(const float *, float, const float *, const float *, float *, float *, ptrdiff_t);
   float (*dot_and_keep)(const float *, float, float *, ptrdiff_t);
   void (*moments)(const float *, float *, float *, float, float, ptrdiff_t);
   void (*combine)(const float *, ptrdiff_t, const double *, ptrdiff_t, ptrdiff_t, float *);
   void (*angle_slopes)(const float *, const float *, const float *, float *, ptrdiff_t);
-  double (*count_slopes)(float, const float *, const float *, float, const float *, float, float *, ptrdiff_t);
+  double (*count_slopes)(float, const float *, float, const float *, float, float *, ptrdiff_t);
   /* end of setlogit */
 } Vectors;
 
