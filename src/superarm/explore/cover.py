@@ -44,6 +44,7 @@ from superarm.parameters import number, share, whole
 __all__ = ["Cover", "Coverage", "checked_coverage"]
 
 MOST_LEVELS = 16
+SPEND, SHARP = 0.6, 0.3  # leaving out: the share of alpha that it may cost, and the power of p_r / p_1
 HEAD = ("coverage", "counts", "cost", "size", "limit", "if_no", "if_yes")  # of the draw log: what moves the rule
 
 Array = np.ndarray[Any, Any]
@@ -140,7 +141,7 @@ class Cover(Rule):
     def make_native(self, k: int, seed: int) -> CoverRule:
         warm_up = min(10_000, 400 * k) if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
-        return CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
+        return CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise, SPEND, SHARP)
 
     # ------------------------------------------------------------ records
 

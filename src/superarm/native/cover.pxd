@@ -3,6 +3,7 @@ from superarm.native.rule cimport Rule
 
 cdef class CoverRule(Rule):
     cdef readonly double coverage, eta, uniform, false_no, false_yes
+    cdef double spend, sharp  # leaving out: the share of alpha that it may cost, and the power of p_r / p_1
     cdef public double level  # the coverage that the next decisions are asked for
     cdef public Py_ssize_t none  # the number of a label that is never shown and may be the truth; -1: there is none
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer

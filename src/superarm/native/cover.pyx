@@ -39,20 +39,19 @@ cdef extern from *:
     #define HEAD 7
     #define EQUAL 1e-5f /* scores of labels with equal histories may differ by rounding */
     #define LEAST 1e-4 /* over k: the least p that is told from 0 */
-    #define SHARE 0.6 /* of the misses that are allowed, for leaving out */
-    #define SHARP 0.3
     #define ENOUGH 1000.0 /* answers from which a broken promise is told */
     """
     const int LEVELS, COUNTS, HEAD
     const float EQUAL
-    const double LEAST, SHARE, SHARP, ENOUGH
+    const double LEAST, ENOUGH
 
 
 cdef class CoverRule(Rule):
-    def __init__(self, k, seed, coverage, warm_up, eta, uniform, false_no, false_yes):
+    def __init__(self, k, seed, coverage, warm_up, eta, uniform, false_no, false_yes, spend, sharp):
         super().__init__(k, seed)
         self.coverage = self.level = coverage
         self.eta, self.uniform, self.false_no, self.false_yes = eta, uniform, false_no, false_yes
+        self.spend, self.sharp = spend, sharp
         self.none = -1
         self.n_decided = 2
         self.decided = self.doubles("decided", 2)
@@ -226,10 +225,10 @@ cdef class CoverRule(Rule):
         cdef double* own = self.own
         cdef double b, q = 1.0, cost = 0.0, rest = max(1e-9, 1.0 - own[0])
         if decided[1] > 0.0:
-            q = min(1.0, SHARE * alpha * (decided[0] + 1.0) / decided[1])
+            q = min(1.0, self.spend * alpha * (decided[0] + 1.0) / decided[1])
         self.sums[0] = 0.0
         for i in range(1, size):
-            b = min(1.0, 2.0 * own[i] / rest) * exp(SHARP * log(max(own[i], 1e-300) / own[0]))
+            b = min(1.0, 2.0 * own[i] / rest) * exp(self.sharp * log(max(own[i], 1e-300) / own[0]))
             cost += b * own[i]
             self.sums[i] = self.sums[i - 1] + q * b
         return cost
