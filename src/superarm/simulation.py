@@ -116,8 +116,12 @@ class Trace:
         return traces_chart({self.learner: (self,)}, y)
 
     def __repr__(self) -> str:
-        promise = "" if self.promised is None else (
-            f", coverage {self.coverage:.4f} with {self.mean_size:.2f} labels after {self.warm_up:,} rounds"
+        promise = (
+            ""
+            if self.promised is None
+            else (
+                f", coverage {self.coverage:.4f} with {self.mean_size:.2f} labels after {self.warm_up:,} rounds"
+            )
         )
         return (
             f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, miss "

@@ -84,7 +84,10 @@ def simulate(
             spread = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
             cells.append(f"{mean(values):.4f}{spread}")
         if promised:
-            cells += [f"{mean(run.coverage for run in runs):.4f}", f"{mean(run.mean_size for run in runs):.2f}"]
+            cells += [
+                f"{mean(run.coverage for run in runs):.4f}",
+                f"{mean(run.mean_size for run in runs):.2f}",
+            ]
         rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
     title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
     sizes = ["coverage", "mean size"] if promised else []

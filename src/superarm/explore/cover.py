@@ -45,7 +45,15 @@ __all__ = ["Cover", "Coverage", "checked_coverage"]
 
 MOST_LEVELS = 16
 SPEND, SHARP = 0.6, 0.3  # leaving out: the share of alpha that it may cost, and the power of p_r / p_1
-HEAD = ("coverage", "counts", "cost", "size", "limit", "if_no", "if_yes")  # of the draw log: what moves the rule
+HEAD = (
+    "coverage",
+    "counts",
+    "cost",
+    "size",
+    "limit",
+    "if_no",
+    "if_yes",
+)  # of the draw log: what moves the rule
 
 Array = np.ndarray[Any, Any]
 
@@ -128,7 +136,7 @@ class Cover(Rule):
         self.warm_up = None if warm_up is None else whole("warm_up", owner, warm_up, 0)
         self.eta = number("eta", owner, eta, 0.0, 10.0)
         self.uniform = share("uniform", owner, uniform)
-        if self.uniform >= 1.0 - self.coverage and self.uniform:
+        if self.uniform and self.uniform + self.coverage >= 1.0 - 1e-9:
             wanted = f"below 1 - coverage = {1.0 - self.coverage:.4g}, as most uniform sets miss"
             raise InvalidInput.must("uniform", owner, wanted, uniform)
         self.false_no = share("false_no", owner, false_no, 0.99)
