@@ -1,8 +1,8 @@
 """A promised coverage against the least fixed size that covers as much:  python benchmarks/coverage.py
 
-The aims of docs/coverage.md: rows of real tables in random order, answered from their labels. After the warm-up:
-coverage, its worst window of 2,500 rounds, and over the second half the mean size and the error of the top label.
-Beside it the least fixed m (explore="show", same rounds and seeds) whose shown sets cover as much in the second half.
+The aims of docs/coverage.md: rows of real tables in random order, answered from their labels. After the
+warm-up: coverage, its worst window of 2,500 rounds; over the second half: mean size, error of the top label.
+Beside it the least fixed m (explore="show", same rounds and seeds) that covers as much in the second half.
 """
 
 from __future__ import annotations

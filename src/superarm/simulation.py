@@ -116,16 +116,13 @@ class Trace:
         return traces_chart({self.learner: (self,)}, y)
 
     def __repr__(self) -> str:
-        promise = (
-            ""
-            if self.promised is None
-            else (
-                f", coverage {self.coverage:.4f} with {self.mean_size:.2f} labels after {self.warm_up:,} rounds"
-            )
-        )
+        promise = ""
+        if self.promised is not None:
+            promise = f", coverage {self.coverage:.4f}, mean size {self.mean_size:.2f} after {self.warm_up:,}"
         return (
-            f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, miss "
-            f"{self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}{promise}; {self.rounds[-1]:,} rounds)"
+            f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, "
+            f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}{promise}; "
+            f"{self.rounds[-1]:,} rounds)"
         )
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""Cover: exact probabilities, by enumeration and by frequencies, and a promise that holds for any sequence."""
+"""Cover: exact probabilities, by enumeration and by frequencies; a promise that holds for any sequence."""
 
 from __future__ import annotations
 
@@ -218,9 +218,13 @@ def test_a_stored_decision_moves_the_threshold_as_well() -> None:
 
 def test_a_small_size_breaks_the_promise_and_says_so() -> None:
     rule, random = Cover(coverage=0.95, warm_up=0, set_size=1), np.random.default_rng(0)
-    with pytest.warns(UserWarning, match=r"set_size is too small for a coverage of 0.95"):
+
+    def use() -> None:
         for _ in range(3000):
             rule.update(rule.decide([0.1, 0.0, 0.0]), hit=bool(random.random() < 0.5))
+
+    with pytest.warns(UserWarning, match=r"set_size is too small for a coverage of 0\.95"):
+        use()
     kept = rule.kept()
     assert kept.kept < 0.6
     assert kept.capped_misses > 1000
@@ -232,7 +236,7 @@ def test_parameters() -> None:
     for wrong in (0.0, 1.0, True, "much", None):
         with pytest.raises(InvalidInput, match="coverage of Cover must be between 0 and 1"):
             Cover(coverage=wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="uniform of Cover must be below 1 - coverage = 0.05"):
+    with pytest.raises(InvalidInput, match=r"uniform of Cover must be below 1 - coverage = 0\.05"):
         Cover(coverage=0.95, uniform=0.05)
     with pytest.raises(InvalidInput, match="false_no of Cover must be below 1 - false_yes"):
         Cover(false_no=0.5, false_yes=0.5)

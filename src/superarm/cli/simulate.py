@@ -40,8 +40,8 @@ def simulate(
 
     error: the top label was wrong. miss: the top set missed the label. shown miss: the set that was
     shown missed it. With a promise (set-logit:coverage=0.95): how often the label was shown, and the mean
-    size of the sets, after the warm-up. Of several learners, those without a gamma do without, and those of single labels
-    show one.
+    size of the sets, after the warm-up. Of several learners, those without a gamma do without, and those of
+    single labels show one.
 
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """

@@ -96,6 +96,7 @@ class Rule(ABC):
 
     def watch(self, native: Any) -> None:
         """Warn if what the rule promises cannot be kept; ``native`` has what happened so far."""
+        return  # most promise nothing
 
     # ------------------------------------------------------------ parameters
 
