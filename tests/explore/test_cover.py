@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations, pairwise, permutations
-from math import exp, log
+from math import exp, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def by_words(s: list[float], q: float | None, cap: int | None) -> dict[frozenset
     found: Counter[frozenset[int]] = Counter()
     for order in orders:
         ranked = order[:size]
-        pi = [min(1.0, 2 * p[r] / (1 - p[order[0]])) * (p[r] / p[order[0]]) ** 0.3 for r in ranked[1:]]
+        pi = [min(1.0, 2 * p[r] / (1 - p[order[0]])) for r in ranked[1:]]
         ends = np.cumsum(pi) if q is not None else np.zeros(0)
         cuts = sorted({0.0, 1.0, *(c - j for c in ends for j in (0, 1) if 0 < c - j < 1)})
         for low, high in pairwise(cuts):
@@ -116,7 +116,7 @@ def test_sets_come_as_often_as_they_should(name: str, q: float | None, uniform: 
 
 
 def bound(rule: Cover, answers: int, k: int, coverage: float) -> float:
-    return (1 - coverage) * answers + (log(k / 1e-4) + rule.eta - log(k)) / rule.eta
+    return (1 - coverage) * answers + (log(k / 1e-4) + rule.eta - log(k / sqrt(1 - coverage))) / rule.eta
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9, 0.99])
@@ -164,6 +164,21 @@ def test_promise_holds_with_late_answers() -> None:
             assert misses <= bound(rule, answers, k, coverage) + wait
 
 
+@pytest.mark.parametrize("answers", [100.0, 1000.0, 50_000.0])
+@pytest.mark.parametrize("certain", [0.2, 0.5, 1.0])
+def test_what_leaving_out_may_cost_falls_with_doubt_and_time(certain: float, answers: float) -> None:
+    rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
+    rule._core.rule.state()["decided"][:] = answers, 0.2 * answers, certain * answers
+    decision = rule.decide(probabilities=p)
+    beta = min(0.95, 2.5 * certain**1.5 * (1 + answers / 10_000) ** -0.75)
+    share = beta * 0.2 * (answers + 1) / (0.2 * answers)
+    bids = [min(1.0, 2 * value / 0.5) for value in p[1:]]
+    assert decision.rule is not None
+    assert decision.rule["sums"] == pytest.approx(np.cumsum(bids) * min(1.0, share))
+    assert decision.rule["cost"] == pytest.approx(np.dot(bids, p[1:]))
+    assert decision.rule["certainty"] == pytest.approx(np.dot(p, p))
+
+
 def test_warm_up_does_not_count() -> None:
     rule = Cover(coverage=0.9, warm_up=3)
     for t in range(5):
@@ -179,11 +194,11 @@ def test_warm_up_does_not_count() -> None:
 def test_another_level_has_a_threshold_of_its_own() -> None:
     rule = Cover(coverage=0.9, warm_up=0)
     scores = [2.0, 1.5, 1.0, 0.5]
-    before = log(4)
+    before = log(4 / sqrt(0.1))
     for _ in range(20):
         rule.update(rule.decide(scores, coverage=0.5), hit=True)
     assert rule.kept().answers == 0
-    assert rule.kept().threshold == before
+    assert rule.kept().threshold == pytest.approx(before)
     assert rule.kept(0.5).answers == 20
     assert rule.kept(0.5).threshold < before
     assert rule.decide(scores).rule["coverage"] == 0.9  # type: ignore[index]

@@ -4,7 +4,7 @@ A promise is kept by a threshold q that the answers move (Gibbs & Candès 2021).
 scores over the eligible labels, alpha = 1 - coverage the misses that are allowed:
 
     T = { r : p_r >= exp(-q) },  at least the best one, at most set_size
-    q += eta (missed - alpha),   at least 0; from log(k / 1e-4) on everything is shown
+    q += eta (missed - alpha),   at least 0; from log(k / 1e-4) on everything is shown; q_1 = log(k / sqrt(alpha))
 
 Then misses <= alpha T + (log(k / 1e-4) + eta - q_1) / eta after T answers, whatever the rows, the labels and
 the scores are. Two things teach, as sets that hold everything do not:
@@ -13,10 +13,13 @@ the scores are. Two things teach, as sets that hold everything do not:
   nearest to one half: the answer is then as good as a coin, and says most.
 - **Leaving out.** Afterwards runners-up in T are left out now and then, paid from a share of alpha:
 
-    pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)) (p_r / p_1)^0.3,   q_b = min(1, 0.6 alpha t / M)
+    pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)),   q_b = min(1, beta alpha t / M)
+    beta = min(0.95, 2.5 (C / t)^1.5 (1 + t / 10,000)^-0.75)
 
   by one uniform u, as RunnerUp does; nothing fills up, and the top label stays. M sums what leaving out at
-  q_b = 1 would have cost, sum_r b_r p_r, over the t decisions that count.
+  q_b = 1 would have cost, sum_r b_r p_r, over the t decisions that count; C sums how certain they were,
+  sum_r p_r^2. Where belief stays spread, misses spent on learning buy little and cost many labels: there T
+  must cover what leaving out misses. So that share falls with doubt, and with time.
 
 Labels that are tied at the edge of T take their places at random. P(S) is exact in all cases.
 docs/coverage.md says what late, missing and wrong answers mean.
@@ -27,7 +30,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -44,7 +47,6 @@ from superarm.parameters import number, share, whole
 __all__ = ["Cover", "Coverage", "checked_coverage"]
 
 MOST_LEVELS = 16
-SPEND, SHARP = 0.6, 0.3  # leaving out: the share of alpha that it may cost, and the power of p_r / p_1
 HEAD = (
     "coverage",
     "counts",
@@ -53,6 +55,7 @@ HEAD = (
     "limit",
     "if_no",
     "if_yes",
+    "certainty",
 )  # of the draw log: what moves the rule
 
 Array = np.ndarray[Any, Any]
@@ -149,7 +152,7 @@ class Cover(Rule):
     def make_native(self, k: int, seed: int) -> CoverRule:
         warm_up = min(10_000, 400 * k) if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
-        return CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise, SPEND, SHARP)
+        return CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
 
     # ------------------------------------------------------------ records
 
@@ -207,7 +210,7 @@ class Cover(Rule):
             mean_size=shown / answers if answers else nan,
             answers=answers,
             warm_up=int(state["warm_up"][0]),
-            threshold=float(state["thresholds"][at[0]]) if len(at) else log(native.k),
+            threshold=native.threshold(level),
             capped_misses=capped,
         )
 

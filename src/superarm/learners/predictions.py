@@ -55,11 +55,12 @@ class Predictions(Algorithm):
         if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
             return self.known.array(self._best(X)[:, :size])
         rule = self._promise(coverage)
-        q = self.have_core().rule.threshold(rule.level(self.have_core().rule, coverage, self.owner))
+        native = self.have_core().rule
+        edge = native.edge(rule.level(native, coverage, self.owner))
         can_show = self.inputs.can_show
         p = probabilities(self.scores(X)[:, can_show])
         order = np.argsort(-p, axis=1, kind="stable")
-        sizes = (p >= np.exp(-q)).sum(axis=1).clip(1, size)
+        sizes = (p >= edge).sum(axis=1).clip(1, size)
         return [self.known.array(can_show[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _best(self, X: Any) -> Array:

@@ -3,7 +3,6 @@ from superarm.native.rule cimport Rule
 
 cdef class CoverRule(Rule):
     cdef readonly double coverage, eta, uniform, false_no, false_yes
-    cdef double spend, sharp  # leaving out: the share of alpha that it may cost, and the power of p_r / p_1
     cdef public double level  # the coverage that the next decisions are asked for
     cdef public Py_ssize_t none  # the number of a label that is never shown and may be the truth; -1: there is none
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer
@@ -18,6 +17,7 @@ cdef class CoverRule(Rule):
     cdef Py_ssize_t* order  # positions by rank
     cdef Py_ssize_t* tied  # positions of the labels that are tied at the edge
     cdef Py_ssize_t* mark  # 1 for the positions of a set; else 0
+    cdef double q(self, double level) noexcept nogil
     cdef Py_ssize_t place(self, double level) noexcept nogil
     cdef Py_ssize_t half(self, const float* s, Py_ssize_t n, Py_ssize_t m, double scale) noexcept nogil
     cdef Py_ssize_t above(self, Py_ssize_t n, double edge) noexcept nogil

@@ -5,23 +5,25 @@
 p = softmax of the scores over the eligible labels, alpha = 1 - coverage. From q = log(k / 1e-4) on everything
 is shown. Runners-up in T are left out with probability
 
-    pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)) (p_r / p_1)^0.3,   q_b = min(1, 0.6 alpha t / M)
+    pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)),   q_b = min(1, beta alpha t / M)
+    beta = min(0.95, 2.5 (C / t)^1.5 (1 + t / 10,000)^-0.75)
 
-by one uniform u: with C the running sums of pi, those in whose interval u or u + 1 falls. In the first
+by one uniform u: with the running sums of pi, those in whose interval u or u + 1 falls. In the first
 ``warm_up`` rounds the best labels are shown whose p sum up nearest to one half.
 
 Labels tied with the last one of T (or of the half) take its place at random.
 
-decided    t: decisions that count, M: what leaving out at q_b = 1 would have cost
+decided    t: decisions that count, M: what leaving out at q_b = 1 would have cost, C: the sum of
+           sum_r p_r^2, how certain they were
 draw_log   HEAD numbers that move the rule: coverage; whether it counts; what it adds to M; labels shown; what
-           limits it (1: the largest size, 2: a uniform set); the weights of a no and of a yes; then q, how many
+           limits it (1: the largest size, 2: a uniform set); the weights of a no and of a yes; sum_r p_r^2; then q, how many
            sums there are, and they; how many ranks are tied with labels behind them, and then +1 or -1, and the
            labels behind them (+1), or if they are fewer, all others (-1)
 
 explore/cover.py says why.
 """
 
-from libc.math cimport exp, fabs, log
+from libc.math cimport exp, fabs, log, sqrt
 from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
@@ -36,30 +38,32 @@ cdef extern from *:
     """
     #define LEVELS 16
     #define COUNTS 4 /* numbers in the tally of a level */
-    #define HEAD 7
+    #define HEAD 8
     #define EQUAL 1e-5f /* scores of labels with equal histories may differ by rounding */
     #define LEAST 1e-4 /* over k: the least p that is told from 0 */
     #define ENOUGH 1000.0 /* answers from which a broken promise is told */
+    #define MOST 0.95 /* the largest share of alpha that leaving out may cost */
+    #define SPEND 2.5 /* that share, were all certain at the start */
+    #define SLOW 10000.0 /* decisions until it falls */
     """
     const int LEVELS, COUNTS, HEAD
     const float EQUAL
-    const double LEAST, ENOUGH
+    const double LEAST, ENOUGH, MOST, SPEND, SLOW
 
 
 cdef class CoverRule(Rule):
-    def __init__(self, k, seed, coverage, warm_up, eta, uniform, false_no, false_yes, spend, sharp):
+    def __init__(self, k, seed, coverage, warm_up, eta, uniform, false_no, false_yes):
         super().__init__(k, seed)
         self.coverage = self.level = coverage
         self.eta, self.uniform, self.false_no, self.false_yes = eta, uniform, false_no, false_yes
-        self.spend, self.sharp = spend, sharp
         self.none = -1
-        self.n_decided = 2
-        self.decided = self.doubles("decided", 2)
+        self.n_decided = 3
+        self.decided = self.doubles("decided", 3)
         self.warm_up = self.doubles("warm_up", 1, warm_up)
         self.levels = self.doubles("levels", LEVELS)
         self.thresholds = self.doubles("thresholds", LEVELS)
         self.tally = self.doubles("tally", (LEVELS, COUNTS))
-        self.levels[0], self.thresholds[0] = coverage, log(k)
+        self.levels[0], self.thresholds[0] = coverage, first_threshold(k, 1.0 - coverage)
         self.s = <float*>self.scratch("s", k, np.float32)
         self.p = <double*>self.scratch("p", k, np.float64)
         self.own = <double*>self.scratch("own", k + 1, np.float64)
@@ -73,10 +77,17 @@ cdef class CoverRule(Rule):
         return self.place(level) >= 0 or self.place(0.0) >= 0
 
     def threshold(self, double level):
-        """q of this coverage; infinite where everything is shown."""
+        """q of this coverage."""
+        return self.q(level)
+
+    def edge(self, double level):
+        """The least p that is shown at this coverage."""
+        q = self.q(level)
+        return exp(-q) if q < log(self.k / LEAST) else 0.0
+
+    cdef double q(self, double level) noexcept nogil:
         cdef Py_ssize_t at = self.place(level)
-        q = log(<double>self.k) if at < 0 else self.thresholds[at]
-        return q if q < log(self.k / LEAST) else float("inf")
+        return first_threshold(self.k, 1.0 - level) if at < 0 else self.thresholds[at]
 
     cdef Py_ssize_t place(self, double level) noexcept nogil:
         cdef Py_ssize_t i
@@ -94,7 +105,7 @@ cdef class CoverRule(Rule):
         cdef Py_ssize_t* tied = self.tied
         cdef double* p = self.p
         cdef double* sums = self.sums
-        cdef double alpha = 1.0 - self.level, q, scale, u, chance, inside = 0.0, outside, none = 0.0, cost = 0.0, limit = 0.0
+        cdef double alpha = 1.0 - self.level, q, scale, u, chance, inside = 0.0, outside, none = 0.0, cost = 0.0, limit = 0.0, certainty = 0.0
         cdef float edge, high
         cdef uint64_t t = <uint64_t>round
         cdef bint counts = round >= self.warm_up[0]
@@ -109,8 +120,7 @@ cdef class CoverRule(Rule):
         scale = 1.0 / vectors.exp_sum(s, high, 1.0, p, n)
 
         # how many
-        at = self.place(self.level)
-        q = log(<double>self.k) if at < 0 else self.thresholds[at]
+        q = self.q(self.level)
         if not counts:
             size = self.half(s, n, m, scale)
         else:
@@ -144,6 +154,8 @@ cdef class CoverRule(Rule):
                 self.own[i] = p[order[i]] * scale
             held = group = 0
 
+        for i in range(n):
+            certainty += (p[i] * scale) ** 2
         # without whom
         if counts and size > 1 and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
             count = size - 1
@@ -179,6 +191,7 @@ cdef class CoverRule(Rule):
         draw_log[0], draw_log[1], draw_log[2], draw_log[3], draw_log[4] = self.level, counts, cost, shown, limit
         draw_log[5] = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, none * (1.0 - self.false_yes))
         draw_log[6] = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, none * self.false_yes)
+        draw_log[7] = certainty
         draw_log[HEAD] = q
         draw_log[HEAD + 1] = count
         at = HEAD + 2
@@ -223,12 +236,13 @@ cdef class CoverRule(Rule):
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1."""
         cdef Py_ssize_t i
         cdef double* own = self.own
-        cdef double b, q = 1.0, cost = 0.0, rest = max(1e-9, 1.0 - own[0])
+        cdef double b, beta, q = 1.0, cost = 0.0, t = decided[0], rest = max(1e-9, 1.0 - own[0])
         if decided[1] > 0.0:
-            q = min(1.0, self.spend * alpha * (decided[0] + 1.0) / decided[1])
+            beta = min(MOST, SPEND * exp(1.5 * log(decided[2] / t) - 0.75 * log(1.0 + t / SLOW)))
+            q = min(1.0, beta * alpha * (t + 1.0) / decided[1])
         self.sums[0] = 0.0
         for i in range(1, size):
-            b = min(1.0, 2.0 * own[i] / rest) * exp(self.sharp * log(max(own[i], 1e-300) / own[0]))
+            b = min(1.0, 2.0 * own[i] / rest)
             cost += b * own[i]
             self.sums[i] = self.sums[i - 1] + q * b
         return cost
@@ -282,6 +296,7 @@ cdef class CoverRule(Rule):
         if n_log > 0 and draw_log[1] > 0.0:
             decided[0] += 1.0
             decided[1] += draw_log[2]
+            decided[2] += draw_log[7]
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
         cdef double weight, alpha, missed, q, step, clear = 1.0
@@ -301,7 +316,7 @@ cdef class CoverRule(Rule):
             at = self.place(0.0)
             if at < 0:
                 return
-            self.levels[at], self.thresholds[at] = draw_log[0], log(<double>self.k)
+            self.levels[at], self.thresholds[at] = draw_log[0], first_threshold(self.k, alpha)
         q, step = self.thresholds[at], self.eta * weight * clear * (missed - alpha)
         if draw_log[4] > 0.0 and step > 0.0:  # a higher q would not have helped: do not wind it up
             self.thresholds[at] = max(q, min(q + step, log(self.k / LEAST) + self.eta))
@@ -316,6 +331,11 @@ cdef class CoverRule(Rule):
         if tally[0] >= ENOUGH and tally[3] > 0.0 and not self.short:
             missed = tally[1] - alpha * tally[0]
             self.short = missed * missed > 9.0 * tally[0] * alpha and missed > 0.0 and missed <= tally[3]
+
+
+cdef inline double first_threshold(Py_ssize_t k, double alpha) noexcept nogil:
+    """Where q starts: cautious, as a low one is paid for with misses, and a high one falls soon."""
+    return min(log(k / LEAST), log(k / sqrt(alpha)))
 
 
 cdef inline double _share(double part, double rest) noexcept nogil:
