@@ -79,7 +79,8 @@ class Coverage:
         mean_size: how many labels those sets had; nan before the first.
         answers: how many answers count. (With none_label, a no counts as much as it may be about a label.)
         warm_up: the rounds before the promise counts.
-        threshold: q; a label is shown from p = exp(-q) on.
+        threshold: q, which the answers move.
+        edge: the least probability that is shown, exp(-q); 0 where q is so large that everything is.
         capped_misses: misses among sets that set_size made smaller than the promise asks for.
     """
 
@@ -89,6 +90,7 @@ class Coverage:
     answers: float
     warm_up: int
     threshold: float
+    edge: float
     capped_misses: float
 
 
@@ -211,6 +213,7 @@ class Cover(Rule):
             answers=answers,
             warm_up=int(state["warm_up"][0]),
             threshold=native.threshold(level),
+            edge=native.edge(level),
             capped_misses=capped,
         )
 

@@ -56,7 +56,7 @@ class Predictions(Algorithm):
             return self.known.array(self._best(X)[:, :size])
         rule = self._promise(coverage)
         native = self.have_core().rule
-        edge = native.edge(rule.level(native, coverage, self.owner))
+        edge = rule.facts(native, rule.level(native, coverage, self.owner)).edge
         can_show = self.inputs.can_show
         p = probabilities(self.scores(X)[:, can_show])
         order = np.argsort(-p, axis=1, kind="stable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ class Verdict:
         policy, set_size, gamma, rule: which one; ``rule`` is how it draws, in words.
         estimates: one for each of `ESTIMATORS`.
         wanted: what an answer would take, where there is none.
+        mean_size: how many labels it would have shown, on average.
+        coverage: what its sets promise, if they do; ``set_size`` is then the most, and ``best`` says what
+            would have been covered.
     """
 
     policy: str
@@ -42,6 +45,8 @@ class Verdict:
     rule: str | None
     estimates: tuple[Estimate, ...]
     wanted: Wanted
+    mean_size: float
+    coverage: float | None = None
 
     @property
     def best(self) -> Estimate | None:
@@ -52,6 +57,11 @@ class Verdict:
     def words(self) -> str:
         """Which policy, and how it draws."""
         return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
+
+    @property
+    def sizes(self) -> str:
+        """How many labels it shows, in words."""
+        return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
 
     def plot(self) -> Any:
         """Every estimate with its interval, as an Altair chart."""
@@ -64,7 +74,7 @@ class Verdict:
         told = "the log cannot answer"
         if best is not None:
             told = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
-        return f"Verdict({self.words}, m = {self.set_size}: {told})"
+        return f"Verdict({self.words}, {self.sizes}: {told})"
 
     def _repr_html_(self) -> str:
         from superarm.view import verdict_html
@@ -162,6 +172,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.by_set, self.by_label = Sums("set"), Sums("linear")
+        self.rows, self.shown = 0, 0.0
 
     def add(self, batch: Batch, odds: Odds, choice: Choice, p: Array) -> None:
         """Rows, and what a reward model thinks of their labels."""
@@ -169,7 +180,8 @@ class Tally:
         answers = (batch.hit, (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1))
         whole = np.ones(len(batch))
         self.by_set.add(set_weights(batch, odds, choice), *answers, whole, known)
-        control = odds.m / np.maximum(choice.size(), 1)
+        self.rows, self.shown = self.rows + len(batch), self.shown + float(pi.sum())
+        control = odds.m / np.maximum(pi.sum(axis=1), 1e-300)
         self.by_label.add(linear_weights(batch, odds, pi), *answers, control, known)
 
     @property
@@ -179,7 +191,9 @@ class Tally:
     def verdict(self, at_work: AtWork, hit_rate: float) -> Verdict:
         policy = at_work.policy
         facts = (policy.name, at_work.size, policy.gamma, policy.chosen_by)
-        return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate))
+        mean_size = self.shown / self.rows if self.rows else nan
+        promise = policy.promise
+        return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate), mean_size, promise)
 
 
 def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
@@ -221,7 +235,8 @@ class _Audit:
         )
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
-        p, free = odds.propensity, odds.m < odds.n
+        vary = np.array([design is not None and design.sizes_vary for design in batch.designs])
+        p, free = odds.propensity, vary | (odds.m < odds.n)
         self.known += int((~np.isnan(p)).sum())
         self.certain += int((free & (p > 1.0 - 1e-9)).sum())
         drawn = ~np.isnan(odds.by_design) & free
@@ -234,7 +249,8 @@ class _Audit:
         for i in np.flatnonzero(wrong):
             ordered = batch.records[i].decision.ordered_propensity
             self.as_ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
-        ratio = np.exp(-np.log(p[~np.isnan(p) & free]) - odds.log_sets[~np.isnan(p) & free])
+        counted = ~np.isnan(p) & free & ~vary
+        ratio = np.exp(-np.log(p[counted]) - odds.log_sets[counted])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
 
     def warnings(self) -> Iterator[str]:

@@ -302,7 +302,10 @@ cdef class CoverRule(Rule):
         cdef double weight, alpha, missed, q, step, clear = 1.0
         cdef Py_ssize_t at
         cdef double* tally
-        if n_log == 0 or draw_log[1] == 0.0 or answer.likelihood != NULL:
+        if n_log == 0:  # somebody else's set has taught what the warm-up is there for
+            self.warm_up[0] = max(0.0, self.warm_up[0] - 1.0)
+            return
+        if draw_log[1] == 0.0 or answer.likelihood != NULL:
             return
         alpha, missed = 1.0 - draw_log[0], 0.0 if answer.hit else 1.0
         if answer.label >= 0:  # no doubt is left
