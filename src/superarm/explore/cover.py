@@ -29,8 +29,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import nan
+from dataclasses import dataclass, replace
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from superarm.parameters import number, share, whole
 __all__ = ["Cover", "Coverage", "checked_coverage"]
 
 MOST_LEVELS = 16
+ENOUGH = 1000  # answers from which a broken promise is told
 HEAD = (
     "coverage",
     "counts",
@@ -82,6 +83,9 @@ class Coverage:
         threshold: q, which the answers move.
         edge: the least probability that is shown, exp(-q); 0 where q is so large that everything is.
         capped_misses: misses among sets that set_size made smaller than the promise asks for.
+        noes_to_all: noes to sets of all labels that could be shown, which do not count: the answers are
+            wrong, or the truth is none of the labels.
+        trouble: why the promise cannot be kept, and what that costs; ``None`` while it can.
     """
 
     promised: float
@@ -92,6 +96,8 @@ class Coverage:
     threshold: float
     edge: float
     capped_misses: float
+    noes_to_all: float
+    trouble: str | None = None
 
 
 class Cover(Rule):
@@ -205,8 +211,8 @@ class Cover(Rule):
         """What came of the promise of one level, by a compiled twin."""
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
-        answers, misses, shown, capped = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 4
-        return Coverage(
+        answers, misses, shown, capped, noes = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 5
+        found = Coverage(
             promised=level,
             kept=1.0 - misses / answers if answers else nan,
             mean_size=shown / answers if answers else nan,
@@ -215,19 +221,17 @@ class Cover(Rule):
             threshold=native.threshold(level),
             edge=native.edge(level),
             capped_misses=capped,
+            noes_to_all=noes,
         )
+        return replace(found, trouble=_trouble(found))
 
     def watch(self, native: CoverRule) -> None:
-        """Say it once if the largest size breaks the promise."""
+        """Say it once if a promise cannot be kept."""
         if native.short and not self._warned:
             self._warned = True
-            now = self.facts(native, self.coverage)
-            warnings.warn(
-                f"set_size is too small for a coverage of {now.promised:g}: {now.kept:.3f} of "
-                f"{now.answers:,.0f} answers were yes, and {now.capped_misses:,.0f} of the misses were sets "
-                "that it cut short",
-                stacklevel=3,
-            )
+            levels = [level for level in native.state()["levels"].tolist() if level]
+            for trouble in filter(None, (self.facts(native, level).trouble for level in levels)):
+                warnings.warn(trouble, stacklevel=3)
 
     # ------------------------------------------------------------ alone, on anybody's scores
 
@@ -275,3 +279,24 @@ class Cover(Rule):
         core, among, m = super()._ready(k, eligible, set_size)
         core.rule.level = self.level(core.rule, self._asked, type(self).__name__)
         return core, among, m
+
+
+def _trouble(found: Coverage) -> str | None:
+    """Why a promise cannot be kept, as far as a thousand answers tell."""
+    allowed, asked = 1.0 - found.promised, found.answers + found.noes_to_all
+    if asked < ENOUGH:
+        return None
+    if found.noes_to_all > allowed * asked:
+        return (
+            f"a coverage of {found.promised:g} has no meaning here: {found.noes_to_all:,.0f} of {asked:,.0f} "
+            "answers were no although all labels were shown (false_no allows for wrong answers, none_label "
+            "for rows without a right one)"
+        )
+    excess = (found.promised - found.kept) * found.answers
+    if excess > 3.0 * sqrt(found.answers * allowed) and excess <= found.capped_misses:
+        return (
+            f"set_size is too small for a coverage of {found.promised:g}: {found.kept:.3f} of "
+            f"{found.answers:,.0f} answers were yes, and {found.capped_misses:,.0f} of the misses were sets "
+            "that it cut short"
+        )
+    return None

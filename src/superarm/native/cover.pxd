@@ -8,8 +8,8 @@ cdef class CoverRule(Rule):
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer
     cdef double* levels  # coverages that are in use; 0 where there is room
     cdef double* thresholds  # q of each
-    cdef double* tally  # of each: answers, misses, labels shown, misses that the largest size caused
-    cdef readonly bint short  # the largest size breaks a promise
+    cdef double* tally  # of each: answers, misses, labels shown, misses that the largest size caused, noes to sets of all labels
+    cdef readonly bint short  # a promise is broken, by the largest size or by wrong answers
     cdef float* s  # of the eligible labels
     cdef double* p
     cdef double* own  # p by rank

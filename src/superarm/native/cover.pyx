@@ -37,7 +37,7 @@ from superarm.native.uniform cimport draw_uniform, log_uniform
 cdef extern from *:
     """
     #define LEVELS 16
-    #define COUNTS 4 /* numbers in the tally of a level */
+    #define COUNTS 5 /* numbers in the tally of a level */
     #define HEAD 8
     #define EQUAL 1e-5f /* scores of labels with equal histories may differ by rounding */
     #define LEAST 1e-4 /* over k: the least p that is told from 0 */
@@ -331,9 +331,14 @@ cdef class CoverRule(Rule):
         tally[2] += weight * draw_log[3]
         if draw_log[4] == 1.0:
             tally[3] += weight * missed
-        if tally[0] >= ENOUGH and tally[3] > 0.0 and not self.short:
+        if weight == 0.0 and not answer.hit and answer.label < 0:  # everything was shown
+            tally[4] += 1.0
+        if not self.short:
             missed = tally[1] - alpha * tally[0]
-            self.short = missed * missed > 9.0 * tally[0] * alpha and missed > 0.0 and missed <= tally[3]
+            self.short = tally[0] + tally[4] >= ENOUGH and (
+                missed > 0.0 and missed * missed > 9.0 * tally[0] * alpha and missed <= tally[3]
+                or tally[4] > alpha * (tally[0] + tally[4])
+            )
 
 
 cdef inline double first_threshold(Py_ssize_t k, double alpha) noexcept nogil:
