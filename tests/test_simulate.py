@@ -283,7 +283,7 @@ def test_a_simulation_goes_on_where_the_learner_is():
 
 def test_window():
     counts = np.cumsum(np.outer(np.arange(1, 101) <= 50, [1, 1, 1]), axis=0)
-    trace = sa.Trace("l", "d", 1, 0, np.arange(1, 101), counts, 1.0, "unit")
+    trace = sa.Trace("l", "d", 1, 0, np.arange(1, 101), counts, 1.0, "unit", np.arange(1, 101))
     assert trace.window(0.0, 0.5) == {"error_rate": 1.0, "miss_rate": 1.0, "shown_miss_rate": 1.0}
     assert trace.window(0.5, 1.0) == {"error_rate": 0.0, "miss_rate": 0.0, "shown_miss_rate": 0.0}
     assert trace.window(0.4, 0.6)["error_rate"] == 0.5

@@ -135,7 +135,10 @@ def compare(
 def _learner(given: Learner | str, size: dict[str, Any], set_size: int) -> Learner:
     if not isinstance(given, str):
         return given
-    return make(given, **size, set_size=1 if parse(given)[0].single_label else set_size)
+    cls, own = parse(given)
+    if "coverage" in own:  # as few as needed, of all labels
+        return make(given, **size)
+    return make(given, **size, set_size=1 if cls.single_label else set_size)
 
 
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:

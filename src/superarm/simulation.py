@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ class Trace:
         counts: errors, misses and shown misses up to each checkpoint.
         seconds: in the compiled loop.
         scaling: how rows reached the learner's weights.
+        sizes: labels shown up to each checkpoint.
+        warm_up: rounds at the start that do not count for a promised coverage.
+        promised: the coverage that the learner promised, if it did.
     """
 
     learner: str
@@ -45,6 +49,9 @@ class Trace:
     counts: np.ndarray[Any, Any]  # errors, misses, shown misses up to each checkpoint
     seconds: float
     scaling: str
+    sizes: np.ndarray[Any, Any]
+    warm_up: int = 0
+    promised: float | None = None
 
     def _rate(self, which: int) -> float:
         return float(self.counts[-1, which] / self.rounds[-1])
@@ -63,6 +70,24 @@ class Trace:
     def shown_miss_rate(self) -> float:
         """The share of rounds whose shown set missed the label."""
         return self._rate(2)
+
+    @property
+    def coverage(self) -> float:
+        """The share of rounds whose shown set had the label, after the warm-up; nan if there are none."""
+        return 1.0 - self._after_warm_up(self.counts[:, 2])
+
+    @property
+    def mean_size(self) -> float:
+        """How many labels were shown on average, after the warm-up; nan if there are no such rounds."""
+        return self._after_warm_up(self.sizes)
+
+    def _after_warm_up(self, sums: np.ndarray[Any, Any]) -> float:
+        rounds, before = int(self.rounds[-1]) - self.warm_up, 0
+        if rounds <= 0:
+            return nan
+        if self.warm_up:
+            before = sums[np.searchsorted(self.rounds, self.warm_up)]
+        return float((sums[-1] - before) / rounds)
 
     @property
     def rates(self) -> dict[str, float]:
@@ -93,10 +118,13 @@ class Trace:
         return traces_chart({self.learner: (self,)}, y)
 
     def __repr__(self) -> str:
+        promise = ""
+        if self.promised is not None:
+            promise = f", coverage {self.coverage:.4f}, mean size {self.mean_size:.2f} after {self.warm_up:,}"
         return (
             f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, "
-            f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}; {self.rounds[-1]:,} rounds, "
-            f"scaling {self.scaling})"
+            f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}{promise}; "
+            f"{self.rounds[-1]:,} rounds, scaling {self.scaling})"
         )
 
     def _repr_html_(self) -> str:
@@ -161,9 +189,13 @@ def simulate(
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
             raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
     seed = learner.seed if seed is None else seed
+    promise = learner.coverage
+    warm_up = 0 if promise is None else max(0, promise.warm_up - learner.round)
     marks = checkpoints(rounds)
-    counts = np.zeros((len(marks), 3), np.int64)
-    total, seconds, done, at = np.zeros(3, np.int64), 0.0, 0, 0
+    if 0 < warm_up < rounds:
+        marks = np.union1d(marks, [warm_up])
+    counts = np.zeros((len(marks), 4), np.int64)
+    total, seconds, done, at = np.zeros(4, np.int64), 0.0, 0, 0
     with ticking(progress, rounds) as tick:
         for chunk in stream.chunks(seed):
             if done == 0:
@@ -173,7 +205,7 @@ def simulate(
                 stop = min(len(chunk.visit), start + int(marks[at]) - done)
                 part = chunk._replace(visit=chunk.visit[start:stop])
                 began = perf_counter()
-                found = learner.run(*part) if log is None else _logged(learner, part, log, seed, done)
+                found = learner.run_counts(*part) if log is None else _logged(learner, part, log, seed, done)
                 seconds += perf_counter() - began
                 total += found
                 done += stop - start
@@ -184,15 +216,27 @@ def simulate(
                     at += 1
             if at == len(marks):
                 break
-    return Trace(learner.name, stream.name, learner.set_size, seed, marks, counts, seconds, learner.scales)
+    return Trace(
+        learner=learner.name,
+        data=stream.name,
+        set_size=learner.set_size,
+        seed=seed,
+        rounds=marks,
+        counts=counts[:, :3],
+        seconds=seconds,
+        scaling=learner.scales,
+        sizes=counts[:, 3],
+        warm_up=warm_up,
+        promised=None if promise is None else promise.promised,
+    )
 
 
 def _logged(learner: Learner, chunk: Chunk, log: Writer, seed: int, done: int) -> np.ndarray[Any, Any]:
-    """What `Learner.run` does, round by round, with a row in ``log`` for each.
+    """What `Learner.run_counts` does, round by round, with a row in ``log`` for each.
 
     The true label goes into the log only if the learner is told it, too.
     """
-    counts = np.zeros(3, np.int64)
+    counts = np.zeros(4, np.int64)
     told = learner.feedback == ("label",)
     for number, i in enumerate(chunk.visit, start=done):
         label = learner.known.public([chunk.y[i]])[0]
@@ -200,5 +244,5 @@ def _logged(learner: Learner, chunk: Chunk, log: Writer, seed: int, done: int) -
         hit = label in decision.labels
         learner.update(decision, **({"label": label} if told else {"hit": hit}))
         log.add(decision, hit=hit, label=label if told else None, id=f"{seed}-{number}")
-        counts += [decision.top[0] != label, label not in decision.top, not hit]
+        counts += [decision.top[0] != label, label not in decision.top, not hit, len(decision.labels)]
     return counts

@@ -48,7 +48,10 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     Args:
         learner: a name as on the command line: ``"set-logit"``, ``"mc-dbf:gamma=0.2"``, …
-        set_size: how many labels to show; fewer if there are not more than that.
+        set_size: how many labels to show, 3 by default; fewer if there are not more than that. With
+            ``coverage`` the most, and all by default.
+        coverage: show as few labels as needed so that the right one is among them so often, 0.95 say
+            (docs/coverage.md).
         passes: how often `fit` goes through the rows, with new sets each time.
         shuffle: visit them in a random order.
         random_state: for the order and for the sets.
@@ -62,13 +65,15 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self,
         learner: str = "set-logit",
         *,
-        set_size: int = 3,
+        set_size: int | None = None,
+        coverage: float | None = None,
         passes: int = 20,
         shuffle: bool = True,
         random_state: Any = None,
     ) -> None:
         self.learner = learner
         self.set_size = set_size
+        self.coverage = coverage
         self.passes = passes
         self.shuffle = shuffle
         self.random_state = random_state
@@ -143,17 +148,23 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def decide(
-        self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
+        self,
+        X: Any,
+        *,
+        eligible: Iterable[Any] | None = None,
+        set_size: int | None = None,
+        coverage: float | None = None,
     ) -> Decisions:
         """Choose a set for every row of X, to be shown; `update` takes the answers, now or days later.
 
         Args:
             X: a matrix, or a data frame.
             eligible: the only labels that may be shown.
-            set_size: how many to show.
+            set_size: how many to show; with a promised coverage, the most.
+            coverage: another promise, for these rows.
         """
-        X = self._rows(X)
-        return self._whole_learner().decide_many(X, eligible=eligible, set_size=set_size)
+        how: dict[str, Any] = {"eligible": eligible, "set_size": set_size, "coverage": coverage}
+        return self._whole_learner().decide_many(self._rows(X), **how)
 
     def update(self, decisions: Decisions, hits: Any) -> SetFeedbackClassifier:
         """Learn from the answers, ``hits``, to the ``decisions`` of `decide`; ``None`` where none came."""
@@ -182,12 +193,21 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return np.full(X.shape[0], self.classes_[0])
         return np.asarray(self.classes_[self.learner_.scores(X).argmax(axis=1)])
 
-    def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
-        """The best ``set_size`` labels for every row of X, best first."""
+    def predict_set(
+        self, X: Any, set_size: int | None = None, *, coverage: float | None = None
+    ) -> np.ndarray[Any, Any] | list[np.ndarray[Any, Any]]:
+        """The best ``set_size`` labels for every row of X, best first.
+
+        With a coverage, as many as it needs by its threshold as it is: a list of arrays. The default of a
+        classifier with a promise is its own, unless a size is asked for.
+        """
         X = self._rows(X)
         if self.learner_ is None:
             return np.full((X.shape[0], 1), self.classes_[0])
-        size = min(self.set_size if set_size is None else set_size, len(self.classes_))
+        if coverage is not None or (self.coverage is not None and set_size is None):
+            sets = self.learner_.predict_set(X, set_size, coverage=coverage)
+            return [self.classes_[self.learner_.known.numbers(one, "X", "predict_set")] for one in sets]
+        size = min(self._most() if set_size is None else set_size, len(self.classes_))
         order = np.argsort(-self.learner_.scores(X), axis=1, kind="stable")
         return np.asarray(self.classes_[order[:, :size]])
 
@@ -245,14 +265,23 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
         return csr_matrix(X) if layout.width else X.toarray()
 
+    def _most(self) -> int:
+        """The labels that are shown, at most."""
+        usual = 3 if self.coverage is None else len(self.classes_)
+        return usual if self.set_size is None else self.set_size
+
     def _begin(self, classes: Any, X: Any, random: Any) -> None:
-        if not isinstance(self.set_size, int | np.integer) or self.set_size < 1:
+        if self.set_size is not None and (
+            not isinstance(self.set_size, int | np.integer) or self.set_size < 1
+        ):
             wanted = "a whole number of at least 1"
             raise InvalidInput.must("set_size", "SetFeedbackClassifier", wanted, self.set_size)
         self.classes_ = classes
         self.learner_: Learner | None = None  # of one class nothing is to be learnt
         if len(classes) > 1:
-            size = 1 if parse(self.learner)[0].single_label else min(self.set_size, len(classes) - 1)
+            promise = {} if self.coverage is None else {"coverage": self.coverage}
+            most = len(classes) - (not promise)
+            size = 1 if parse(self.learner)[0].single_label else min(self._most(), most)
             named = classes.dtype.kind in "iuU" or all(type(label) is str for label in classes)
             labels = {"labels": classes.tolist()} if named else {"n_labels": len(classes)}
             self.learner_ = make(
@@ -260,6 +289,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 **labels,
                 n_features=None if is_named_rows(X) else X.shape[1],
                 set_size=size,
+                **promise,
                 seed=int(random.randint(2**31 - 1)),
             )
 
@@ -334,21 +364,31 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     """
 
     def decide(
-        self, X: Any, *, eligible: Iterable[Any] | None = None, set_size: int | None = None
+        self,
+        X: Any,
+        *,
+        eligible: Iterable[Any] | None = None,
+        set_size: int | None = None,
+        coverage: float | None = None,
     ) -> Decisions:
-        """Choose a set for every row of X, out of the steps before; ``eligible``, ``set_size`` as there."""
+        """Choose a set for every row of X, out of the steps before.
+
+        ``eligible``, ``set_size`` and ``coverage`` are as there.
+        """
         last: SetFeedbackClassifier = self[-1]
-        return last.decide(self._before(X), eligible=eligible, set_size=set_size)
+        return last.decide(self._before(X), eligible=eligible, set_size=set_size, coverage=coverage)
 
     def update(self, decisions: Decisions, hits: Any) -> SetPipeline:
         """Learn from the answers, ``hits``, to the ``decisions`` of `decide`."""
         self[-1].update(decisions, hits)
         return self
 
-    def predict_set(self, X: Any, set_size: int | None = None) -> np.ndarray[Any, Any]:
-        """The best ``set_size`` labels for every row of X, best first."""
+    def predict_set(
+        self, X: Any, set_size: int | None = None, *, coverage: float | None = None
+    ) -> np.ndarray[Any, Any] | list[np.ndarray[Any, Any]]:
+        """The best labels for every row of X, best first; ``set_size`` and ``coverage`` as there."""
         last: SetFeedbackClassifier = self[-1]
-        return last.predict_set(self._before(X), set_size)
+        return last.predict_set(self._before(X), set_size, coverage=coverage)
 
     def partial_fit_sets(self, X: Any, *arguments: Any, **more: Any) -> SetPipeline:
         """Go on learning from sets that somebody else showed for X; the steps before must be fitted."""

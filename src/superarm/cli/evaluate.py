@@ -35,6 +35,10 @@ def evaluate(
         str | None,
         typer.Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid."),
     ] = None,
+    coverage: Annotated[
+        str | None,
+        typer.Option(help="As few labels as this coverage needs, by the learner's threshold as it stands."),
+    ] = None,
     draw: Annotated[
         bool, typer.Option("--draw", help="Draw as the learner itself does, with its budget as it stands.")
     ] = False,
@@ -106,13 +110,18 @@ def evaluate(
     facts = survey(source, labels=_labels(labels, known), n_features=width)
     sizes = _values("--set-size", set_size, int, grid)
     gammas = _values("--gamma", gamma, float, grid)
+    levels = _values("--coverage", coverage, float, grid)
     with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
         learners = loaded | {
             spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
         }
         ranked = [(text, {"scores": opt.names(text)}) for text in scores or []]
         ranked += [(text, {"probabilities": opt.names(text)}) for text in probabilities or []]
-        own = [{"name": name, "learner": made, "draws": draw} for name, made in learners.items()]
+        own = [
+            {"name": name, "learner": made, "draws": draw, "coverage": level}
+            for name, made in learners.items()
+            for level in levels
+        ]
         own += [{"name": text, **way} for text, way in ranked]
         policies = _policies(own, fixed or [], sizes, facts.set_size, gammas, drawn_by)
         answer = judge(
@@ -283,11 +292,13 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
                 "the interval allows for anything there"
             )
         print(f"read: {best.name}, {best.rate:.3f} [{best.low:.3f}, {best.high:.3f}]")
+        if verdict.coverage is not None:
+            print(f"promised: {verdict.coverage:g}, at {verdict.mean_size:.2f} labels on average")
 
 
 def _name(verdict: Verdict) -> str:
     explores = "" if verdict.rule is None else f", {verdict.rule}"
-    return f"{verdict.policy}, m = {verdict.set_size}{explores}"
+    return f"{verdict.policy}, {verdict.sizes}{explores}"
 
 
 class _Cure(NamedTuple):
@@ -323,7 +334,8 @@ def _why(verdict: Verdict) -> str:
 
 def _line(verdict: Verdict) -> list[str]:
     best = verdict.best
-    head = [verdict.policy, str(verdict.set_size), verdict.rule or ""]
+    size = str(verdict.set_size) if verdict.coverage is None else f"{verdict.mean_size:.2f}"
+    head = [verdict.policy, size, verdict.rule or ""]
     if best is None:
         return [*head, f"{verdict.estimates[-1].effective:,.0f}", "", "cannot say", ""]
     worth = f"{best.effective:,.0f}"

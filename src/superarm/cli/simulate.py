@@ -46,8 +46,9 @@ def simulate(
     """Run learners on a data set and count their mistakes.
 
     error: the top label was wrong. miss: the top set missed the label. shown miss: the set that was
-    shown missed it. Of several learners, those without a gamma do without, and those of single labels
-    show one. All scale rows alike, unless told otherwise.
+    shown missed it. With a promise (set-logit:coverage=0.95): how often the label was shown, and the mean
+    size of the sets, after the warm-up. Of several learners, those without a gamma do without, and those of
+    single labels show one. All scale rows alike, unless told otherwise.
 
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
@@ -84,15 +85,22 @@ def simulate(
         print(json.dumps(results[0] if len(results) == 1 else {"results": results}))
         return
     rows = []
+    promised = any(run.promised is not None for runs in traces.values() for run in runs)
     for spec, runs in traces.items():
         cells = [spec, str(runs[0].set_size), runs[0].scaling]
         for name in RATES:
             values = [run.rates[name] for run in runs]
             spread = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
             cells.append(f"{mean(values):.4f}{spread}")
+        if promised:
+            cells += [
+                f"{mean(run.coverage for run in runs):.4f}",
+                f"{mean(run.mean_size for run in runs):.2f}",
+            ]
         rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
     title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
-    table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", "rounds/s"], rows)
+    sizes = ["coverage", "mean size"] if promised else []
+    table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
 
 
 def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bool) -> dict[str, Any]:
@@ -118,13 +126,27 @@ def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bo
 
 def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
     """What came of a learner, as JSON."""
-    rates = [run.rates for run in runs]
+    rates = [run.rates | _sizes(run) for run in runs]
     return {
         "learner": spec,
         "data": data,
         "set_size": runs[0].set_size,
         "scaling": runs[0].scaling,
         "rounds": int(runs[0].rounds[-1]),
-        "runs": [{"seed": run.seed, **run.rates, "rounds_per_second": run.rounds_per_second} for run in runs],
-        "mean": {name: mean(one[name] for one in rates) for name in rates[0]},
+        "runs": [
+            {"seed": run.seed, **found, "rounds_per_second": run.rounds_per_second}
+            for run, found in zip(runs, rates, strict=True)
+        ],
+        "mean": {name: _mean([one[name] for one in rates]) for name in rates[0]},
     }
+
+
+def _sizes(run: Trace) -> dict[str, Any]:
+    """Coverage and mean size after the warm-up of a promise; without one, of all rounds."""
+    over = run.rounds[-1] <= run.warm_up
+    return {"coverage": None if over else run.coverage, "mean_size": None if over else run.mean_size}
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return mean(known) if known else None

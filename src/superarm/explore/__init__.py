@@ -5,6 +5,7 @@ draws.py says what can be asked of each: how probable is a set, how probable a l
 
 from superarm.explore.base import Rule, draw_of, rule_from, rules
 from superarm.explore.boltzmann import Boltzmann
+from superarm.explore.cover import Cover, Coverage
 from superarm.explore.dilute import Dilute
 from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.explore.greedy import Greedy
@@ -15,6 +16,8 @@ from superarm.explore.uniform import Uniform
 __all__ = [
     "Boltzmann",
     "Choice",
+    "Cover",
+    "Coverage",
     "Dilute",
     "Draw",
     "FewSets",

@@ -36,7 +36,7 @@ class Rule(ABC):
     """What all rules share.
 
     Args:
-        set_size: how many labels to show.
+        set_size: how many labels to show; where sizes vary, the most, and ``None`` is all.
         seed: every draw is a pure function of (seed, round, position).
         labels: the names of the labels, if they have names.
 
@@ -45,11 +45,16 @@ class Rule(ABC):
 
     name: ClassVar[str]  # in records and spec files
     single_label: ClassVar[bool] = False  # it knows only m = 1
+    sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
-    def __init__(self, *, set_size: int = 1, seed: int = 0, labels: Sequence[Label] | None = None) -> None:
+    def __init__(
+        self, *, set_size: int | None = 1, seed: int = 0, labels: Sequence[Label] | None = None
+    ) -> None:
         owner = type(self).__name__
-        self.set_size, self.seed = whole("set_size", owner, set_size, 1), whole("seed", owner, seed, 0)
+        every = set_size is None and self.sizes_vary
+        self.set_size: int | None = None if every else whole("set_size", owner, set_size, 1)
+        self.seed = whole("seed", owner, seed, 0)
         if self.single_label and self.set_size != 1:
             raise InvalidInput.must("set_size", owner, "1 (it knows no larger sets)", set_size)
         self.labels = None if labels is None else Labels(labels, owner).names
@@ -88,6 +93,10 @@ class Rule(ABC):
     def moves(self, record: dict[str, Any]) -> Array:
         """The head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("numbers", ()), np.float64)
+
+    def watch(self, native: Any) -> None:
+        """Warn if what the rule promises cannot be kept; ``native`` has what happened so far."""
+        return  # most promise nothing
 
     # ------------------------------------------------------------ parameters
 
@@ -258,6 +267,8 @@ class Rule(ABC):
         core = self._core
         if core is None or decision.learner != self.id:
             raise InvalidInput.must("decision", type(self).__name__, "of this rule", decision.learner)
+        if decision.known is None and decision.rule is not None:  # it was stored
+            decision.draw_log = self.moves(decision.rule).tobytes()
         known, sets = core.known, (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([known.numbers(part, "labels", "Decision") for part in sets])
         among = (
@@ -299,6 +310,7 @@ class Rule(ABC):
             core.everything if eligible is None else np.sort(core.known.numbers(eligible, "eligible", owner))
         )
         size = self.set_size if set_size is None else whole("set_size", owner, set_size, 1)
+        size = k if size is None else size
         if size > k or (self.single_label and size != 1):
             one = "1 (it knows no larger sets)"
             raise InvalidInput.must(

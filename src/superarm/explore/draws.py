@@ -53,8 +53,8 @@ class FewSets(Draw):
 
     Args:
         eligible: the labels that could be shown.
-        m: how many were shown.
-        sets: a few sets and their probabilities.
+        m: how many a uniform set has.
+        sets: a few sets and their probabilities; of any size.
         uniform: the share of sets drawn from all alike.
     """
 
@@ -74,9 +74,9 @@ class FewSets(Draw):
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = frozenset(labels)
-        if len(shown) != self.m or not shown <= self.position.keys():
+        if not shown <= self.position.keys():
             return 0.0
-        flat = exp(-log_comb(len(self.eligible), self.m)) if self.uniform else 0.0
+        flat = exp(-log_comb(len(self.eligible), self.m)) if self.uniform and len(shown) == self.m else 0.0
         return (1.0 - self.uniform) * self._few(shown) + self.uniform * flat
 
     def inclusion(self) -> np.ndarray[Any, Any]:

@@ -38,7 +38,7 @@ from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import share
 
-__all__ = ["WORDS", "RunnerUp"]
+__all__ = ["WORDS", "RunnerUp", "left_out"]
 
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
 
@@ -124,14 +124,14 @@ class RunnerUp(Rule):
             ([record.get("order", eligible)[i] for i in gone] or top, chance)
             if m == 1
             else ([r for i, r in enumerate(ranked) if i - 1 not in gone][:m], chance)
-            for gone, chance in _left_out(record["sums"], min(2, len(eligible) - m) if m > 1 else 1)
+            for gone, chance in left_out(record["sums"], min(2, len(eligible) - m) if m > 1 else 1)
         ]
         if "groups" not in record:
             return FewSets(eligible, m, ways, record["uniform"])
         return TiedSets(eligible, m, ways, _groups(record, ranked, eligible), record["uniform"])
 
 
-def _left_out(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
+def left_out(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
     """The intervals that are hit, for each stretch of u between which they stay the same."""
     edges = [0.0, *sums]
     cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})

@@ -13,9 +13,9 @@ An event is a fact: something that happened outside. What the model made of it i
 
 ``of`` is the number of the event that it is about. A decision keeps its row as raw bytes (float32; of a sparse
 row int32 indices, then float32 values; of one with names the JSON that came); ``asked`` and ``among`` are the set
-size and the labels of the request; ``model`` is the last event that the deciding model knew, ``version``
-how many answers it had learnt, ``k`` how many labels it had; ``cursor`` is there where many processes decide. A
-promise (coverage, threshold), where the learner gives one, is in the decision's own record.
+size and the labels of the request (``coverage``, if it asked for one); ``model`` is the last event that the deciding
+model knew, ``version`` how many answers it had learnt, ``k`` how many labels it had; ``cursor`` is there where many
+processes decide. A promise (coverage, threshold), where the learner gives one, is in the decision's own record.
 
 One decision, one outcome and one timeout may have an id; answers and corrections as many as there are.
 Each event has a digest of its content (x and context: what may be about a person), and one of the event before

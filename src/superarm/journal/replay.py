@@ -146,7 +146,8 @@ class Replay:
             cursor = type(cursor).from_dict(body["cursor"])
         assert event.x is not None
         x, eligible = unpack_row(event.x, body["width"]), body["decision"]["eligible"]
-        again = learner.decide(x, eligible=eligible, set_size=body["asked"], at=cursor)
+        size, coverage = body["asked"], body.get("coverage")
+        again = learner.decide(x, eligible=eligible, set_size=size, coverage=coverage, at=cursor)
         self.different[compare(again, body["decision"])] += 1
 
     def _check_old(self, event: Event, model: int) -> None:

@@ -22,7 +22,7 @@ from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
 from superarm.journal.snapshots import learner_from, model_bytes
 from superarm.learners import Learner
-from superarm.learners.registry import make
+from superarm.learners.registry import make, parse
 from superarm.logs.estimates import Sums
 from superarm.logs.weights import Weights
 
@@ -114,7 +114,7 @@ class Shadow:
                 ranked = self.learner.rank(decision.x)
                 top = [one for one in ranked if among is None or one in among]
                 log = None if isnan(decision.log_propensity) else decision.log_propensity
-                self.estimate.add(top[: decision.set_size], decision.labels, log, hit)
+                self.estimate.add(top[: len(decision.top)], decision.labels, log, hit)
                 if default is not None:
                     return  # it has been learnt already
             self._learn(decision, hit, label)
@@ -174,10 +174,11 @@ class Shadow:
 
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
-    common = {name: model.params[name] for name in ("labels", "n_features", "set_size", "seed")}
+    common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
     made = {}
     for spec in specs:
-        learner = make(spec, **common)
+        own = {} if "coverage" in parse(spec)[1] else {"set_size": min(model.set_size, model.n_labels - 1)}
+        learner = make(spec, **common, **own)
         some = model.decide(model.example_row(), at=model.cursor())
         given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
         if "hit" not in learner.feedback or not learner.learns_from(given):

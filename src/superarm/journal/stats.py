@@ -41,6 +41,7 @@ class Stats:
         self.shown = [0] * len(self.labels)
         self.answered = [0] * len(self.labels)  # answered decisions that showed the label
         self.hit = [0] * len(self.labels)  # ... with a hit
+        self.sizes: list[int] = []  # sets of 0, 1, 2 … labels
         self.start, self.width = 0.0, 0.25
         self.slots: list[list[int]] = []
 
@@ -66,6 +67,9 @@ class Stats:
         if labels != top and set(labels) != set(top):
             self.explored += 1
             slot[EXPLORED] += 1
+        while len(self.sizes) <= len(labels):
+            self.sizes.append(0)
+        self.sizes[len(labels)] += 1
         for label in labels:
             self.shown[self.places[label]] += 1
         if propensity is not None and (self.floor is None or propensity < self.floor):
@@ -129,7 +133,8 @@ class Stats:
     # ------------------------------------------------------------ for the snapshot
 
     _KEPT = (
-        *COUNTS, "floor", "recent", "usual", "age_sum", "ages", "shown", "answered", "hit", "start", "width", "slots"
+        *COUNTS, "floor", "recent", "usual", "age_sum", "ages", "shown", "answered", "hit", "sizes", "start",
+        "width", "slots",
     )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,8 +10,10 @@ import numpy as np
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.explore.base import Rule
+from superarm.explore.cover import Cover, Coverage
 from superarm.learners.described import Described
 from superarm.native.core import Core, Cursor
+from superarm.native.cover import CoverRule
 from superarm.native.scaling import Scaling, Standard, Unit
 
 __all__ = ["SCALINGS", "Algorithm"]
@@ -49,6 +51,8 @@ class Algorithm(Described):
     def core_parts(self, layout: Layout) -> dict[str, Any]:
         """What every core is made of: labels, scaling, rule."""
         native = self.rule.make_native(self.n_labels, self.seed)
+        if isinstance(native, CoverRule) and self.inputs.none is not None:
+            native.none = self.inputs.none
         return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": native}
 
     def make_scaling(self, layout: Layout) -> Scaling:
@@ -105,6 +109,40 @@ class Algorithm(Described):
     def rule(self) -> Rule:
         """How it chooses its sets."""
         return self.make_rule()
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """The coverage that was promised, and what was kept of it; ``None`` without a promise."""
+        return self.coverage_at(None) if isinstance(self.rule, Cover) else None
+
+    def coverage_at(self, coverage: float | None) -> Coverage:
+        """The same for another level, which some decisions asked for."""
+        rule = self._promise(coverage)
+        native = rule.make_native(self.n_labels, self.seed) if self.core is None else self.core.rule
+        return rule.facts(native, rule.coverage if coverage is None else coverage)
+
+    def _promise(self, coverage: Any) -> Cover:
+        if not isinstance(self.rule, Cover):
+            wanted = f"left out: {self.owner} promises none (SetLogit(coverage=...) does)"
+            raise self.invalid("coverage", wanted, coverage)
+        return self.rule
+
+    def _at_coverage(self, core: Any, coverage: float | None, decide: Any, *arguments: Any) -> Any:
+        """What ``decide`` gives, with another promise for this time."""
+        if coverage is None:
+            return decide(*arguments)
+        rule = self._promise(coverage)
+        core.rule.level = rule.level(core.rule, coverage, self.owner)
+        try:
+            return decide(*arguments)
+        finally:
+            core.rule.level = rule.coverage
+
+    def _use_size(self, set_size: int | None, rule: Any) -> None:
+        """Where sizes vary, ``None`` is all labels; else one."""
+        self.inputs.sizes_vary = isinstance(rule, Rule) and rule.sizes_vary
+        usual = self.n_labels if self.inputs.sizes_vary else 1
+        self._size = self.inputs.size(usual if set_size is None else set_size)
 
     def have_core(self) -> Any:
         """The core, made when the layout has become known."""

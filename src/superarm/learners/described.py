@@ -116,9 +116,14 @@ def _signature(cls: type) -> dict[str, Any]:
     return found
 
 
+def _given(learner: Described, name: str) -> Any:
+    """A parameter as it was given; ``learner.coverage`` says what was kept, too."""
+    return vars(learner).get("_coverage") if name == "coverage" else getattr(learner, name)
+
+
 def _params(learner: Described) -> dict[str, Any]:
     """The parameters that a learner was made with, as JSON-ready values."""
-    values = {name: getattr(learner, name) for name in _signature(type(learner))}
+    values = {name: _given(learner, name) for name in _signature(type(learner))}
     for name, value in values.items():
         if isinstance(value, tuple | Rule):
             values[name] = value.to_dict() if isinstance(value, Rule) else list(value)
@@ -133,7 +138,9 @@ def _chosen(learner: Described) -> dict[str, Any]:
             for name, one in inspect.signature(vars(cls)["__init__"]).parameters.items():
                 if one.kind is one.KEYWORD_ONLY:
                     found[name] = one.default
-    values = {name: getattr(learner, name) for name in found}
+    values = {name: _given(learner, name) for name in found}
+    if found.get("set_size", 1) is None:  # the usual one depends on whether sizes vary
+        found["set_size"] = learner.n_labels if learner.inputs.sizes_vary else 1
     own = {name: value for name, value in values.items() if value is not None and value != found[name]}
     if learner.labels is not None:
         own.pop("n_labels", None)

@@ -35,7 +35,10 @@ class Inputs:
         everything, can_show: the numbers of all labels, and of those that may be shown.
         growth: (round, labels before) for each time that labels were added.
         notes: JSON-ready facts that travel with the model file.
+        sizes_vary: set_size is the most that is shown, and may be all labels.
     """
+
+    sizes_vary = False
 
     def __init__(self, owner: str, known: Labels, n_features: Any, *, single_label: bool = False) -> None:
         self.owner, self.single_label = owner, single_label
@@ -72,6 +75,8 @@ class Inputs:
         m = whole("set_size", self.owner, size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory knows no larger sets)", m)
+        if self.sizes_vary and m <= self.known.count:
+            return m
         if m >= self.known.count:
             raise self.invalid("set_size", f"below n_labels = {self.known.count}", m)
         return m
@@ -92,7 +97,7 @@ class Inputs:
         each = [self.eligible(labels) for labels in given] if several else [self.eligible(eligible)]
         if several and len(each) != n:
             raise self.invalid("eligible", f"one list, or one for each of {n} rows", f"{len(each)} lists")
-        if any(len(among) < m for among in each):
+        if not self.sizes_vary and any(len(among) < m for among in each):
             raise self.invalid(
                 "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
             )

@@ -90,6 +90,7 @@ class Learner(Predictions):
         *,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
+        coverage: float | None = None,
         at: Cursor | None = None,
     ) -> Decision:
         """Choose a set of labels to show for x.
@@ -98,12 +99,13 @@ class Learner(Predictions):
             x: a dense row; a sparse one, as a SciPy row or a pair (indices, values); one with both parts, a
                 `superarm.Row`; or one with names, as a dict or a data frame's row (data/named.py).
             eligible: the only labels that may be shown this time.
-            set_size: how many to show this time.
+            set_size: how many to show this time; with a promised coverage, the most.
+            coverage: another promise, for this time: a threshold is kept for each that is asked for.
             at: decide with the model of now at this cursor, which is moved; the learner stays as it is, until
                 `advance`.
         """
         core = self.core
-        if eligible is None and set_size is None and at is None and core is not None:
+        if eligible is None and set_size is None and at is None and coverage is None and core is not None:
             made = core.decide_plain(x)
             if type(made) is Decision:
                 return made
@@ -113,7 +115,8 @@ class Learner(Predictions):
         try:
             row = self.inputs.row(x)
             now = self.have_core() if at is None else self.core_at(at)
-            made = now.decide(row, plain_row(x) if is_named_row(x) else row, among, m, at)
+            shown = plain_row(x) if is_named_row(x) else row
+            made = self._at_coverage(now, coverage, now.decide, row, shown, among, m, at)
             if type(made) is int:
                 raise feedback.not_finite(self, row)
         except Exception:
@@ -147,12 +150,15 @@ class Learner(Predictions):
             and core is not None
             and core.update_plain(decision, hit) == 0
         ):
+            if self.rule.sizes_vary:
+                self.rule.watch(core.rule)
             return
         answer = feedback.read(self, decision, hit, label, likelihood)
         status = self.core.update(*answer)
         if status:
             raise feedback.failed(self, status, answer.row, decision.round)
         feedback.book(self, decision)
+        self.rule.watch(self.core.rule)
 
     def cursor(self) -> Cursor:
         """Where it stands: its next round, and what deciding moves in its rule. A copy."""
@@ -179,13 +185,15 @@ class Learner(Predictions):
         *,
         eligible: Iterable[Label] | Sequence[Iterable[Label]] | None = None,
         set_size: int | None = None,
+        coverage: float | None = None,
     ) -> Decisions:
         """Choose a set for every row of X: the same bits as `decide` row by row, in one compiled loop.
 
         Args:
             X: a matrix, dense or sparse; a pair of both; or a data frame.
             eligible: the only labels that may be shown: one list, or a list for each row.
-            set_size: how many to show.
+            set_size: how many to show; with a promised coverage, the most.
+            coverage: another promise, for this time.
         """
         rows, m = self.inputs.own_rows(X), self._size if set_size is None else self.inputs.size(set_size)
         core, among = self.have_core(), Among(self.inputs.can_show)
@@ -193,7 +201,7 @@ class Learner(Predictions):
             each = self.inputs.eligible_each(eligible, len(rows), m)
             among = Among.each(each) if isinstance(each, list) else Among(each)
         rounds = np.arange(core.round, core.round + len(rows))
-        done, *columns = core.decide_many(rows, *among, m)
+        done, *columns = self._at_coverage(core, coverage, core.decide_many, rows, *among, m)
         if done < len(rows):
             raise feedback.not_finite(self, rows.row(done))
         return Decisions(
@@ -220,7 +228,10 @@ class Learner(Predictions):
         Returns:
             How many answers were learnt from.
         """
-        return many.update_many(self, decisions, hits, labels)
+        count = many.update_many(self, decisions, hits, labels)
+        if count:
+            self.rule.watch(self.core.rule)
+        return count
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
         """Rounds over rows of X, answered from y, in one compiled loop.
@@ -235,6 +246,10 @@ class Learner(Predictions):
         Returns:
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set.
         """
+        return self.run_counts(X, y, visit)[:3]
+
+    def run_counts(self, X: Any, y: Any, visit: Any = None) -> Array:
+        """What `run` does and returns, and how many labels were shown."""
         rows = self.inputs.rows(X)
         y, visit = many.checked_run(self, len(rows), y, visit)
         core, counts = self.have_core(), np.zeros(4, np.int64)
@@ -243,7 +258,8 @@ class Learner(Predictions):
         core.ledger.add_range(before, before + done)
         if status:
             raise feedback.failed(self, status, rows.row(visit[done]), core.round)
-        return counts[:3]
+        self.rule.watch(core.rule)
+        return counts
 
     # ------------------------------------------------------------ labels, names, files
 
@@ -258,6 +274,8 @@ class Learner(Predictions):
             raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
         self.inputs.growth.append((self.round, before))
         self.inputs.use_labels(known)
+        if self.inputs.sizes_vary and self._size == before:  # all labels stay all labels
+            self._size = self.n_labels
         if old is not None:
             self.core = self.new_core(self.inputs.layout)
             files.carry_over(old, self.core)

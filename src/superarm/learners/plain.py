@@ -46,7 +46,8 @@ class PlainLearner(Learner):
         labels: the names of the labels.
         n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
             may have names).
-        set_size: how many labels to show, 1 <= m < k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most
+            that are shown, and all of them by default.
         seed: every draw is a pure function of (seed, round, position).
         intercept: kept as it is; what it means is up to you.
         scaling: ``None``, rows as they are; ``"standard"``, each column by its own mean and spread, learnt online;
@@ -66,7 +67,7 @@ class PlainLearner(Learner):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,
@@ -76,7 +77,6 @@ class PlainLearner(Learner):
             n_labels=n_labels,
             labels=labels,
             n_features=n_features,
-            set_size=set_size,
             seed=seed,
             intercept=intercept,
             scaling=scaling,
@@ -85,6 +85,7 @@ class PlainLearner(Learner):
         self.explore = rule_from(made, self.owner) if isinstance(made, dict) else made
         if not isinstance(self.explore, Rule):
             raise self.invalid("explore", "a rule of superarm.explore", explore)
+        self._use_size(set_size, self.explore)
         if self.explore.single_label and self.set_size > 1:
             raise self.invalid("explore", "a rule for sets of more than one label", explore)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from superarm.data.labels import Label
 from superarm.data.rows import stack
+from superarm.explore.cover import Cover
 from superarm.learners import feedback
 from superarm.learners.algorithm import Algorithm
 
@@ -39,10 +40,28 @@ class Predictions(Algorithm):
         can_show = self.inputs.can_show
         return self.known.array(can_show[self.scores(X)[:, can_show].argmax(axis=1)])
 
-    def predict_set(self, X: Any, set_size: int | None = None) -> Array:
-        """The best ``set_size`` labels for every row of X, best first."""
+    def predict_set(
+        self, X: Any, set_size: int | None = None, *, coverage: float | None = None
+    ) -> Array | list[Array]:
+        """The best ``set_size`` labels for every row of X, best first.
+
+        Args:
+            X: a matrix, or a data frame.
+            set_size: how many; with a coverage, the most.
+            coverage: as many as this coverage needs, by its threshold as it is: a list of arrays. The default
+                of a learner with a promise is its own, unless a size is asked for.
+        """
         size = self.set_size if set_size is None else self.inputs.size(set_size)
-        return self.known.array(self._best(X)[:, :size])
+        if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
+            return self.known.array(self._best(X)[:, :size])
+        rule = self._promise(coverage)
+        native = self.have_core().rule
+        edge = rule.facts(native, rule.level(native, coverage, self.owner)).edge
+        can_show = self.inputs.can_show
+        p = probabilities(self.scores(X)[:, can_show])
+        order = np.argsort(-p, axis=1, kind="stable")
+        sizes = (p >= edge).sum(axis=1).clip(1, size)
+        return [self.known.array(can_show[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _best(self, X: Any) -> Array:
         """The numbers of the labels that can be shown, best first, for every row of X."""

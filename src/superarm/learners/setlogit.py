@@ -19,6 +19,7 @@ import numpy as np
 from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
 from superarm.explore.base import Rule, rule_from
+from superarm.explore.cover import Cover, checked_coverage
 from superarm.explore.runner_up import RunnerUp, strength
 from superarm.learners.learner import Learner
 from superarm.learners.predictions import probabilities
@@ -161,7 +162,10 @@ class SetLogit(LikelihoodLearner):
         labels: the names of the labels.
         n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
             may have names).
-        set_size: how many labels to show, 1 <= m < k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are
+            shown, and all of them by default.
+        coverage: show as few labels as needed so that the right one is among them so often, 0.95 say (after
+            a warm-up; docs/coverage.md). ``learner.coverage`` tells what was kept.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
         scaling: ``"standard"`` (or ``None``), each column by its own mean and spread, learnt online; ``"unit"``, rows
@@ -200,7 +204,8 @@ class SetLogit(LikelihoodLearner):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
+        coverage: float | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,
@@ -217,7 +222,6 @@ class SetLogit(LikelihoodLearner):
             n_labels=n_labels,
             labels=labels,
             n_features=n_features,
-            set_size=set_size,
             seed=seed,
             intercept=intercept,
             scaling=scaling,
@@ -225,6 +229,9 @@ class SetLogit(LikelihoodLearner):
             curves=curves,
         )
         self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
+        self._coverage = coverage
+        if coverage is not None and explore != "balanced":
+            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
         self.forget = share("forget", self.owner, forget, 0.5)
         self.false_no = share("false_no", self.owner, false_no, 0.99)
         self.false_yes = share("false_yes", self.owner, false_yes, 0.99)
@@ -237,6 +244,7 @@ class SetLogit(LikelihoodLearner):
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.never_show(number_)
         self.uniform = share("uniform", self.owner, uniform)
+        self._use_size(set_size, self.explore if coverage is None else self.rule)
         if isinstance(self.explore, Rule):
             if uniform:
                 raise self.invalid("uniform", "left to the rule that explore names", uniform)
@@ -248,4 +256,11 @@ class SetLogit(LikelihoodLearner):
     def make_rule(self) -> Rule:
         if isinstance(self.explore, Rule):
             return self.explore
+        if self._coverage is not None:
+            return Cover(
+                coverage=checked_coverage(self._coverage, self.owner),
+                uniform=self.uniform,
+                false_no=self.false_no,
+                false_yes=self.false_yes,
+            )
         return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.forget)

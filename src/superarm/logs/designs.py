@@ -90,6 +90,7 @@ class Design:
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
         self.n, self.m = len(draw.eligible), draw.m
+        self.sizes_vary = isinstance(draw, FewSets) and any(len(s) != draw.m for s in draw.chances)
         self._ready: Any = None
 
     def spread(self, top: Any) -> tuple[float, float]:
@@ -109,9 +110,9 @@ class Design:
 
     def linear(self, pi: Array, shown: Array) -> tuple[float, float]:
         """pi' G^+ 1_S and its mean square, for a policy's inclusion probabilities of all labels."""
-        if self.m == 1:  # G is diagonal
+        if self.m == 1 and not self.sizes_vary:  # G is diagonal
             return self._single(pi, int(np.flatnonzero(shown)[0]))
-        if type(self.draw) is FewSets:
+        if type(self.draw) is FewSets and not (self.draw.uniform and self.m == self.n):
             few = self._few(self.draw)
             return few.mixed(pi, shown) if few.uniform else few.alone(pi, shown)
         return self._pairs(pi, shown)
@@ -165,7 +166,7 @@ class _Few:
         k = len(self.sets)
         K = np.empty((k + 1, k + 1))
         K[:k, :k] = self.root[:, None] * (self.member @ self.member.T) * self.root
-        K[:k, k] = K[k, :k] = self.root * self.m * self.e
+        K[:k, k] = K[k, :k] = self.root * self.member.sum(axis=1) * self.e
         K[k, k] = self.e**2 * n
         self.inverse = np.linalg.inv(K + self.c * np.eye(k + 1))
 
@@ -174,8 +175,10 @@ class _Few:
         v = self.inverse @ here
         if pi.sum() - here.sum() > OUTSIDE or np.abs(self.M @ v - here).max() > OUTSIDE:
             return np.nan, np.nan
-        at = self.member @ shown[self.labels] > self.m - 0.5
-        if at.sum() != 1:  # what was shown had no chance to be: the rule is not the one that drew
+        at = (self.member == shown[self.labels]).all(axis=1)
+        if (
+            at.sum() != 1 or shown.sum() != self.member[at].sum()
+        ):  # what was shown had no chance to be: the rule is not the one that drew
             return np.nan, np.nan
         return float(v[at][0] / self.root[at][0]), float(v @ v)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,9 @@ class Verdict:
         policy, set_size, gamma, rule: which one; ``rule`` is how it draws, in words.
         estimates: one for each of `ESTIMATORS`.
         wanted: what an answer would take, where there is none.
+        mean_size: how many labels it would have shown, on average.
+        coverage: what its sets promise, if they do; ``set_size`` is then the most, and ``best`` says what
+            would have been covered.
     """
 
     policy: str
@@ -44,6 +47,8 @@ class Verdict:
     rule: str | None
     estimates: tuple[Estimate, ...]
     wanted: Wanted
+    mean_size: float
+    coverage: float | None = None
 
     @property
     def best(self) -> Estimate | None:
@@ -54,6 +59,11 @@ class Verdict:
     def words(self) -> str:
         """Which policy, and how it draws."""
         return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
+
+    @property
+    def sizes(self) -> str:
+        """How many labels it shows, in words."""
+        return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
 
     def plot(self) -> Any:
         """Every estimate with its interval, as an Altair chart."""
@@ -66,7 +76,7 @@ class Verdict:
         told = "the log cannot answer"
         if best is not None:
             told = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
-        return f"Verdict({self.words}, m = {self.set_size}: {told})"
+        return f"Verdict({self.words}, {self.sizes}: {told})"
 
     def _repr_html_(self) -> str:
         from superarm.view import verdict_html
@@ -172,17 +182,19 @@ class Tally:
 
     def __init__(self) -> None:
         self.by_set, self.by_label, self.calibration = Sums("set"), Sums("linear"), Calibration()
+        self.rows, self.shown = 0, 0.0
 
     def add(self, batch: Batch, odds: Odds, choice: Choice, p: Array) -> None:
         """Rows, and the probabilities that the policy itself or a reward model gives their labels."""
         pi, known = choice.inclusion(batch.eligible), ~np.isnan(odds.propensity)
+        self.rows, self.shown = self.rows + len(batch), self.shown + float(pi.sum())
         expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
         calibrated = self.calibration.calibrate(*expected, batch.hit)
         guess, whole = calibrated[0], np.ones(len(batch))
         # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
         q = calibrated if choice.draws is None and choice.gamma is None else expected
         self.by_set.add(set_weights(batch, odds, choice), batch.hit, *q, guess, whole, known)
-        control = odds.m / np.maximum(choice.size(), 1)
+        control = odds.m / np.maximum(pi.sum(axis=1), 1e-300)
         weights = linear_weights(batch, odds, pi)
         self.by_label.add(weights, batch.hit, *expected, guess, control, known)
 
@@ -193,7 +205,9 @@ class Tally:
     def verdict(self, at_work: AtWork, hit_rate: float) -> Verdict:
         policy = at_work.policy
         facts = (policy.name, at_work.size, policy.gamma, policy.chosen_by)
-        return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate))
+        mean_size = self.shown / self.rows if self.rows else nan
+        promise = policy.promise
+        return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate), mean_size, promise)
 
 
 def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]:
@@ -201,7 +215,8 @@ def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]
     found = list(verdicts)
     rankings: dict[Any, list[int]] = {}
     for i, policy in enumerate(policies):
-        if policy.rule is None and policy.gamma is None and not policy.draws and found[i].best is not None:
+        one_set = policy.rule is None and policy.gamma is None and not policy.draws and policy.promise is None
+        if one_set and found[i].best is not None:
             by = policy.learner or policy.scores or policy.probabilities
             rankings.setdefault(id(policy) if by is None else id(by), []).append(i)
     for at in rankings.values():
@@ -274,7 +289,8 @@ class _Audit:
         )
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
-        p, free = odds.propensity, odds.m < odds.n
+        vary = np.array([design is not None and design.sizes_vary for design in batch.designs])
+        p, free = odds.propensity, vary | (odds.m < odds.n)
         self.known += int((~np.isnan(p)).sum())
         self.certain += int((free & (p > 1.0 - 1e-9)).sum())
         drawn = ~np.isnan(odds.by_design) & free
@@ -287,7 +303,8 @@ class _Audit:
         for i in np.flatnonzero(wrong):
             ordered = batch.records[i].decision.ordered_propensity
             self.as_ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
-        ratio = np.exp(-np.log(p[~np.isnan(p) & free]) - odds.log_sets[~np.isnan(p) & free])
+        counted = ~np.isnan(p) & free & ~vary
+        ratio = np.exp(-np.log(p[counted]) - odds.log_sets[counted])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
 
     def warnings(self) -> Iterator[str]:

@@ -31,7 +31,7 @@ def chart(answer: Evaluation) -> Any:
     rows: list[dict[str, Any]] = [
         {
             "policy": v.words,
-            "set size": v.set_size,
+            "set size": v.set_size if v.coverage is None else v.mean_size,
             "hit rate": v.best.rate,
             "low": v.best.low,
             "high": v.best.high,
@@ -110,7 +110,7 @@ def verdict_chart(verdict: Verdict) -> Any:
     )
     best = verdict.best
     note = f"best: {best.name}, {best.rate:.3f}" if best is not None else "the log cannot answer for it"
-    return _finished(bars + dots, f"{verdict.words}, m = {verdict.set_size}", note, 460, 34 * len(rows))
+    return _finished(bars + dots, f"{verdict.words}, {verdict.sizes}", note, 460, 34 * len(rows))
 
 
 def log_chart(log: Log) -> Any:

@@ -16,6 +16,7 @@ from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
 from superarm.explore.base import log_scores
 from superarm.extras import need
 from superarm.learners import Learner
+from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
 from superarm.logs.cells import BadRow, numbers_in
 from superarm.logs.survey import numbers_of
@@ -39,7 +40,9 @@ class Policy:
             list or ``{label: score}``; or a column for each label.
         probabilities: the same, where they are probabilities and not scores.
         fixed: or always these labels, as far as they are eligible.
-        set_size: how many; the learner's or the rule's own by default.
+        set_size: how many; the learner's or the rule's own by default. With a coverage, the most.
+        coverage: as many as this coverage needs, by the learner's threshold as it stands; the default of a
+            learner with a promise is its own, unless a size is asked for.
         rule: it draws its set by this rule (`superarm.explore`); without one it shows the best labels.
             A budget stands as it is if the rule has been used, and else runs along the log.
         gamma: short for ``rule=Dilute(gamma=...)``, which also works around a fixed set.
@@ -55,6 +58,7 @@ class Policy:
     scores: Scores | None = None
     probabilities: Scores | None = None
     rule: Rule | None = None
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         ways = (self.learner, self.fixed, self.scores, self.probabilities)
@@ -69,6 +73,11 @@ class Policy:
             raise InvalidInput.must("gamma", self.name, "left out: there is a rule", self.gamma)
         if self.rule is not None and self.fixed is not None:
             raise InvalidInput.must("rule", self.name, "left out for a fixed list (gamma= works)", self.rule)
+        if self.coverage is not None and (
+            self.learner is None or self.draws or self.gamma is not None or self.rule is not None
+        ):
+            wanted = "for a learner without draws=, gamma= and rule="
+            raise InvalidInput.must("coverage", self.name, wanted, self.coverage)
         if self.size is None:
             raise InvalidInput.must("set_size", self.name, "given, or a rule with one", None)
 
@@ -81,6 +90,14 @@ class Policy:
         if self.learner is not None:
             return self.learner.set_size
         return None if self.rule is None else self.rule.set_size
+
+    @property
+    def promise(self) -> float | None:
+        """The coverage that its sets are chosen for; ``None`` if they are all of one size."""
+        free = self.set_size is None and not self.draws and self.gamma is None and self.rule is None
+        if self.coverage is None and self.learner is not None and free and self.learner.coverage is not None:
+            return self.learner.coverage.promised
+        return self.coverage
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -96,6 +113,8 @@ class Policy:
         if self.gamma is not None:
             return f"gamma = {self.gamma:g}"
         rule = self.learner.rule if self.draws and self.learner is not None else self.rule
+        if rule is None and self.promise is not None:
+            return f"coverage = {self.promise:g}"
         return None if rule is None else repr(rule)
 
 
@@ -124,6 +143,9 @@ class AtWork:
         self.gamma = 1.0 if isinstance(rule, Uniform) else policy.gamma
         if isinstance(rule, Dilute):
             self.gamma = rule.gamma
+        self.edge = None  # the least probability that is shown
+        if policy.promise is not None:
+            self.edge = learner.coverage_at(policy.promise).edge  # type: ignore[union-attr]
         self.rule: Rule | None = None
         self.still = False  # whether its budget stands as it is
         if rule is not None and not isinstance(rule, Dilute | Greedy | Uniform):
@@ -161,6 +183,9 @@ class AtWork:
         best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible
+        if self.edge is not None:
+            p = probabilities(np.where(batch.eligible, s, -np.inf))
+            top &= (p >= self.edge) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
             return Choice(top, self.gamma)
         return Choice(top, None, [self._draw(s[i], batch.eligible[i]) for i in range(len(batch))])

@@ -280,7 +280,8 @@ class Log:
         gamma, rule = share_in(row.get("gamma"), "gamma", where), rule_in(row.get("rule"), where)
         if rule is None and gamma is not None and (top is not None or gamma == 1.0):
             rule = {"name": "dilute", "gamma": gamma}
-        if top is not None and rule is not None and len(set(top)) != len(labels):
+        vary = rule is not None and rule["name"] == "cover"  # it leaves labels of its top set out
+        if top is not None and rule is not None and not vary and len(set(top)) != len(labels):
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
         return drawn, None if rule is None else top, rule
 

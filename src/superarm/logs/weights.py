@@ -163,7 +163,7 @@ class _Parts(NamedTuple):
     gamma: float  # 1 is uniform, around any top set
 
     def base(self, labels: frozenset[int], n: int, m: int) -> float:
-        if not self.share:
+        if not self.share or len(labels) != m:
             return 0.0
         j = m if self.gamma == 1.0 else len(labels & self.top)
         return self.share * exp(table(n, m, self.gamma).log_set[j])
@@ -183,8 +183,10 @@ def set_weights(batch: Batch, odds: Odds, choice: Choice) -> Weights:
     """P_B(S) / p(S); NaN where p is unknown, or the log could not show all that B would."""
     size, square = choice.size(), np.full(len(batch), np.nan)
     w = choice.chance(batch.shown, odds.n) / odds.propensity
-    w[size != odds.m] = np.nan
     by_row = np.array([design is not None for design in batch.designs])
+    vary = np.array([design is not None and design.sizes_vary for design in batch.designs])
+    fits = vary | (size == odds.m)
+    w[~fits] = np.nan
     if choice.draws is None:
         common = (batch.top & choice.top).sum(axis=1)
         for (n, m, gamma, b, a), rows in _groups(odds.n, odds.m, batch.gamma, size, common):
@@ -192,22 +194,26 @@ def set_weights(batch: Batch, odds: Odds, choice: Choice) -> Weights:
                 square[rows] = _square(int(n), int(m), gamma, int(a), choice.gamma) if m < n else 1.0
     else:
         by_row |= ~np.isnan(batch.gamma)
-    for i in np.flatnonzero(by_row & (size == odds.m)):
-        square[i] = _square_by_row(batch, choice, int(i), int(odds.n[i]), int(odds.m[i]))
+    for i in np.flatnonzero(by_row & fits):
+        square[i] = _square_by_row(batch, choice, int(i), int(odds.n[i]), int(size[i]))
     w[np.isposinf(square)] = np.nan
     square[np.isposinf(square)] = np.nan
     return Weights(w, square, np.full(len(batch), np.nan))
 
 
 def _square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> float:
-    """E[w^2] where one of the two draws has a rule of its own; inf where B's sets are not all possible."""
+    """E[w^2] where one of the two draws has a rule of its own; inf where B's sets are not all possible.
+
+    m is the size of B's top set.
+    """
     design, own = batch.designs[i], choice.parts(i)
     if design is None:
         top = frozenset(np.flatnonzero(batch.top[i]).tolist())
         logged: _Parts | None = _Parts({}, 1.0, top, float(batch.gamma[i]))
     else:
         logged = _parts_of(design.draw)
-    if m >= n:
+    vary, theirs = (False, m) if design is None else (design.sizes_vary, design.m)
+    if m >= n and not vary:
         return 1.0
     if logged is None and design is not None and own is not None and not own.share:
         shared = [(b, design.draw.probability(s)) for s, b in own.sets.items()]
@@ -219,12 +225,17 @@ def _square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> floa
         covered = sum(b for b, _ in shared)
         return sum(b * b / p for b, p in shared) if covered > 1.0 - 1e-6 else np.inf
     total = 0.0
+    if own.share and m != theirs:
+        return np.inf
     if own.share:
         common = m if 1.0 in (own.gamma, logged.gamma) else len(own.top & logged.top)
         total = own.share**2 / logged.share * _square(n, m, logged.gamma, common, own.gamma)
     for s in own.sets.keys() | logged.sets.keys():
-        total += own.chance(s, n, m) ** 2 / logged.chance(s, n, m)
-        total -= own.base(s, n, m) ** 2 / logged.base(s, n, m)
+        mine, chance = own.chance(s, n, m), logged.chance(s, n, theirs)
+        if mine > 0.0:
+            total += mine**2 / chance if chance > 0.0 else np.inf
+        if own.share and len(s) == m:
+            total -= own.base(s, n, m) ** 2 / logged.base(s, n, theirs)
     return total
 
 
@@ -269,9 +280,11 @@ def linear_weights(batch: Batch, odds: Odds, pi: Array) -> Weights:
         if m < total:
             plan = blocks(int(total), int(m), gamma)
             w[rows], square[rows] = around.weight(plan, rows), around.square(plan, rows)
-    for i in np.flatnonzero(own & (odds.m < odds.n)):
+    for i in np.flatnonzero(own):
         design = batch.designs[i]
         assert design is not None
+        if design.m == design.n and not design.sizes_vary:
+            continue
         w[i], square[i] = design.linear(pi[i], shown[i])
     free = by_weight & (odds.m < odds.n)
     w[free] *= np.exp(-odds.log_sets[free]) / odds.propensity[free]

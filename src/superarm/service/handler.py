@@ -49,6 +49,7 @@ class DecisionRequest:
     eligible: tuple[str, ...] | None = None
     set_size: int | None = None
     context: Any = None
+    coverage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ class RequestHandler:
             "version": model.version,
             "k": model.learner.n_labels,
         }
+        if request.coverage is not None:
+            facts["coverage"] = request.coverage
         if isinstance(request.x, dict):
             self._check_named(request.x)
         if self.next_round is not None:
@@ -169,7 +172,11 @@ class RequestHandler:
             facts["cursor"] = cursor.to_dict()
         try:
             decision = model.learner.decide(
-                request.x, eligible=self._eligible(request), set_size=request.set_size, at=cursor
+                request.x,
+                eligible=self._eligible(request),
+                set_size=request.set_size,
+                coverage=request.coverage,
+                at=cursor,
             )
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
@@ -277,6 +284,7 @@ class RequestHandler:
             "features": self._same_row(request.x, event),
             "eligible": eligible == (None if body["among"] is None else sorted(body["among"])),
             "set_size": request.set_size == body["asked"],
+            "coverage": request.coverage == body.get("coverage"),
             "context": context == kept
             or (None not in (context, kept) and request.context == loads(kept or b"")),
         }

@@ -23,7 +23,7 @@ from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import SnapshotDraft, model_bytes
 from superarm.service import views
 from superarm.service.handler import DecisionRequest, NotYet, OutcomeRequest, RequestHandler
-from superarm.service.status import Metric, Status, falling_sentence, one
+from superarm.service.status import Metric, Status, falling_sentence, one, promise_sentences
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
@@ -43,6 +43,7 @@ class Inputs(NamedTuple):
     named: bool | None  # whether rows have names; None until a row has come
     labels: frozenset[str]
     set_size: int
+    coverage: float | None  # as promised
 
 
 class Service:
@@ -424,7 +425,7 @@ class Service:
         row = learner.example_row()
         named = isinstance(row, dict) if self.model.stats.decisions > 0 else None
         labels = frozenset(str(label) for label in learner.labels or ())
-        return Inputs(learner.n_features, named, labels, learner.set_size)
+        return Inputs(learner.n_features, named, labels, learner.set_size, self.meta.get("coverage"))
 
     def status(self) -> Status:
         """What people on call need to know."""
@@ -443,7 +444,7 @@ class Service:
             upkeep_error=self.upkeep.error,
             erasing=model.erasing(),
             falling=falling_sentence(model.stats),
-            more=model.trouble(),
+            more=(*promise_sentences(model.model().learner), *model.trouble()),
         )
 
     async def info(self) -> dict[str, Any]:

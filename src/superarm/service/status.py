@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from superarm.journal.snapshots import made_by
 from superarm.journal.stats import AGES, Stats
 
-__all__ = ["Metric", "Status", "memory_bytes", "model_metrics", "one"]
+__all__ = ["Metric", "Status", "memory_bytes", "model_metrics", "one", "promise_metrics", "promise_sentences"]
 
 HUNG_SECONDS = 10.0  # a turn that has been under way for longer than this is stuck
 
@@ -83,6 +83,12 @@ def falling_sentence(stats: Stats) -> str | None:
     return f"the hit rate has fallen: {stats.recent:.3f} lately, {stats.usual:.3f} usually"
 
 
+def promise_sentences(learner: Any) -> list[str]:
+    """Why a promised coverage cannot be kept, if so."""
+    promise = learner.coverage
+    return [] if promise is None or promise.trouble is None else [promise.trouble]
+
+
 def memory_bytes() -> int:
     """What the process holds in memory; 0 where nobody tells."""
     try:
@@ -142,6 +148,26 @@ def model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) -> 
             "Time between a decision and its outcome.",
             [({}, (AGES, list(stats.ages), stats.age_sum))],
         ),
+    ]
+
+
+def promise_metrics(learner: Any) -> list[Metric]:
+    """Of a promised coverage, if there is one."""
+    promise = learner.coverage
+    if promise is None:
+        return []
+    counts = promise.answers > 0
+    return [
+        one("coverage_promised", "gauge", "How often the right label is to be shown.", promise.promised),
+        one(
+            "coverage_kept",
+            "gauge",
+            "How often it was, after the warm-up.",
+            promise.kept if counts else None,
+        ),
+        one("coverage_answers", "gauge", "Answers that count for it.", promise.answers),
+        one("set_size_mean", "gauge", "Labels shown for it.", promise.mean_size if counts else None),
+        one("coverage_broken", "gauge", "Whether it cannot be kept.", int(promise.trouble is not None)),
     ]
 
 

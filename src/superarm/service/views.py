@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
-from superarm.service.status import Metric, model_metrics, status_metrics
+from superarm.service.status import Metric, model_metrics, promise_metrics, status_metrics
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -30,6 +30,7 @@ def info(service: Service) -> dict[str, Any]:
         "frozen": serving.frozen,
         "n_features": learner.n_features,
         "set_size": learner.set_size,
+        "coverage": service.meta.get("coverage"),
         "model_version": serving.version,
         "timeout": service.timeout,
         "default_outcome": service.default,
@@ -62,6 +63,8 @@ def stats(service: Service) -> dict[str, Any]:
             "hit": stats.hit,
         },
         "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
+        "sizes": stats.sizes,
+        "promise": _promise(serving.learner),
         "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(found[id_]))],
         "learner": service.meta["learner"],
         "disabled": sorted(serving.disabled),
@@ -80,6 +83,7 @@ def metrics(service: Service) -> list[Metric]:
     age = max(0.0, service.model.clock() - oldest[0].time) if oldest else 0.0
     return [
         *model_metrics(service.model.stats, service.model.model().frozen, service.model.reports()),
+        *promise_metrics(service.model.model().learner),
         *status_metrics(service.status(), service.store.size(), age),
         *service.model.metrics(),
     ]
@@ -98,6 +102,16 @@ def _brief(record: DecisionRecord) -> dict[str, Any]:
         if record.status is DecisionStatus.PENDING
         else (record.outcome or record.timeout).body["hit"],  # type: ignore[union-attr]
     }
+
+
+def _promise(learner: Any) -> dict[str, Any] | None:
+    """Of a promised coverage: what was kept."""
+    found = learner.coverage
+    if found is None:
+        return None
+    return report(
+        {name: getattr(found, name) for name in ("promised", "kept", "mean_size", "answers", "warm_up")}
+    )
 
 
 def report(made: dict[str, Any]) -> dict[str, Any]:

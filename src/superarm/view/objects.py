@@ -34,7 +34,7 @@ def learner_html(learner: Described) -> Markup:
     return facts(
         type(learner).__name__,
         [
-            ("shows", f"{learner.set_size} of {learner.n_labels:,} labels: {some(learner.known.all())}"),
+            ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {some(learner.known.all())}"),
             ("rows", rows),
             ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
             (
@@ -46,6 +46,10 @@ def learner_html(learner: Described) -> Markup:
             *more,
         ],
     )
+
+
+def _shown(learner: Described) -> str:
+    return f"at most {learner.set_size}" if learner.inputs.sizes_vary else str(learner.set_size)
 
 
 def _features(learner: Described) -> str:
@@ -92,6 +96,9 @@ def trace_html(trace: Trace) -> Markup:
         (name.removesuffix("_rate").replace("_", " "), text, rate(value), bar(value), spark(trace.rounds, c))
         for (name, value), text, c in zip(trace.rates.items(), words, curves, strict=True)
     ]
+    if trace.promised is not None:
+        told = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
+        rows.append(("coverage", told, rate(trace.coverage), bar(trace.coverage), ""))
     title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
     return table(title, ("", "", "share of rounds", "", "over rounds, logarithmic"), rows)
 
@@ -124,7 +131,8 @@ def evaluation_html(answer: Evaluation) -> Markup:
     for one in answer.verdicts:
         best = one.best
         cells = ("–", "the log cannot answer", "") if best is None else _estimate(best)
-        rows.append((one.words, one.set_size, *cells, "" if best is None else best.name))
+        size = one.set_size if one.coverage is None else f"{one.mean_size:.2f}"
+        rows.append((one.words, size, *cells, "" if best is None else best.name))
     head = ("policy", "m", "hit rate", "95 % interval", "", "by")
     found = table(f"Judged by {answer.rows:,} rows", head, rows)
     return Markup(found + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))

@@ -132,6 +132,7 @@ class Client:
         id: str | None = None,
         eligible: Sequence[str] | None = None,
         set_size: int | None = None,
+        coverage: float | None = None,
         context: Any = None,
     ) -> Shown:
         """Ask for a set of labels to show.
@@ -141,10 +142,12 @@ class Client:
                 `superarm.Row`, or names and values.
             id: how the decision is to be called; without one, the client makes one up.
             eligible: the only labels that may be shown.
-            set_size: how many to show.
+            set_size: how many to show; with a promised coverage, the most.
+            coverage: another promise, for this time.
             context: JSON that is kept beside it.
         """
-        return _shown(self._call("POST", "/v1/decisions", _ask(features, id, eligible, set_size, context)))
+        ask = _ask(features, id, eligible=eligible, set_size=set_size, coverage=coverage, context=context)
+        return _shown(self._call("POST", "/v1/decisions", ask))
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
         """Say of decision ``id`` whether the right label was shown, ``hit``, or which it was, ``label``."""
@@ -154,7 +157,7 @@ class Client:
 
     def decide_many(self, rows: Sequence[Any]) -> list[Shown]:
         """Ask for a set for each of the rows, in one request."""
-        asks = [_ask(features, None, None, None, None) for features in rows]
+        asks = [_ask(features, None) for features in rows]
         answer = self._call("POST", "/v1/batch/decisions", {"decisions": asks})
         return [_shown(_checked(result)) for result in answer["results"]]
 
@@ -289,18 +292,14 @@ def _pause(retry_after: str | None) -> float:
     return min(float(retry_after), LONGEST_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
 
-def _ask(features: Any, id_: str | None, eligible: Any, set_size: int | None, context: Any) -> dict[str, Any]:
+def _ask(features: Any, id_: str | None, *, eligible: Any = None, **more: Any) -> dict[str, Any]:
     if hasattr(features, "tolist"):
         features = features.tolist()
     elif hasattr(features, "indices"):  # a superarm.Row
         parts = ("dense", "indices", "values") if len(features.dense) else ("indices", "values")
         features = {name: getattr(features, name).tolist() for name in parts}
     ask: dict[str, Any] = {"features": features, "id": id_ or uuid.uuid4().hex}
-    given = {
-        "eligible": None if eligible is None else list(eligible),
-        "set_size": set_size,
-        "context": context,
-    }
+    given = {"eligible": None if eligible is None else list(eligible), **more}
     return ask | {name: value for name, value in given.items() if value is not None}
 
 

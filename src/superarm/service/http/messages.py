@@ -63,7 +63,12 @@ class DecisionRequest(Strict):
         Meta(description="The only labels that may be shown this time."),
     ] = None
     set_size: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="How many labels to show this time.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="How many labels to show this time; with a promised coverage, the most."),
+    ] = None
+    coverage: Annotated[
+        Annotated[float, Meta(gt=0, lt=1)] | None,
+        Meta(description="Another promise for this time, where the service has one."),
     ] = None
     context: Annotated[
         Any, Meta(description="Anything to be kept with the decision: at most 64 KiB of JSON, 64 deep.")
@@ -185,7 +190,10 @@ class Info(Struct):
             description="Of rows with both parts a pair, dense and sparse; null until the first row tells it."
         ),
     ]
-    set_size: int
+    set_size: Annotated[int, Meta(description="With a coverage, the most.")]
+    coverage: Annotated[
+        float | None, Meta(description="How often the right label is to be shown, if that is promised.")
+    ]
     model_version: int
     timeout: float | None
     default_outcome: bool | None

@@ -142,12 +142,14 @@ def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
     if eligible is not None:
         _check_labels(eligible, inputs.labels)
     if size is not None:
-        most = min(len(inputs.labels) - 1, max(MOST_SHOWN, inputs.set_size))
+        most = min(len(inputs.labels) - (inputs.coverage is None), max(MOST_SHOWN, inputs.set_size))
         if size > most:
             raise Refused.must("set_size", "decision", f"a whole number from 1 to {most}", size)
-    return DecisionRequest(
-        x, request.id, None if eligible is None else tuple(eligible), size, request.context
-    )
+    if request.coverage is not None and inputs.coverage is None:
+        wanted = "left out: this service promises none (superarm serve --coverage does)"
+        raise Refused.must("coverage", "decision", wanted, request.coverage)
+    among = None if eligible is None else tuple(eligible)
+    return DecisionRequest(x, request.id, among, size, request.context, request.coverage)
 
 
 def to_outcome(request: m.OutcomeRequest, id_: str, inputs: Any) -> OutcomeRequest:

@@ -1,0 +1,257 @@
+"""Cover: exact probabilities, by enumeration and by frequencies; a promise that holds for any sequence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, pairwise, permutations
+from math import exp, log, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from superarm.decisions import Decision
+from superarm.errors import InvalidInput
+from superarm.explore import Cover, draw_of, rule_from
+
+SCORES = {
+    "no ties": [1.2, 0.9, 0.4, 0.1, -0.3, -0.8],
+    "all tied": [0.0] * 6,
+    "tied at the top": [1.0, 1.0, 0.2, 0.1, 0.0, -0.1],
+    "tied in the middle": [1.0, 0.5, 0.5, 0.5, 0.0, -0.1],
+    "tied tail": [1.0, 0.3, 0.0, 0.0, 0.0, 0.0],
+}
+CAPS = [None, 1, 2, 4]
+
+
+def rule_at(q: float | None, **parameters: Any) -> Cover:
+    """A rule with this threshold; ``None``: in its warm-up."""
+    rule = Cover(coverage=0.8, warm_up=10**9 if q is None else 0, **parameters)
+    rule.decide([0.0] * 6)
+    if q is not None:
+        rule._core.rule.state()["thresholds"][0] = q
+    rule._core.rule.state()["decided"][:] = 0.0
+    return rule
+
+
+def by_words(s: list[float], q: float | None, cap: int | None) -> dict[frozenset[int], float]:
+    """The rule as its docstring has it, at q_b = 1, over all orders that the ties allow."""
+    p = np.exp(s) / np.exp(s).sum()
+    most = len(s) if cap is None else cap
+    best = sorted(p, reverse=True)
+    if q is None:
+        size = int(np.argmin(np.abs(np.cumsum(best) - 0.5).round(9))) + 1
+    else:
+        size = max(1, sum(value >= exp(-q) * (1 - 1e-6) for value in best))
+    size = min(size, most)
+    orders = [o for o in permutations(range(len(s))) if all(s[a] >= s[b] for a, b in pairwise(o))]
+    found: Counter[frozenset[int]] = Counter()
+    for order in orders:
+        ranked = order[:size]
+        pi = [min(1.0, 2 * p[r] / (1 - p[order[0]])) for r in ranked[1:]]
+        ends = np.cumsum(pi) if q is not None else np.zeros(0)
+        cuts = sorted({0.0, 1.0, *(c - j for c in ends for j in (0, 1) if 0 < c - j < 1)})
+        for low, high in pairwise(cuts):
+            u = (low + high) / 2
+            gone = [i + 1 for j in (0, 1) for i, c in enumerate(ends) if c - pi[i] <= u + j < c]
+            shown = frozenset(r for i, r in enumerate(ranked) if i not in gone)
+            found[shown] += (high - low) / len(orders)  # type: ignore[assignment]
+    return dict(found)
+
+
+@pytest.mark.parametrize("q", [None, 0.0, 1.2, 1.9, 2.6])
+@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize("name", SCORES)
+def test_probabilities_are_those_of_the_words(name: str, cap: int | None, q: float | None) -> None:
+    s = SCORES[name]
+    expected = by_words(s, q, cap)
+    if any(value == s[0] for value in s[1:]) or name in ("tied in the middle", "tied tail"):
+        # ties inside the set keep their order: only how many of a group are shown has one probability
+        ways: Counter[Any] = Counter()
+        for shown, chance in expected.items():
+            ways[tuple(sorted(s[i] for i in shown))] += chance  # type: ignore[assignment]
+        draw = rule_at(q, set_size=cap).distribution(s)
+        found: Counter[Any] = Counter()
+        for size in range(1, 7):
+            for shown in combinations(range(6), size):
+                found[tuple(sorted(s[i] for i in shown))] += draw.probability(shown)  # type: ignore[assignment]
+        for way, chance in ways.items():
+            assert found[way] == pytest.approx(chance, abs=1e-6), way
+        return
+    draw = rule_at(q, set_size=cap).distribution(s)
+    for size in range(1, 7):
+        for shown in combinations(range(6), size):
+            assert draw.probability(shown) == pytest.approx(expected.get(frozenset(shown), 0.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.1])
+@pytest.mark.parametrize("q", [None, 1.2, 1.9])
+@pytest.mark.parametrize("name", SCORES)
+def test_sets_come_as_often_as_they_should(name: str, q: float | None, uniform: float) -> None:
+    """And sum to one; inclusion and pairs are those of the sets; chi-squared at 1e-6."""
+    s, n = SCORES[name], 3000
+    rule = rule_at(q, uniform=uniform, set_size=4, seed=7)
+    draw = rule.distribution(s)
+    every = [frozenset(c) for size in range(1, 7) for c in combinations(range(6), size)]
+    chances = {shown: draw.probability(shown) for shown in every}
+    assert sum(chances.values()) == pytest.approx(1.0)
+    both = np.zeros((6, 6))
+    for shown, chance in chances.items():
+        both[np.ix_(sorted(shown), sorted(shown))] += chance
+    np.testing.assert_allclose(draw.pairs(), both, atol=1e-9)
+    np.testing.assert_allclose(draw.inclusion(), both.diagonal(), atol=1e-9)
+    counts: Counter[frozenset[int]] = Counter()
+    for _ in range(n):
+        rule._core.rule.state()["decided"][:] = 0.0  # the budget of the first round
+        decision = rule.decide(s)
+        counts[frozenset(decision.labels)] += 1  # type: ignore[arg-type]
+        assert decision.propensity == pytest.approx(chances[frozenset(decision.labels)])  # type: ignore[arg-type]
+    usual = [shown for shown in every if chances[shown] * n >= 5]
+    rest = n - sum(counts[shown] for shown in usual)
+    expected = n - sum(chances[shown] * n for shown in usual)
+    value = sum((counts[shown] - chances[shown] * n) ** 2 / (chances[shown] * n) for shown in usual)
+    value += (rest - expected) ** 2 / max(expected, 1.0)
+    assert value < chi2.ppf(1 - 1e-6, len(usual))
+
+
+def bound(rule: Cover, answers: int, k: int, coverage: float) -> float:
+    return (1 - coverage) * answers + (log(k / 1e-4) + rule.eta - log(k / sqrt(1 - coverage))) / rule.eta
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("world", ["outside", "worst", "lies", "change"])
+def test_promise_holds_for_any_sequence(world: str, coverage: float) -> None:
+    """The truth is chosen by an enemy who sees the set, or by one who chooses the scores."""
+    k, rounds = 6, 4000
+    random = np.random.default_rng(3)
+    rule = Cover(coverage=coverage, warm_up=0, seed=1)
+    misses = 0
+    for t in range(rounds):
+        scores = random.normal(size=k) * 3
+        if world == "lies":
+            scores = np.array([9.0, 5.0, 0.0, 0.0, 0.0, -20.0])
+        decision = rule.decide(scores)
+        outside = [r for r in range(k) if r not in decision.labels]
+        if world == "outside":  # missed whenever that is possible
+            hit = not outside
+        elif world == "worst":
+            hit = int(scores.argmin()) in decision.labels
+        elif world == "lies":
+            hit = 5 in decision.labels
+        else:  # right for half of the time, and then never
+            hit = (int(scores.argmax() if t < rounds // 2 else scores.argmin())) in decision.labels
+        misses += not hit
+        rule.update(decision, hit=hit)
+        assert misses <= bound(rule, t + 1, k, coverage) + 1e-6
+    assert rule.kept().answers == rounds
+    assert rule.kept().kept == pytest.approx(1 - misses / rounds)
+
+
+def test_promise_holds_with_late_answers() -> None:
+    """The bound grows by the answers that wait."""
+    k, wait, coverage = 5, 50, 0.9
+    rule, random = Cover(coverage=coverage, warm_up=0), np.random.default_rng(0)
+    waiting: list[tuple[Decision, bool]] = []
+    misses = answers = 0
+    for _ in range(4000):
+        decision = rule.decide(random.normal(size=k) * 2)
+        waiting.append((decision, len(decision.labels) == k))
+        if len(waiting) > wait:
+            decision, hit = waiting.pop(int(random.integers(wait)))  # in any order
+            rule.update(decision, hit=hit)
+            misses, answers = misses + (not hit), answers + 1
+            assert misses <= bound(rule, answers, k, coverage) + wait
+
+
+@pytest.mark.parametrize("answers", [100.0, 1000.0, 50_000.0])
+@pytest.mark.parametrize("certain", [0.2, 0.5, 1.0])
+def test_what_leaving_out_may_cost_falls_with_doubt_and_time(certain: float, answers: float) -> None:
+    rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
+    rule._core.rule.state()["decided"][:] = answers, 0.2 * answers, certain * answers
+    decision = rule.decide(probabilities=p)
+    beta = min(0.95, 2.5 * certain**1.5 * (1 + answers / 10_000) ** -0.75)
+    share = beta * 0.2 * (answers + 1) / (0.2 * answers)
+    bids = [min(1.0, 2 * value / 0.5) for value in p[1:]]
+    assert decision.rule is not None
+    assert decision.rule["sums"] == pytest.approx(np.cumsum(bids) * min(1.0, share))
+    assert decision.rule["cost"] == pytest.approx(np.dot(bids, p[1:]))
+    assert decision.rule["certainty"] == pytest.approx(np.dot(p, p))
+
+
+def test_warm_up_does_not_count() -> None:
+    rule = Cover(coverage=0.9, warm_up=3)
+    for t in range(5):
+        decision = rule.decide([3.0, 1.0, 0.0, 0.0])
+        assert decision.rule is not None
+        assert decision.rule["counts"] == (t >= 3)
+        rule.update(decision, hit=False)
+    assert rule.kept().answers == 2
+    assert Cover().make_native(4, 0).state()["warm_up"][0] == 1600
+    assert Cover().make_native(100, 0).state()["warm_up"][0] == 10_000
+
+
+def test_another_level_has_a_threshold_of_its_own() -> None:
+    rule = Cover(coverage=0.9, warm_up=0)
+    scores = [2.0, 1.5, 1.0, 0.5]
+    before = log(4 / sqrt(0.1))
+    for _ in range(20):
+        rule.update(rule.decide(scores, coverage=0.5), hit=True)
+    assert rule.kept().answers == 0
+    assert rule.kept().threshold == pytest.approx(before)
+    assert rule.kept(0.5).answers == 20
+    assert rule.kept(0.5).threshold < before
+    assert rule.decide(scores).rule["coverage"] == 0.9  # type: ignore[index]
+    for i in range(14):
+        rule.update(rule.decide(scores, coverage=0.1 + i / 100), hit=True)
+    with pytest.raises(InvalidInput, match="coverage of Cover must be one of the 16"):
+        rule.decide(scores, coverage=0.77)
+    assert rule.decide(scores, coverage=0.5).rule["coverage"] == 0.5  # type: ignore[index]
+
+
+def test_the_same_one_by_one_and_many() -> None:
+    S = np.random.default_rng(0).normal(size=(200, 7))
+    one, many = (Cover(coverage=0.8, warm_up=50, seed=3) for _ in range(2))
+    decisions = many.decide_many(S)
+    for i, s in enumerate(S):
+        assert one.decide(s).to_dict() == decisions[i].to_dict() | {"learner": one.id}
+    assert len(set(decisions.sizes.tolist())) > 1
+
+
+def test_a_stored_decision_moves_the_threshold_as_well() -> None:
+    rules = [Cover(coverage=0.9, warm_up=0, seed=3, labels=list("abcd")) for _ in range(2)]
+    for rule, stored in zip(rules, (False, True), strict=True):
+        for t in range(50):
+            decision = rule.decide([1.0, 0.5, 0.1, 0.0])
+            known = Decision.from_dict(decision.to_dict()) if stored else decision
+            draw = draw_of(known, list("abcd"))
+            assert draw is not None
+            assert draw.probability(decision.labels) == pytest.approx(decision.propensity)
+            rule.update(known, hit=t % 3 > 0)
+    assert rules[0].kept() == rules[1].kept()
+
+
+def test_a_small_size_breaks_the_promise_and_says_so() -> None:
+    rule, random = Cover(coverage=0.95, warm_up=0, set_size=1), np.random.default_rng(0)
+
+    def use() -> None:
+        for _ in range(3000):
+            rule.update(rule.decide([0.1, 0.0, 0.0]), hit=bool(random.random() < 0.5))
+
+    with pytest.warns(UserWarning, match=r"set_size is too small for a coverage of 0\.95"):
+        use()
+    kept = rule.kept()
+    assert kept.kept < 0.6
+    assert kept.capped_misses > 1000
+    assert kept.threshold < log(3 / 1e-4) + 2 * rule.eta  # it does not wind up
+
+
+def test_parameters() -> None:
+    assert rule_from(Cover(coverage=0.8, eta=0.2).to_dict(), "x") == Cover(coverage=0.8, eta=0.2)
+    for wrong in (0.0, 1.0, True, "much", None):
+        with pytest.raises(InvalidInput, match="coverage of Cover must be between 0 and 1"):
+            Cover(coverage=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"uniform of Cover must be below 1 - coverage = 0\.05"):
+        Cover(coverage=0.95, uniform=0.05)
+    with pytest.raises(InvalidInput, match="false_no of Cover must be below 1 - false_yes"):
+        Cover(false_no=0.5, false_yes=0.5)

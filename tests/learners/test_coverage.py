@@ -1,0 +1,306 @@
+"""SetLogit(coverage=...): what the promise means in every way a learner is used (docs/coverage.md)."""
+
+from __future__ import annotations
+
+import json
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import superarm as sa
+from superarm.cli.app import app
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.explore import Cover, draw_of
+from superarm.streams import open_data
+
+NAMES = ["ant", "bee", "cat", "dog", "emu", "fox"]
+
+
+def rows(n: int, seed: int = 0, k: int = 6, noise: float = 1.0) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    weights = np.random.default_rng(99).normal(size=(4, k))
+    X = random.normal(size=(n, 4)).astype(np.float32)
+    y = (X @ weights + random.gumbel(size=(n, k)) * noise).argmax(axis=1)
+    return X, y
+
+
+def learner(**parameters: Any) -> sa.SetLogit:
+    usual = {"labels": NAMES, "coverage": 0.9, "seed": 1, "curves": 0}
+    return sa.SetLogit(**usual | parameters)
+
+
+def test_promise_is_kept_with_sets_of_many_sizes() -> None:
+    X, y = rows(20_000)
+    one = learner()
+    one.run(X, y)
+    kept = one.coverage
+    assert kept is not None
+    assert kept.promised == 0.9
+    assert kept.warm_up == 2400
+    assert kept.answers == 20_000 - 2400
+    assert kept.kept == pytest.approx(0.9, abs=0.005)
+    assert 1.0 < kept.mean_size < 5.0
+    sizes = {len(one.decide(x).labels) for x in X[:200]}
+    assert len(sizes) > 2
+
+
+def test_one_by_one_many_and_run_are_the_same_bits() -> None:
+    X, y = rows(3000)
+    single, run = learner(), learner()
+    for x, label in zip(X, y, strict=True):
+        decision = single.decide(x)
+        single.update(decision, hit=NAMES[label] in decision.labels)
+    run.run(X, y)
+    assert single.coverage == run.coverage
+    np.testing.assert_array_equal(single.scores(X[:50]), run.scores(X[:50]))
+    decisions = run.decide_many(X[:300])
+    for i, x in enumerate(X[:300]):
+        assert single.decide(x).to_dict() == decisions[i].to_dict() | {"learner": single.id}
+    hits = [NAMES[label] in d.labels for d, label in zip(decisions, y[:300], strict=True)]
+    assert run.update_many(decisions, hits) == 300
+    assert run.coverage.answers == 900  # type: ignore[union-attr]
+
+
+def test_stored_late_and_out_of_order_answers() -> None:
+    """Each moves the threshold when it comes; one that never comes moves nothing."""
+    X, y = rows(4000)
+    live, stored = learner(explore="balanced"), learner()
+    stored.id = live.id
+    for x, label in zip(X[:2600], y[:2600], strict=True):
+        for one in (live, stored):
+            decision = one.decide(x)
+            one.update(decision, hit=NAMES[label] in decision.labels)
+    pairs = [(live.decide(x), stored.decide(x)) for x in X[2600:2700]]
+    for i in np.random.default_rng(0).permutation(100)[:80]:
+        hit = NAMES[y[2600 + i]] in pairs[i][0].labels
+        live.update(pairs[i][0], hit=hit)
+        text = json.dumps(pairs[i][1].to_dict())
+        stored.update(sa.Decision.from_dict(json.loads(text)), hit=hit)
+    assert live.coverage == stored.coverage
+    assert live.coverage.answers == 200 + 80  # type: ignore[union-attr]
+    with pytest.raises(FeedbackError):
+        live.update(pairs[i][0], hit=True)
+
+
+def test_cursor_and_advance() -> None:
+    X, y = rows(3000)
+    one, other = learner(), learner()
+    other.id = one.id
+    for each in (one, other):
+        each.run(X, y)
+    cursor = one.cursor()
+    ahead = [one.decide(x, at=cursor) for x in X[:20]]
+    assert [d.to_dict() for d in ahead] == [other.decide(x).to_dict() for x in X[:20]]
+    for decision in ahead:
+        one.advance(sa.Decision.from_dict(decision.to_dict()))
+    assert one.cursor() == other.cursor() == cursor
+
+
+def test_save_and_load_go_on_bit_for_bit(tmp_path: Path) -> None:
+    X, y = rows(3200)
+    one = learner(set_size=5, false_no=0.05)
+    one.run(X[:2900], y[:2900])
+    one.update(one.decide(X[0], coverage=0.7), hit=True)
+    one.save(tmp_path / "model")
+    again = sa.load(tmp_path / "model")
+    assert again.params == one.params
+    assert again.params["coverage"] == 0.9
+    assert again.coverage == one.coverage
+    assert again.coverage_at(0.7) == one.coverage_at(0.7)
+    one.run(X[2900:], y[2900:])
+    again.run(X[2900:], y[2900:])
+    assert again.decide(X[0]).to_dict() == one.decide(X[0]).to_dict()
+    whole = learner()
+    whole.run(X[:10], y[:10])
+    whole.save(tmp_path / "whole")
+    assert sa.load(tmp_path / "whole").set_size == 6
+
+
+def test_another_coverage_for_one_request() -> None:
+    X, y = rows(8000)
+    one = learner(explore="balanced")
+    one.run(X, y)
+    main = one.coverage
+    for x, label in zip(X[:3000], y[:3000], strict=True):
+        decision = one.decide(x, coverage=0.6)
+        assert decision.rule is not None
+        assert decision.rule["coverage"] == 0.6
+        one.update(decision, hit=NAMES[label] in decision.labels)
+    assert one.coverage == main
+    assert one.coverage_at(0.6).kept == pytest.approx(0.6, abs=0.05)
+    assert one.coverage_at(0.6).mean_size < one.coverage.mean_size  # type: ignore[union-attr]
+    assert {d.rule["coverage"] for d in one.decide_many(X[:5], coverage=0.6)} == {0.6}  # type: ignore[index]
+    assert one.decide(X[0]).rule["coverage"] == 0.9  # type: ignore[index]
+    sizes = [np.mean([len(s) for s in one.predict_set(X[:500], coverage=c)]) for c in (0.6, 0.9)]
+    assert sizes[0] < sizes[1]
+
+
+def test_predict_set() -> None:
+    X, y = rows(6000)
+    one = learner()
+    one.run(X, y)
+    found = one.predict_set(X[:300])
+    assert isinstance(found, list)
+    assert {len(s) for s in found} > {1}
+    q, p = one.coverage.threshold, one.predict_proba(X[:300])  # type: ignore[union-attr]
+    for labels, row in zip(found, p, strict=True):
+        assert {NAMES.index(r) for r in labels} == {*np.flatnonzero(row >= np.exp(-q)), row.argmax()}
+    assert np.shape(one.predict_set(X[:3], 2)) == (3, 2)
+    assert max(len(s) for s in one.predict_set(X[:300], 2, coverage=0.9)) == 2
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be left out"):
+        sa.SetLogit(labels=NAMES, n_features=4).predict_set(X[:3], coverage=0.9)
+
+
+def test_none_label_counts_rows_whose_truth_can_be_shown() -> None:
+    """Half of all rows want nothing: the promise is about the others."""
+    X, y = rows(30_000)
+    nothing = np.random.default_rng(5).random(len(y)) < 0.5
+    y = np.where(nothing, 6, y)
+    one = learner(labels=[*NAMES, "nothing"], none_label="nothing")
+    one.run(X[:15_000], y[:15_000])
+    covered = []
+    for x, label in zip(X[15_000:], y[15_000:], strict=True):
+        decision = one.decide(x)
+        assert "nothing" not in decision.labels
+        hit = [*NAMES, "nothing"][label] in decision.labels
+        one.update(decision, hit=hit)
+        if label != 6:
+            covered.append(hit)
+    assert 0.88 < np.mean(covered) < 0.97  # as good as the model's belief about nothing
+    before = one.coverage
+    one.update(one.decide(X[0]), label="nothing")  # the world says so: it does not count
+    assert one.coverage == before
+
+
+def test_wrong_answers_are_corrected_for() -> None:
+    """A yes turns into a no with probability 0.1: the observed rate of yes is 0.81, the true coverage 0.9."""
+    X, y = rows(30_000)
+    random = np.random.default_rng(2)
+    one = learner(false_no=0.1)
+    covered, seen = [], []
+    for x, label in zip(X, y, strict=True):
+        decision = one.decide(x)
+        true = NAMES[label] in decision.labels
+        told = true and random.random() >= 0.1
+        one.update(decision, hit=told)
+        covered.append(true)
+        seen.append(told)
+    assert np.mean(covered[3000:]) == pytest.approx(0.9, abs=0.012)
+    assert np.mean(seen[3000:]) == pytest.approx(0.81, abs=0.012)
+    assert one.coverage.kept == pytest.approx(0.9, abs=0.012)  # type: ignore[union-attr]
+
+
+def test_eligible_labels() -> None:
+    X, y = rows(3000)
+    one = learner()
+    one.run(X, y)
+    for _ in range(20):
+        decision = one.decide(X[0], eligible=["ant", "dog"])
+        assert set(decision.labels) <= {"ant", "dog"}
+        draw = draw_of(decision)
+        assert draw is not None
+        assert draw.probability(decision.labels) == pytest.approx(decision.propensity)
+    many = one.decide_many(X[:2], eligible=[["ant"], ["bee", "cat", "fox"]])
+    assert many[0].labels == ["ant"]
+    before = one.coverage
+    one.update(many[0], hit=False)  # all that could be shown was shown: the truth was not among it
+    assert one.coverage == before
+
+
+def test_added_labels() -> None:
+    X, y = rows(3000)
+    one = learner()
+    one.run(X, y)
+    before = one.coverage
+    one.add_labels(["gnu", "hen"])
+    assert one.coverage == before  # no second warm-up: 2,400 rounds, not 3,200
+    assert one.set_size == 8
+    assert one.decide(X[0]).rule["counts"]
+    capped = learner(set_size=3)
+    capped.run(X, y)
+    capped.add_labels(["gnu"])
+    assert capped.set_size == 3
+
+
+def test_a_largest_size() -> None:
+    X, y = rows(12_000, noise=4.0)
+    one = learner(coverage=0.99, set_size=2)
+    with pytest.warns(UserWarning, match="set_size is too small for a coverage of 0.99"):
+        one.run(X, y)
+    assert one.decide_many(X[:100]).set_size == 2
+    assert one.coverage.kept < 0.9
+    assert one.coverage.capped_misses > 500
+
+
+def test_a_plain_learner_with_cover() -> None:
+    class Frequent(sa.PlainLearner):
+        def begin(self) -> dict[str, Any]:
+            return {"yes": np.ones(self.n_labels)}
+
+        def score(self, x: Any) -> Any:
+            return np.log(self.memory["yes"] / self.memory["yes"].sum())
+
+        def learn(self, x: Any, shown: Any, hit: bool) -> None:
+            self.memory["yes"][shown] += hit / len(shown)
+
+    one = Frequent(n_labels=5, explore=Cover(coverage=0.8, warm_up=100))
+    assert one.set_size == 5
+    random = np.random.default_rng(0)
+    for label in random.choice(5, size=3000, p=[0.5, 0.2, 0.1, 0.1, 0.1]):
+        decision = one.decide([1.0])
+        one.update(decision, hit=bool(label in decision.labels))
+    assert one.coverage is not None
+    assert one.coverage.kept == pytest.approx(0.8, abs=0.03)
+
+
+def test_traces_tell_coverage_and_size_after_the_warm_up() -> None:
+    one = sa.SetLogit(n_labels=10, n_features=64, coverage=0.999, seed=0)
+    trace = sa.simulate(one, "digits", 6000)
+    kept = one.coverage
+    assert kept is not None
+    assert trace.warm_up == kept.warm_up == 4000
+    assert trace.promised == 0.999
+    assert trace.coverage == pytest.approx(kept.kept)
+    assert trace.mean_size == pytest.approx(kept.mean_size)
+    assert f"coverage {trace.coverage:.4f}" in repr(trace)
+    short = sa.simulate(sa.SetLogit(n_labels=10, n_features=64, coverage=0.9), open_data("digits"), 100)
+    assert isnan(short.coverage)
+    assert isnan(short.mean_size)
+    fixed = sa.simulate(sa.SetLogit(n_labels=10, n_features=64, set_size=3), "digits", 1000)
+    assert fixed.mean_size == 3.0
+    assert fixed.coverage == pytest.approx(1 - fixed.shown_miss_rate)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    call = ["simulate", "--data", "digits", "--learner", "set-logit:coverage=0.95", "--rounds", "4500"]
+    told = CliRunner().invoke(app, [*call, "--json"])
+    found = json.loads(told.stdout)
+    for part in (found["runs"][0], found["mean"]):
+        assert 0.9 < part["coverage"] <= 1.0
+        assert 1.0 <= part["mean_size"] < 2.0
+    assert "mean size" in CliRunner().invoke(app, call).stdout
+    logged = CliRunner().invoke(app, [*call, "--json", "--log", str(tmp_path / "log.parquet")])
+    assert json.loads(logged.stdout)["mean"] == found["mean"]
+    records = list(sa.logs.read(tmp_path / "log.parquet")) if hasattr(sa.logs, "read") else []
+    assert all(len(one.decision.labels) <= 10 for one in records)
+
+
+def test_parameters() -> None:
+    assert learner().set_size == 6
+    assert learner(set_size=6).set_size == 6
+    assert "set_size" not in repr(learner())
+    assert "set_size" not in repr(sa.SetLogit(n_labels=3))
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be between 0 and 1"):
+        learner(coverage=95)
+    with pytest.raises(InvalidInput, match="explore of SetLogit must be left out with coverage"):
+        learner(explore="rank")
+    with pytest.raises(InvalidInput, match="set_size"):
+        learner(set_size=7)
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be left out: SetLogit promises none"):
+        sa.SetLogit(labels=NAMES).decide([1.0], coverage=0.9)
+    assert sa.SetLogit(labels=NAMES).coverage is None
+    assert sa.SetLogit(labels=NAMES, explore=Cover(coverage=0.8)).coverage.promised == 0.8  # type: ignore[union-attr]
