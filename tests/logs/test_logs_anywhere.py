@@ -13,7 +13,7 @@ from lab_kit import run
 import superarm as sa
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Columns, Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import batches
 from superarm.logs.weights import logged_odds
 
@@ -54,7 +54,7 @@ def test_gaps_of_pandas(tmp_path):
     assert [r.hit for r in Log(frame)] == [True, None, False]
     frame["hit"] = pd.array([True, None, False], dtype="boolean")
     frame["chance"] = [0.5, np.nan, 0.25]
-    log = Log(frame, columns=Columns(propensity="chance"))
+    log = Log(frame, columns=LogColumns(propensity="chance"))
     assert [r.decision.propensity for r in log] == pytest.approx([0.5, None, 0.25])
     with pytest.raises(BadRow, match=r"hit of the pandas frame, row 2 must be true or false"):
         list(Log(pd.DataFrame({"x": [[1.0]] * 2, "labels": ["a;b"] * 2, "hit": ["1", "perhaps"]})))

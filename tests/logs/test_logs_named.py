@@ -12,7 +12,7 @@ from lab_kit import run
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.logs import Columns, Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import Log, LogColumns, Policy, Writer, evaluate, survey, train
 
 LABELS = ["books", "garden", "music", "tools", "toys"]
 CITIES = ["Rome", "Oslo", "Lima", "Cairo"]
@@ -230,7 +230,7 @@ def test_columns_that_lack(log, tmp_path):
         run("decide", tmp_path / "m.npz", none, "--output", tmp_path / "d.parquet")
     frame = pl.DataFrame({"labels": [["a"], ["b"]], "hit": [1, 0]})
     with pytest.raises(InvalidInput, match=r"features of .* must be an x column, .* got 'lists in labels'"):
-        Log(frame, columns=Columns(features=("labels",)))
+        Log(frame, columns=LogColumns(features=("labels",)))
 
 
 def test_what_an_answer_would_take(log, tmp_path):
