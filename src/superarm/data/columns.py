@@ -32,7 +32,18 @@ import numpy as np
 from superarm.data.looking import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Look, look_at
 from superarm.data.rows import NO_INDICES, NOTHING, AnyRow, Layout, Row, Rows, stack
 from superarm.data.tables import columns_of, first_rows, records
-from superarm.data.values import as_word, date_in, days, is_gap, is_text, normal, spelt, value_of, vector_of
+from superarm.data.values import (
+    as_word,
+    date_in,
+    days,
+    is_gap,
+    is_text,
+    normal,
+    number_of,
+    spelt,
+    value_of,
+    vector_of,
+)
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
 
@@ -106,7 +117,7 @@ class Column:
     def parse(self, value: Any, owner: str) -> Any:
         """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a stray word."""
         kind = self.kind
-        if value is None or (type(value) is str and value == ""):
+        if value is None or (isinstance(value, str) and value == ""):
             return None
         if kind == VECTOR:
             if is_gap(value):
@@ -116,7 +127,8 @@ class Column:
                 wanted = f"a list of {self.length} numbers"
                 raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, f"{len(vector)} numbers")
             return vector
-        if type(value) is str:
+        if isinstance(value, str):
+            value = str(value)  # of NumPy, or of an enumeration
             if kind in (WORDS, TEXT):
                 return value
             when = date_in(value) if kind == DATES else None
@@ -124,7 +136,7 @@ class Column:
                 return when
             meant = spelt(value, self.decimal)
             if not isinstance(meant, str):
-                return None if meant is None else float(meant)
+                return None if meant is None else number_of(meant, self.name, owner)
             return date_in(value) or value
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
@@ -169,6 +181,7 @@ class Columns:
         self.columns: dict[str, Column] = {}
         self._place: dict[str, int] = {}
         self._used = 0  # places of numbers
+        self._blank: Array | None = None
         self.left_out, self.remarks = dict(left_out or {}), dict(remarks or {})
         self.gaps, self.rows_seen, self.open_places = gaps, rows, open_places
         self.text_width = text_width
@@ -562,16 +575,13 @@ class Columns:
         )
         if numbers is None:
             numbers = np.full(n, np.nan)
-            known: dict[Any, tuple[float, list[tuple[str, str]]]] = {}
+            known: dict[str, tuple[float, list[tuple[str, str]]]] = {}
             for i, value in enumerate(_list(cells)):
-                key: Any = (type(value), value)
-                try:
-                    found = known.get(key)
-                except TypeError:  # a list, say: refused below
-                    key, found = None, None
+                found = known.get(value) if type(value) is str else None
                 if found is None:
                     found = self._parts(column, value, f"row {i + 1} of {owner}", notices)
-                    known[key] = found
+                    if type(value) is str:
+                        known[value] = found
                 numbers[i] = found[0]
                 for part in found[1]:
                     where.setdefault(part, []).append(i)
@@ -628,18 +638,19 @@ class Columns:
     # ------------------------------------------------------------ places
 
     def _empty(self, n: int) -> Array:
-        rows = np.zeros((n, self.d), np.float32)
-        if self.gaps:
-            marks = np.ones(self.places, np.float32)
-            for name, column in self.columns.items():
-                if column.kind == VECTOR:  # one mark of length 1, over all its places
-                    at = self._place[name]
-                    marks[at : at + column.length] = column.length**-0.5
-            rows[:, self.places : 2 * self.places] = marks
-        else:
+        """Rows without a value."""
+        if self._blank is None:
+            self._blank = np.zeros(self.d, np.float32)
+            if self.gaps:
+                self._blank[self.places : 2 * self.places] = 1.0
             for name, at in self._place.items():
-                rows[:, at] = self.columns[name].fill
-        return rows
+                column = self.columns[name]
+                if not self.gaps:
+                    self._blank[at] = column.fill
+                elif column.kind == VECTOR:  # one mark of length 1, over all its places
+                    start = self.places + at
+                    self._blank[start : start + column.length] = column.length**-0.5
+        return np.tile(self._blank, (n, 1))
 
     @property
     def _own(self) -> int:

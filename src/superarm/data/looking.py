@@ -171,7 +171,7 @@ class Look:
     def is_text(self) -> bool:
         """Whether its words are texts: several in a cell, and many cells that are different."""
         cells, different = self.counts[WORDS], len(self.different)
-        several = self.words >= TEXT_WORDS * cells
+        several = cells > 0 and self.words >= TEXT_WORDS * cells
         seldom = self.compared >= SURE and different >= MOST * self.compared and self.words >= 1.5 * cells
         return (several and (self.compared < SURE or different >= TEXT_SHARE * self.compared)) or seldom
 

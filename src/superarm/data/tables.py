@@ -64,7 +64,8 @@ def open_table(source: Any, *, also: Mapping[str, type[FileTable]] | None = None
     if ending not in kinds:
         raise InvalidInput.must("ending", str(path), f"one of {', '.join(kinds)}", path.suffix)
     if not path.is_file():
-        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
+        got = "a folder" if path.is_dir() else "nothing there"
+        raise InvalidInput.must("file", str(path), "an existing file", got)
     table: Table = kinds[ending](path)
     return table
 
@@ -301,7 +302,8 @@ def columns_of(X: Any) -> tuple[dict[str, Any], int]:
 def read_matrix(path: Path) -> Any:
     """A matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
     if not path.is_file():
-        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
+        got = "a folder" if path.is_dir() else "nothing there"
+        raise InvalidInput.must("file", str(path), "an existing file", got)
     wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
         if path.suffix.lower() == ".npy":

@@ -195,6 +195,12 @@ class Inputs:
             if is_frame(X) and len(X) >= SURE and self.n_features is None:
                 found = Columns.look(X)
                 self.use_columns(found if len(found) else Columns.look(X, everything=True))
+                self.notices |= {
+                    name: f"column {name!r} is taken for {why}; it is left out (columns=)"
+                    for name, why in found.left_out.items()
+                    if why.startswith("an id: ")
+                }
+                self.warn()
             else:
                 self.use_columns(Columns.first(X, self.n_features, self.owner))
         assert self.columns is not None
