@@ -215,9 +215,11 @@ def _jsonable(value: Any) -> Any:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table of pandas, Polars or Arrow (or something that looks like one)."""
-    if hasattr(X, "column_names") and hasattr(X, "to_pylist"):
+    kind = type(X)  # of a plan of Polars, asking for its columns would compute them
+    if hasattr(kind, "column_names") and hasattr(kind, "to_pylist"):
         return True
-    return hasattr(X, "columns") and hasattr(X, "__getitem__") and hasattr(X, "dtypes")
+    frame = hasattr(kind, "columns") and hasattr(kind, "__getitem__") and hasattr(kind, "dtypes")
+    return frame and not hasattr(kind, "collect_batches")
 
 
 def is_named_rows(X: Any) -> bool:
