@@ -258,6 +258,75 @@ def test_every_learner_takes_names(name: str, tmp_path: Path) -> None:
     assert fused.columns == stepwise.columns == framed.columns
 
 
+TEXTS = {"ads": "banner is too small", "login": "cannot log in at all", "bill": "the invoice is wrong"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "set-logit",
+        "mc-dbf",
+        "softmax",
+        "softmax-averaged",
+        "pa",
+        "soba-diag",
+        "newtron",
+        "banditron",
+        "epabf",
+    ],
+)
+def test_a_text_that_comes_late(name: str, tmp_path: Path) -> None:
+    """The sparse part comes with the first text; what has been learnt stays, and text is learnt."""
+    labels = list(TEXTS)
+    learner = sa.make(name, labels=labels, set_size=1, seed=3)
+
+    def teach(row: dict[str, Any], label: str) -> None:
+        decision = learner.decide(row)
+        told = {"hit": label in decision.labels} if "hit" in learner.feedback else {"label": label}
+        learner.update(decision, **told)
+
+    for i in range(20):
+        teach({"age": 20 + i, "city": CITIES[i % 3]}, labels[i % 3])
+    early = learner.decide({"age": 30, "city": "Rome"})
+    before = learner.scores([{"age": 30, "city": "Rome"}])
+    at = learner.cursor()
+    learner.decide({"text": TEXTS["ads"]}, at=at)  # a service decides so: the learner stays as it is
+    assert learner.inputs.layout.width == 0
+    learner.decide({"text": TEXTS["ads"]})
+    assert learner.inputs.layout.width == 65_536
+    assert np.allclose(learner.scores([{"age": 30, "city": "Rome"}]), before, atol=1e-6)
+    learner.update(early, **({"hit": True} if "hit" in learner.feedback else {"label": early.labels[0]}))
+    for i in range(300):
+        teach({"text": TEXTS[labels[i % 3]], "city": CITIES[i % 5]}, labels[i % 3])
+    if name == "set-logit":
+        assert learner.predict([{"text": text} for text in TEXTS.values()]).tolist() == labels
+    learner.save(tmp_path / "m.npz")
+    again = sa.load(tmp_path / "m.npz")
+    assert state_of(again) == state_of(learner)
+    assert again.columns == learner.columns
+
+
+def test_a_learner_that_couples_all_features_takes_no_text() -> None:
+    learner = sa.SOBA(labels=list(TEXTS), matrix="full")
+    with pytest.raises(InvalidInput, match="columns of SOBA must be without text"):
+        learner.decide({"text": "banner is too small"})
+    learner.decide({"age": 3})
+
+
+def test_vectors() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.decide({"embedding": [0.5, -1.0, 0.25], "age": 41})
+    row = learner.columns.row({"embedding": np.array([0.5, -1.0, 0.25])}, "this")
+    assert row[:3].tolist() == [0.5, -1.0, 0.25]
+    gap = learner.columns.row({"age": 41}, "this")
+    marks = gap[learner.columns.places : learner.columns.places + 3]
+    assert np.allclose(marks, 3**-0.5)  # one mark of length 1
+    with pytest.raises(InvalidInput, match=r"x\['other'\] of SetLogit must be in the first row, or declared"):
+        learner.decide({"other": [1.0, 2.0]})
+    with pytest.raises(InvalidInput, match=r"x\['embedding'\] of SetLogit must be a list of 3 numbers"):
+        learner.decide({"embedding": [1.0]})
+
+
 def test_frames_where_matrices_go() -> None:
     X, y = people(200)
     learner = sa.SetLogit(labels=LABELS, set_size=2)

@@ -65,7 +65,12 @@ def test_deciding_at_a_cursor_fixes_nothing(x: Any) -> None:
     cursor = learner.cursor()
     decision = learner.decide(x, at=cursor)
     assert learner.core is None
-    assert (learner.inputs.layout, learner.columns, learner.n_features, learner.round) == (None, None, None, 0)
+    assert (learner.inputs.layout, learner.columns, learner.n_features, learner.round) == (
+        None,
+        None,
+        None,
+        0,
+    )
     assert decision.to_dict() == usual.decide(x).to_dict()
     learner.advance(sa.Decision.from_dict(decision.to_dict()))
     assert learner.inputs.layout == usual.inputs.layout

@@ -129,6 +129,10 @@ class Algorithm(Described):
 
     def new_core(self, layout: Layout | None) -> Any:
         assert layout is not None
+        if self.couples_labels and layout.width and self.inputs.columns is not None:
+            raise self.invalid(
+                "columns", "without text: its matrix couples all features", self.inputs.columns
+            )
         core: Any = self.make_core(layout)
         core.decision_class, core.known, core.id, core.words = Decision, self.known, self._id, self.rule
         core.everything, core.can_show = self.inputs.everything, self.inputs.can_show
