@@ -22,10 +22,10 @@ import numpy as np
 
 import superarm as sa
 from superarm.explore.dilute import table
-from superarm.logs import Columns, Log, Policy, evaluate, survey, train
+from superarm.logs import Log, LogColumns, Policy, evaluate, survey, train
 
 OFFERS = ["bike", "boat", "bus", "car", "plane", "train"]
-COLUMNS = Columns(labels=("slot1", "slot2", "slot3"), hit="taken", propensity="odds")
+COLUMNS = LogColumns(labels=("slot1", "slot2", "slot3"), hit="taken", propensity="odds")
 
 
 def wants(x: np.ndarray, random: np.random.Generator) -> int:

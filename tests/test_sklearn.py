@@ -233,7 +233,7 @@ def test_sets_in_a_frame(frame):
     columns = frame({"first": [s[0] for s in shown], "second": [s[1] for s in shown]})
     table.partial_fit_sets(X, columns, pd.Series(hit), classes=names)
     np.testing.assert_array_equal(lists.predict_proba(X), table.predict_proba(X))
-    assert lists.learner_.names is not None
+    assert lists.learner_.columns is not None
 
 
 def test_a_frame_of_sets_with_empty_places(digits):

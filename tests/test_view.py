@@ -65,7 +65,7 @@ def test_a_learner_in_a_notebook(learner):
     assert "the first one will tell" in shown(sa.SetLogit(n_labels=3))
     named = sa.SetLogit(labels=["x", "y", "z"])
     named.decide({"age": 3, "city": "Rome"})
-    assert "with names; numbers: age" in shown(named)
+    assert "with names: age (numbers), and more names as they come" in shown(named)
     words = sa.SetLogit(labels=["x", "y", "z"])
     words.decide({"city": "Rome"})
     assert "all of them words" in shown(words)

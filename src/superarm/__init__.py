@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from superarm import theory as theory
     from superarm.comparison import Comparison as Comparison
     from superarm.comparison import compare as compare
+    from superarm.data.columns import Column as Column
+    from superarm.data.columns import Columns as Columns
+    from superarm.data.columns import ColumnWarning as ColumnWarning
     from superarm.data.rows import Row as Row
     from superarm.decisions import Decision as Decision
     from superarm.decisions import Decisions as Decisions
@@ -36,6 +39,7 @@ __version__ = "0.3.0"
 # Where public names live. Nothing is imported before it is used.
 _HOMES = {
     "superarm.comparison": ("Comparison", "compare"),
+    "superarm.data.columns": ("Column", "ColumnWarning", "Columns"),
     "superarm.data.rows": ("Row",),
     "superarm.decisions": ("Decision", "Decisions", "Record"),
     "superarm.learners.registry": ("make",),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.data.columns import TEXTS
-from superarm.data.named import is_frame, plain_row
-from superarm.data.tables import read_matrix, read_table
+from superarm.data.columns import Column, Columns
+from superarm.data.tables import open_table, read_matrix
+from superarm.data.values import as_word, is_gap, plain_row
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.extras import need
@@ -102,7 +103,7 @@ def decide_file(
     if not output.parent.is_dir():
         raise InvalidInput.must("--output", "superarm decide", "a file in an existing folder", str(output))
     X, ids, missing, unused = _features(learner, rows, id_column)
-    n, first = X.shape[0], learner.round
+    n, first = len(X) if isinstance(X, list) else X.shape[0], learner.round
     if not n:
         raise InvalidInput.must("content", str(rows), "at least one row", "none")
     frames = []
@@ -112,8 +113,8 @@ def decide_file(
         if progress is not None:
             progress(len(part))
     frame = pl.concat(frames)
-    if is_frame(X):  # as it came, for the log that learn_file can write
-        texts = [json.dumps(plain_row(row), ensure_ascii=False) for row in X.iter_rows(named=True)]
+    if isinstance(X, list):  # as it came, for the log that learn_file can write
+        texts = [json.dumps(plain_row(row), ensure_ascii=False) for row in X]
         frame = frame.with_columns(pl.Series("named", texts))
     names = pl.Series("id", ids) if ids is not None else frame["round"].alias("id")
     frame.insert_column(0, names.cast(pl.String))
@@ -151,7 +152,7 @@ def learn_file(
         progress: called with the number of decisions looked at since the last call.
     """
     stamp, learner = _stamp(model), load(model)
-    made = read_table(decisions)
+    made = _made(decisions)
     if "id" not in made.columns or "round" not in made.columns:
         raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", made.columns)
     given, kind = _answers(answers, id_column, hit_column, label_column)
@@ -180,6 +181,21 @@ def learn_file(
     if learnt:
         _replace(model, stamp, learner)
     return Learnt(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown, logged)
+
+
+def _made(path: Path) -> polars.DataFrame:
+    """The decisions that `decide_file` wrote."""
+    need("logs")
+    import polars as pl
+
+    if not path.is_file():
+        raise InvalidInput.must(
+            "decisions", str(path), "an existing file", "a folder" if path.is_dir() else "nothing"
+        )
+    try:
+        return pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput.must("content", str(path), "a Parquet file", str(error)) from error
 
 
 def _write_log(answered: polars.DataFrame, kind: str, path: Path) -> int:
@@ -220,58 +236,70 @@ def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any,
     """The rows, as the model takes them, their ids (or ``None``), and columns that lack or are not used."""
     if path.suffix.lower() in (".npy", ".npz"):
         return read_matrix(path), None, (), ()
+    table, ids = open_table(path).read(), None
     column = id_column or "id"
-    kinds = learner.notes.get("training", {}).get("kinds", {})
-    words = [name for name, kind in kinds.items() if kind == TEXTS]
-    frame = read_table(path, [column, *words])
-    if id_column is not None and id_column not in frame.columns:
-        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
-    ids = frame[column] if column in frame.columns else None
-    if ids is not None:
-        twice = ids.filter(ids.is_duplicated() | ids.is_null())
-        if len(twice):
+    if id_column is not None and id_column not in table:
+        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
+    if column in table:
+        ids = [None if value is None else as_word(value) for value in table.pop(column)]
+        twice = [name for name, count in Counter(ids).items() if name is None or count > 1]
+        if twice:
             raise InvalidInput.must(column, str(path), "different in every row", twice[0])
-        frame = frame.drop(column)
-    kept = [name for name in kinds if name in frame.columns]
-    missing = tuple(name for name in kinds if name not in frame.columns)
-    unused = tuple(name for name in frame.columns if kinds and name not in kinds)
-    if kinds and not kept:
-        raise InvalidInput.must("columns", str(path), f"some of {', '.join(kinds)}", list(unused))
-    if learner.names is not None or learner.n_features is None:
-        frame = frame.select(kept) if kinds else frame
-        texts = [name for name in words if name in frame.columns and frame[name].dtype.is_numeric()]
-        return frame.with_columns(frame[name].cast(str) for name in texts), ids, missing, unused
-    kept = kept or frame.columns
-    if missing or len(kept) != learner.n_features:
+    if learner.columns is None and learner.n_features is None:
+        learner.use_columns(Columns.look(table))
+    n = len(next(iter(table.values()), ()))
+    if learner.columns is None:
+        return _numbers(learner, table, path), ids, (), ()
+    known = list(table) if learner.columns.is_open else learner.columns.names
+    kept = [name for name in known if name in table]
+    missing = tuple(name for name in known if name not in table)
+    unused = tuple(name for name in table if name not in known)
+    if not kept:
+        raise InvalidInput.must("columns", str(path), f"some of {', '.join(known)}", list(unused))
+    return (
+        [{name: table[name][i] if name in table else None for name in known} for i in range(n)],
+        ids,
+        missing,
+        unused,
+    )
+
+
+def _numbers(learner: Learner, table: dict[str, Any], path: Path) -> Any:
+    """The rows of a model that knows no names: all columns, in their order."""
+    if len(table) != learner.n_features:
         wanted = f"columns for the {learner.n_features} features of the model"
-        raise InvalidInput.must("content", str(path), wanted, list(missing) or kept)
-    for name in kept:
-        kind = frame[name].dtype
-        if not kind.is_numeric() and str(kind) != "Boolean":
-            raise InvalidInput.must(name, str(path), "a column of numbers", str(kind))
-        if frame[name].null_count():
-            where = at_row(str(path), int(frame[name].is_null().arg_max() or 0))
-            raise InvalidInput.must(name, where, "a number (the model was trained without gaps)", "a gap")
-    return np.stack([frame[name].cast(float).to_numpy() for name in kept], axis=1), ids, (), unused
+        raise InvalidInput.must("content", str(path), wanted, list(table))
+    columns = [Column(name, "numbers") for name in table]
+    X = np.full((len(next(iter(table.values()))), len(table)), np.nan)
+    for j, column in enumerate(columns):
+        for i, value in enumerate(table[column.name]):
+            number = column.parse(value, str(path))
+            if not isinstance(number, float):
+                where = at_row(str(path), i)
+                raise InvalidInput.must(column.name, where, "a number (the model knows no gaps)", value)
+            X[i, j] = number
+    return X
 
 
 def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> tuple[polars.DataFrame, str]:
     """Ids and answers, one for each id; and whether they are hits or labels."""
     import polars as pl
 
-    frame = read_table(path, [id_column])
-    if id_column not in frame.columns:
-        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(frame.columns)}", id_column)
-    if (hit_column in frame.columns) == (label_column in frame.columns):
+    table = open_table(path).read()
+    if id_column not in table:
+        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
+    if (hit_column in table) == (label_column in table):
         wanted = f"with a column {hit_column} or {label_column}, and not both"
-        raise InvalidInput.must("content", str(path), wanted, frame.columns)
-    kind, column = ("hits", hit_column) if hit_column in frame.columns else ("labels", label_column)
-    given = frame.select(pl.col(id_column).cast(pl.String).alias("id"), pl.col(column).alias("answer"))
-    given = given.drop_nulls().unique(maintain_order=True)
+        raise InvalidInput.must("content", str(path), wanted, list(table))
+    kind, column = ("hits", hit_column) if hit_column in table else ("labels", label_column)
+    ids = [None if value is None else as_word(value) for value in table[id_column]]
+    said = [None if is_gap(value) else value for value in table[column]]
+    if kind == "hits":
+        said = [hit_in(value, column, str(path)) for value in said]
+    kinds = {"id": pl.String, "answer": pl.Boolean if kind == "hits" else pl.String}
+    texts = said if kind == "hits" else [None if value is None else as_word(value) for value in said]
+    given = pl.DataFrame({"id": ids, "answer": texts}, schema=kinds).drop_nulls().unique(maintain_order=True)
     twice = given.filter(pl.col("id").is_duplicated())
     if twice.height:
         raise FeedbackError.must(id_column, str(path), "answered once", f"two answers to {twice['id'][0]!r}")
-    if kind == "hits":
-        bits = [hit_in(value, column, str(path)) for value in given["answer"].to_list()]
-        given = given.with_columns(pl.Series("answer", bits, dtype=pl.Boolean))
     return given, kind

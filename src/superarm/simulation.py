@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
 from superarm.extras import need
 from superarm.progress import Progress, ticking
@@ -156,7 +157,7 @@ def checkpoints(rounds: int) -> np.ndarray[Any, Any]:
 
 def simulate(
     learner: Learner,
-    stream: Stream | str,
+    stream: Stream | Any,
     rounds: int = 100_000,
     *,
     seed: int | None = None,
@@ -167,7 +168,8 @@ def simulate(
 
     Args:
         learner: it goes on from where it is.
-        stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes.
+        stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes;
+            or a data frame with a column ``label`` (`superarm.streams.from_frame` for any other name).
         rounds: how many.
         seed: for the order of the stream; the learner's own by default.
         log: gets a row for each decision (`superarm.logs.Writer`); slower, with the same bits.
@@ -182,12 +184,19 @@ def simulate(
         from superarm.streams import open_data
 
         stream = open_data(stream)
+    elif is_named_rows(stream):
+        from superarm.streams import from_frame
+
+        stream = from_frame(stream)
     if rounds < 1:
         raise InvalidInput.must("rounds", "simulate", "at least 1", rounds)
     for size in ("n_features", "n_labels"):
         if getattr(learner, size) not in (None, getattr(stream, size)):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
             raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
+    columns = getattr(stream, "columns", None)
+    if columns is not None and learner.inputs.layout is None:
+        learner.use_columns(columns)
     seed = learner.seed if seed is None else seed
     promise = learner.coverage
     warm_up = 0 if promise is None else max(0, promise.warm_up - learner.round)

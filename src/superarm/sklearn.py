@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.data.named import has_words_or_gaps, is_frame, is_gap, is_named_rows
+from superarm.data.columns import Columns, is_matrix
+from superarm.data.looking import SURE
+from superarm.data.rows import Rows
+from superarm.data.tables import columns_of, is_frame, is_named_rows
+from superarm.data.values import is_gap
 from superarm.decisions.decision import Decision
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
@@ -55,6 +59,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         passes: how often `fit` goes through the rows, with new sets each time.
         shuffle: visit them in a random order.
         random_state: for the order and for the sets.
+        columns: what the columns of X are, if it is a data frame or a list of dicts: `superarm.Columns`, a file of
+            columns, or a model file. Left out, the first rows that `fit` sees tell.
 
     Attributes:
         classes_: the labels.
@@ -70,6 +76,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         passes: int = 20,
         shuffle: bool = True,
         random_state: Any = None,
+        columns: Any = None,
     ) -> None:
         self.learner = learner
         self.set_size = set_size
@@ -77,6 +84,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.passes = passes
         self.shuffle = shuffle
         self.random_state = random_state
+        self.columns = columns
 
     # ------------------------------------------------------------ learning
 
@@ -87,7 +95,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self._begin(np.unique(y), X, random)
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
-        codes = np.searchsorted(self.classes_, y)
+        codes, X = np.searchsorted(self.classes_, y), self._as_learnt(X)
         for _ in range(self.passes):
             self._run(X, codes, random.permutation(len(codes)) if self.shuffle else None)
         return self
@@ -134,14 +142,15 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         sets, bits = _sets(shown), _column(hit)
         odds = [None] * len(sets) if propensity is None else _column(propensity)
         X = self._as_learnt(X)
-        if not len(sets) == len(bits) == len(odds) == X.shape[0]:
-            got = f"{X.shape[0]} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
+        n = _length(X)
+        if not len(sets) == len(bits) == len(odds) == n:
+            got = f"{n} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
             raise InvalidInput.must("shown and hit", "partial_fit_sets", "one for each row of X", got)
         given, answers = list[Decision](), list[Any]()
         for i, labels in enumerate(sets):
             if bits[i] is not None:
                 codes = self._codes(np.asarray(labels), "shown")
-                row = X[[i]] if hasattr(X, "tocsr") else X[i]
+                row = X.row(i) if isinstance(X, Rows) else X[[i]] if hasattr(X, "tocsr") else X[i]
                 given.append(Decision.given(row, learner.known.public(codes), odds[i]))
                 answers.append(bits[i])
         learner.update_many(given, answers)
@@ -177,20 +186,20 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """The scores of all labels for every row of X; of two labels, the second's minus the first's."""
         X = self._rows(X)
         if self.learner_ is None:
-            return np.zeros(X.shape[0])
+            return np.zeros(_length(X))
         s = self.learner_.scores(X).astype(np.float64)
         return np.asarray(s[:, 1] - s[:, 0] if len(self.classes_) == 2 else s)
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
         """The probabilities of all labels for rows X: the learner's own, or the softmax of its scores."""
         X = self._rows(X)
-        return np.ones((X.shape[0], 1)) if self.learner_ is None else probabilities(self.learner_, X)
+        return np.ones((_length(X), 1)) if self.learner_ is None else probabilities(self.learner_, X)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The best label for every row of X."""
         X = self._rows(X)
         if self.learner_ is None:
-            return np.full(X.shape[0], self.classes_[0])
+            return np.full(_length(X), self.classes_[0])
         return np.asarray(self.classes_[self.learner_.scores(X).argmax(axis=1)])
 
     def predict_set(
@@ -203,7 +212,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         X = self._rows(X)
         if self.learner_ is None:
-            return np.full((X.shape[0], 1), self.classes_[0])
+            return np.full((_length(X), 1), self.classes_[0])
         if coverage is not None or (self.coverage is not None and set_size is None):
             sets = self.learner_.predict_set(X, set_size, coverage=coverage)
             return [self.classes_[self.learner_.known.numbers(one, "X", "predict_set")] for one in sets]
@@ -242,14 +251,14 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return False
         learner = None if reset else getattr(self, "learner_", None)
         if learner is None:
-            return not is_frame(X) or has_words_or_gaps(X)
-        return learner.names is not None
+            return not is_frame(X) or self.columns is not None or not is_matrix(X)
+        return learner.columns is not None
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         if not self._named(X, reset=reset):
             return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32))
         if reset:
-            names = [str(name) for name in X.columns] if is_frame(X) else sorted({n for x in X for n in x})
+            names = list(columns_of(X)[0])
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         return X
 
@@ -257,7 +266,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Dense or sparse, as the learner's rows are."""
         learner: Learner | None = self.learner_
         if is_named_rows(X):
-            return np.zeros((len(X), 1)) if learner is None else learner.inputs.rows(X, grow=False).dense
+            return np.zeros((len(X), 1)) if learner is None else learner.inputs.rows(X, grow=False)
+        if isinstance(X, Rows):
+            return X
         layout = None if learner is None else learner.inputs.layout
         if layout is None or hasattr(X, "tocsr") == (layout.width > 0):
             return X
@@ -292,6 +303,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 **promise,
                 seed=int(random.randint(2**31 - 1)),
             )
+            if is_named_rows(X):
+                told = Columns.look(X, everything=len(X) < SURE) if self.columns is None else self.columns
+                self.learner_.use_columns(told)
 
     def _whole_learner(self) -> Learner:
         if self.learner_ is None:
@@ -308,12 +322,16 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _run(self, X: Any, codes: Any, visit: Any) -> None:
         if self.learner_ is not None:
-            self.learner_.run(X if is_named_rows(X) else self._as_learnt(X), codes, visit)
+            self.learner_.run(self._as_learnt(X), codes, visit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _sets(shown: Any) -> list[list[Any]]:

@@ -32,7 +32,7 @@ def people(n, seed=0):
 
 
 def all_bits(learner):
-    return learner.names.to_dict(), bits(learner)
+    return learner.columns.to_dict(), bits(learner)
 
 
 @pytest.mark.parametrize("learner", ["set-logit", "mc-dbf:gamma=0.2"])
@@ -78,7 +78,7 @@ def test_what_cannot_be_kept_is_refused_before_anything_moves(drive):
     session = drive(n_features=None)
     with pytest.raises(Refused, match="features of decision must be numbers of 64 bits"):
         session.decide(DecisionRequest({"age": 10**30}))
-    assert (session.seq, session.learner.names, session.down) == (0, None, None)
+    assert (session.seq, session.learner.columns, session.down) == (0, None, None)
     session.decide(DecisionRequest({"zip": 1}))
     assert replayed(session, from_start=True).same
 
@@ -91,14 +91,14 @@ def test_going_back_keeps_the_places_of_names(drive):
     seq = session.seq
     for x in people(60):
         session.outcome(OutcomeRequest(session.decide(DecisionRequest(x)).id, hit=True))
-    names = session.learner.names.numbers
+    names = session.learner.columns.names
     session.decide(DecisionRequest({"late 3": 1.0}, "before"))
     session.rollback(seq)
-    assert session.learner.names.numbers == names
+    assert session.learner.columns.names == names
     session.outcome(OutcomeRequest("before", hit=True))
     session.rollback(0)  # when it had seen no row at all
     session.decide(DecisionRequest({"new": 1.0}))
-    assert session.learner.names.numbers == [*names, "new"]
+    assert session.learner.columns.names == [*names, "new"]
     assert replayed(session, from_start=True).same
 
 

@@ -65,7 +65,12 @@ def test_deciding_at_a_cursor_fixes_nothing(x: Any) -> None:
     cursor = learner.cursor()
     decision = learner.decide(x, at=cursor)
     assert learner.core is None
-    assert (learner.inputs.layout, learner.names, learner.n_features, learner.round) == (None, None, None, 0)
+    assert (learner.inputs.layout, learner.columns, learner.n_features, learner.round) == (
+        None,
+        None,
+        None,
+        0,
+    )
     assert decision.to_dict() == usual.decide(x).to_dict()
     learner.advance(sa.Decision.from_dict(decision.to_dict()))
     assert learner.inputs.layout == usual.inputs.layout
@@ -78,10 +83,10 @@ def test_new_names_wait_for_the_order_of_events() -> None:
     learner.decide({"age": 41})
     cursor = learner.cursor()
     first, second = (learner.decide({name: 1.0}, at=cursor) for name in ("income", "zip"))
-    assert learner.names.numbers == ["age"]
+    assert learner.columns.names == ["age"]
     for decision in (second, first):
         learner.advance(decision)
-    assert learner.names.numbers == ["age", "zip", "income"]
+    assert learner.columns.names == ["age", "zip", "income"]
     for decision in (first, second):
         learner.update(decision, hit=False)
 

@@ -13,7 +13,7 @@ from lab_kit import run
 import superarm as sa
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Columns, Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import batches
 from superarm.logs.weights import logged_odds
 
@@ -54,7 +54,7 @@ def test_gaps_of_pandas(tmp_path):
     assert [r.hit for r in Log(frame)] == [True, None, False]
     frame["hit"] = pd.array([True, None, False], dtype="boolean")
     frame["chance"] = [0.5, np.nan, 0.25]
-    log = Log(frame, columns=Columns(propensity="chance"))
+    log = Log(frame, columns=LogColumns(propensity="chance"))
     assert [r.decision.propensity for r in log] == pytest.approx([0.5, None, 0.25])
     with pytest.raises(BadRow, match=r"hit of the pandas frame, row 2 must be true or false"):
         list(Log(pd.DataFrame({"x": [[1.0]] * 2, "labels": ["a;b"] * 2, "hit": ["1", "perhaps"]})))
@@ -62,7 +62,9 @@ def test_gaps_of_pandas(tmp_path):
 
 @pytest.mark.parametrize("source", [3, [1, 2], None])
 def test_what_is_no_log(source):
-    with pytest.raises(InvalidInput, match="log of superarm must be a file, a pandas or Polars frame"):
+    with pytest.raises(
+        InvalidInput, match="table of superarm must be a file, a pandas, Polars or Arrow table"
+    ):
         Log(source)
 
 
@@ -267,7 +269,7 @@ def slates(tmp_path, n=600):
 
 def test_train_says_what_it_takes_and_what_it_leaves_out(tmp_path):
     told = run("train", slates(tmp_path), "--uniform", "--output", tmp_path / "m.npz")
-    assert "features: age, income (numbers); city (words)\n" in told
+    assert "features: age, income (numbers); city (words) (by the first 600 rows)\n" in told
     left = told.split("left out: ")[1].split("\n")[0]
     assert left == (
         "column 1 (counts the rows); customer_id (an id); shop (always 7); empty (empty); "
@@ -429,8 +431,8 @@ def test_files_that_end_in_one_sentence(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     for path, message in (
         (latin, r"content of .*latin.csv must be text in UTF-8, got 'the byte 0xe9'"),
-        (tmp_path / "folder.csv", r"log of .*folder.csv must be an existing file, got 'a folder'"),
-        (tmp_path / "none.csv", r"log of .*none.csv must be an existing file, got 'nothing there'"),
+        (tmp_path / "folder.csv", r"file of .*folder.csv must be an existing file, got 'a folder'"),
+        (tmp_path / "none.csv", r"file of .*none.csv must be an existing file, got 'nothing there'"),
         (
             csv(tmp_path, "a,a,labels,hit\n1,2,x;y,1\n", "twice.csv"),
             "columns of .* must be of different names",

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 import superarm as sa
 from superarm.data.labels import Labels
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Columns, Log, Record, Writer, survey
+from superarm.logs import BadRow, Log, LogColumns, Record, Writer, survey
 from superarm.streams import Arrays
 
 NAMES = ["ant", "bee", "cat", "dog"]
@@ -98,14 +98,14 @@ def test_a_failed_run_leaves_no_file(tmp_path):
 
 
 def test_other_peoples_columns(tmp_path):
-    columns = Columns(labels=("slot1", "slot2"), hit="clicked")
+    columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
     log = Log(write(tmp_path, GOOD), columns=columns)
-    assert log.feature_columns == ("age", "income")
+    assert log.features.names == ["age", "income"]
     first, second = log
     made = first.decision
     assert (made.labels, first.hit, made.x.tolist()) == (["red", "blue"], True, [30.0, 1.5])
     assert (second.decision.labels, second.hit) == (["green", "red"], False)
-    one = Columns(labels=("slot1", "slot2"), hit="clicked", features=("income",))
+    one = LogColumns(labels=("slot1", "slot2"), hit="clicked", features=("income",))
     assert next(iter(Log(write(tmp_path, GOOD), columns=one))).decision.x.tolist() == [1.5]
 
 
@@ -211,9 +211,9 @@ def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
 
 
 def test_bad_rows_of_csv_and_parquet(tmp_path):
-    columns = Columns(labels=("slot1", "slot2"), hit="clicked", features=("age", "income"))
+    columns = LogColumns(labels=("slot1", "slot2"), hit="clicked", features=("age", "income"))
     for text, message in [
-        (GOOD + "1e39,,red,blue,1\n", "age of .*row 3 must be finite as a 32-bit float, or a gap"),
+        (GOOD + "1e39,,red,blue,1\n", r"x\['age'\] of .*row 3 must be finite as a 32-bit float, or a gap"),
         (GOOD + "1,1,,,1\n", "slot1, slot2 of .*row 3 must be distinct labels"),
         (GOOD + "1,1,red\n", "row 3 must be 5 cells, as the header has, not 3"),
     ]:
@@ -229,11 +229,15 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        (GOOD, Columns(hit="clicked"), "labels column of .* must be one of age, income, slot1"),
-        (GOOD, Columns(labels=("slot1",)), "hit column of .* must be one of age"),
-        (GOOD, Columns(labels=("slot1",), hit="clicked", features=("size",)), "features columns of .* among"),
-        ("labels,hit\na;b,1\n", Columns(), "features of .* must be an x column, columns of numbers"),
-        ("labels,hit\n", Columns(), "content of .* must be a log with at least one row"),
+        (GOOD, LogColumns(hit="clicked"), "labels column of .* must be one of age, income, slot1"),
+        (GOOD, LogColumns(labels=("slot1",)), "hit column of .* must be one of age"),
+        (
+            GOOD,
+            LogColumns(labels=("slot1",), hit="clicked", features=("size",)),
+            "features columns of .* among",
+        ),
+        ("labels,hit\na;b,1\n", LogColumns(), "features of .* must be an x column, columns of numbers"),
+        ("labels,hit\n", LogColumns(), "content of .* must be a log with at least one row"),
     ],
 )
 def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, message):
@@ -242,16 +246,16 @@ def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, messa
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(InvalidInput, match=r"ending of .* must be one of .parquet, .jsonl"):
+    with pytest.raises(InvalidInput, match=r"ending of .* must be one of .parquet, .csv"):
         Log(write(tmp_path, GOOD, "log.txt"))
-    with pytest.raises(InvalidInput, match=r"log of .*none.csv must be an existing file"):
+    with pytest.raises(InvalidInput, match=r"file of .*none.csv must be an existing file"):
         Log(tmp_path / "none.csv")
     with pytest.raises(InvalidInput, match=r"content of .* must be a Parquet file"):
         Log(write(tmp_path, GOOD, "log.parquet"))
-    with pytest.raises(InvalidInput, match=r"features of .* must be an .npy"):
+    with pytest.raises(InvalidInput, match=r"content of .* must be a matrix: an .npy"):
         Log(write(tmp_path, "labels,hit\na;b,1\n"), features=write(tmp_path, "no", "x.npy"))
     np.save(tmp_path / "flat.npy", np.ones(3))
-    with pytest.raises(InvalidInput, match=r"features of .* must be a matrix"):
+    with pytest.raises(InvalidInput, match=r"content of .*flat.npy must be a matrix"):
         Log(write(tmp_path, "labels,hit\na;b,1\n"), features=tmp_path / "flat.npy")
     with pytest.raises(InvalidInput, match="path of Writer must be in an existing folder"):
         Writer(tmp_path / "none" / "log.csv")
@@ -299,7 +303,7 @@ def test_recording_is_simulating(tmp_path):
 
 
 def test_survey_finds_labels_features_and_what_is_known(tmp_path):
-    columns = Columns(labels=("slot1", "slot2"), hit="clicked")
+    columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
     facts = survey(Log(write(tmp_path, GOOD), columns=columns))
     assert facts.labels == ("blue", "green", "red")
     assert (facts.rows, facts.answered, facts.hits, facts.n_features, facts.set_size) == (2, 2, 1, 2, 2)

@@ -12,7 +12,7 @@ from lab_kit import run
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.logs import Columns, Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import Log, LogColumns, Policy, Writer, evaluate, survey, train
 
 LABELS = ["books", "garden", "music", "tools", "toys"]
 CITIES = ["Rome", "Oslo", "Lima", "Cairo"]
@@ -63,7 +63,9 @@ def test_from_a_first_csv_to_answers(log, tmp_path):
     """A newcomer's way, without naming one column."""
     model = tmp_path / "model.npz"
     told = run("train", log, *READ, "--output", model)
-    assert "income (numbers); city (words); vip (true or false); joined (dates)\n" in told
+    assert (
+        "income (numbers); city (words); vip (yes or no); joined (dates) (by the first 4,000 rows)\n" in told
+    )
     assert "features: age (numbers, " in told
     assert "row (counts the rows); customer_id (an id); when (time: it goes on with the rows)" in told
     assert "WARNING" not in told
@@ -82,7 +84,7 @@ def test_from_a_first_csv_to_answers(log, tmp_path):
     learner = sa.load(model)
     texts = [{name: str(row[name]) for name in FEATURES} for row, _ in tonight]
     assert np.array_equal(
-        np.stack([learner.names.row(x, "this") for x in texts]), np.array(made["x"].to_list())
+        np.stack([learner.columns.row(x, "this") for x in texts]), np.array(made["x"].to_list())
     )
     made.select("id", hit=pl.Series(hits)).write_csv(tmp_path / "answers.csv")
     assert "learnt from 300 answers" in run("learn", model, tmp_path / "d.parquet", tmp_path / "answers.csv")
@@ -104,7 +106,7 @@ def test_plain_tables_give_plain_rows(tmp_path):
         for i in range(60)
     ]
     log = Log(write(tmp_path / "log.csv", rows))
-    assert log.features.names is None
+    assert log.features.is_plain
     assert [r.decision.x.tolist() for r in log][1] == [1.0, 2.5]
     facts = survey(log)
     learner = sa.SetLogit(**facts.common)
@@ -112,14 +114,16 @@ def test_plain_tables_give_plain_rows(tmp_path):
     # by name or in order
     named = learner.scores([{"a": 2.5, "b": 1}])
     assert np.array_equal(named, learner.scores([[1.0, 2.5]]))
-    assert np.array_equal(named, learner.scores(pl.DataFrame({"a": [2.5], "c": [9], "b": [1]})))
+    with pytest.warns(sa.ColumnWarning, match="column 'c' is new: it is left out"):
+        assert np.array_equal(named, learner.scores(pl.DataFrame({"a": [2.5], "c": [9], "b": [1]})))
     assert learner.rank({"a": "2.5", "b": 1}) == learner.rank([1.0, 2.5])
     decision = learner.decide({"a": 2.5, "b": 1})
     learner.update(decision, hit=True)
     assert decision.x == {"a": 2.5, "b": 1}  # as it came
-    for wrong in ({"a": 1.0}, {"a": None, "b": 1.0}, {"a": 1.0, "b": "many"}):
-        with pytest.raises(InvalidInput, match=r"x\['[ab]'\] of SetLogit must be a number in every row"):
-            learner.decide(wrong)
+    mean = learner.columns.columns["b"].fill
+    assert learner.rank({"a": 1.0, "b": None}) == learner.rank([mean, 1.0])  # a gap is the mean of the look
+    with pytest.warns(sa.ColumnWarning, match="column 'b' holds numbers, got 'many': a gap"):
+        learner.decide({"a": 1.0, "b": "many"})
 
 
 def test_models_of_different_columns_side_by_side(log, tmp_path):
@@ -165,7 +169,7 @@ def test_dsjson_of_words_alone(tmp_path):
     path = tmp_path / "log.dsjson"
     path.write_text("\n".join(lines))
     told = run("train", path, "--output", tmp_path / "m.npz", "--set-size", 1)
-    assert "features: User.city (words)\n" in told
+    assert "features: User.city (words) (by the first 3,000 rows)\n" in told
     told = run("evaluate", path, "--model", tmp_path / "m.npz")
     assert float(told.split("read: ")[1].split(", ")[1].split(" ")[0]) > 0.9
 
@@ -184,7 +188,7 @@ def test_rows_with_names_in_a_log_of_ours(tmp_path, ending):
     facts = survey(log)
     learner = sa.SetLogit(**facts.common)
     assert train(log, learner, facts).rows > 100
-    assert learner.names.numbers == ["income"]
+    assert learner.columns.kinds == {"income": "numbers", "city": "words"}
 
 
 def test_what_a_named_model_has_served_is_judged_by_it(log, tmp_path):
@@ -230,7 +234,7 @@ def test_columns_that_lack(log, tmp_path):
         run("decide", tmp_path / "m.npz", none, "--output", tmp_path / "d.parquet")
     frame = pl.DataFrame({"labels": [["a"], ["b"]], "hit": [1, 0]})
     with pytest.raises(InvalidInput, match=r"features of .* must be an x column, .* got 'lists in labels'"):
-        Log(frame, columns=Columns(features=("labels",)))
+        Log(frame, columns=LogColumns(features=("labels",)))
 
 
 def test_what_an_answer_would_take(log, tmp_path):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from superarm.cli.column_options import names
 from superarm.cli.labels import read_labels
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
-    from superarm.logs import Columns, Log
+    from superarm.logs import Log, LogColumns
 
 __all__ = [
     "HOLDOUT",
@@ -64,7 +65,7 @@ EligibleColumn = Annotated[
 FeaturesColumns = Annotated[
     str | None,
     typer.Option(
-        help="Columns of numbers, words, dates: age,city. Else x, or all others that can be features.",
+        help="Columns of numbers, words, text, dates: age,city. Else x, or all others that can be features.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -92,35 +93,37 @@ class Reading:
     separator: str | None
     uniform: bool
     skip_bad: bool
+    asked: dict[str, Any] = field(default_factory=dict)
+    declared: Path | None = None
 
-    def columns(self) -> Columns:
-        from superarm.logs import Columns
+    def columns(self) -> LogColumns:
+        from superarm.logs import LogColumns
 
         features = names(self.features_columns) if self.features_columns else ()
-        return Columns(
+        return LogColumns(
             labels=names(self.labels),
             hit=self.hit,
             label=self.label,
             propensity=self.propensity,
             eligible=self.eligible,
             features=features or None,
+            **self.asked,
         )
 
     def log(self, path: Path, models: Iterable[Learner] = ()) -> Log:
         """The log, with the columns that these models were trained with, if it has them."""
+        from superarm.data.columns import Columns
         from superarm.logs import Log
 
-        notes = [model.notes.get("training", {}) for model in models]
-        orders = {tuple(note.get("features", ())) for note in notes}
-        usual = {name: kind for note in notes for name, kind in note.get("kinds", {}).items()}
-        named = len(orders) > 1 or any(model.names is not None for model in models)
+        declared = [model.columns for model in models if model.columns is not None]
+        if self.declared is not None:
+            declared = [Columns.read(self.declared)]
         return Log(
             path,
             columns=self.columns(),
             features=self.features,
             separator=self.separator,
-            usual=usual,
-            named=named if usual else None,
+            declared=declared,
             uniform=self.uniform,
             skip_bad=self.skip_bad,
         )
@@ -130,11 +133,6 @@ def check_folder(option: str, path: Path | None) -> None:
     """A file is to be written there, after much work."""
     if path is not None and not path.parent.is_dir():
         raise InvalidInput.must(option, "superarm", "a file in an existing folder", str(path))
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Words between commas."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def labels_or_count(source: str | None) -> list[str] | int | None:

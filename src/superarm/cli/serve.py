@@ -52,6 +52,13 @@ def serve(
             "sets for the log."
         ),
     ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            help="What the columns of rows with names are: a file that train wrote, or a model (for a new journal). "
+            "Default: each value is judged as it comes."
+        ),
+    ] = None,
     model: Annotated[Path | None, typer.Option(help="A model file to start a new journal with.")] = None,
     seed: Annotated[int | None, typer.Option(help="The learner's seed. Default: 0.", min=0)] = None,
     shadow: Annotated[
@@ -134,6 +141,7 @@ def serve(
         set_size=set_size,
         coverage=coverage,
         seed=seed,
+        columns=columns,
         model=model,
         create=create,
         shadows=shadow or (),

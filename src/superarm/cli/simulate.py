@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from superarm.cli import column_options as opt
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ def simulate(
             "'own', as each learner does by itself. A learner's own scaling=… wins."
         ),
     ] = "standard",
+    columns: opt.ColumnsFile = None,
+    text: opt.Text = None,
+    words: opt.Words = None,
+    numbers: opt.Numbers = None,
+    dates: opt.Dates = None,
+    leave_out: opt.LeaveOut = None,
+    vectors: opt.Vectors = None,
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
@@ -50,16 +58,29 @@ def simulate(
     size of the sets, after the warm-up. Of several learners, those without a gamma do without, and those of
     single labels show one. All scale rows alike, unless told otherwise.
 
+    Columns of a table may hold numbers, words, text, dates, yes or no, lists of numbers, and have gaps; what was
+    made of each is said on standard error.
+
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
-    from superarm.cli.show import progress_bar, table
+    from superarm.cli.show import progress_bar, table, tell
+    from superarm.data.columns import Columns
     from superarm.learners.algorithm import SCALINGS
     from superarm.learners.registry import make
     from superarm.simulation import RATES
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
-    stream = open_data(data, scale=scale, label=label)
+    asked = opt.asked(text, words, numbers, dates, leave_out)
+    if columns is not None:
+        asked["columns"] = Columns.read(columns)
+    if vectors is not None:
+        asked["vectors"] = vectors
+    stream = open_data(data, scale=scale, label=label, **asked)
+    found = getattr(stream, "columns", None)
+    if found is not None and not as_json:
+        for line in opt.column_lines(found, stream.n_labels):
+            tell(line)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
         raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
 
 if TYPE_CHECKING:
+    from superarm.learners import Learner
     from superarm.logs import Log
 
 
@@ -37,6 +39,12 @@ def train(
     propensity_column: opt.PropensityColumn = "propensity",
     eligible_column: opt.EligibleColumn = "eligible",
     features_columns: opt.FeaturesColumns = None,
+    columns: col.ColumnsFile = None,
+    text: col.Text = None,
+    words: col.Words = None,
+    numbers: col.Numbers = None,
+    dates: col.Dates = None,
+    leave_out: col.LeaveOut = None,
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
@@ -44,9 +52,10 @@ def train(
 ) -> None:
     """Train a model on sets that were shown before, whoever chose them.
 
-    Features may be numbers, words, true and false, dates, and have gaps. Ids, counters, constants and the
-    time of the row are left out; the output says which columns are taken, and as what. The model file
-    remembers them, for **superarm evaluate**, **decide** and **serve**, and superarm.load.
+    Features may be numbers, words, text, yes or no, dates, lists of numbers, and have gaps. Ids, counters,
+    constants, the time of the row and what is only known afterwards are left out; the output says which
+    columns are taken, and as what. The model file remembers them, for **superarm evaluate**, **decide**
+    and **serve**, and superarm.load; the file beside it, for **serve --columns** and for people.
 
     A share of the rows is kept out; the model remembers which, so that **superarm evaluate** judges it
     by rows that it has not seen.
@@ -69,6 +78,8 @@ def train(
         separator,
         uniform,
         skip_bad,
+        col.asked(text, words, numbers, dates, leave_out),
+        columns,
     )
     opt.check_folder("--output", output)
     source = reading.log(log)
@@ -78,15 +89,19 @@ def train(
     with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
         result = teach(source, model, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
     model.save(output)
+    beside = None if model.columns is None else output.with_suffix(".columns.json")
+    if beside is not None and model.columns is not None:
+        model.columns.write(beside)
     if as_json:
         told = {"log": str(log), "model": str(output), "learner": learner, **asdict(result)}
-        told["features"], told["kinds"] = list(source.feature_columns), source.features.described
-        told["left_out"] = source.features.left_out
+        told["features"], told["kinds"] = source.features.names, source.features.described
+        told["left_out"], told["warnings"] = source.features.left_out, list(source.notices.values())
+        told["columns"] = None if beside is None else str(beside)
         told["labels"] = facts.n_labels
         print(json.dumps(_plain(told)))
         return
     print(f"{log}: {facts.rows:,} rows, {facts.n_labels} labels")
-    for line in _columns(source):
+    for line in _columns(source, model):
         print(line)
     for count, what in (
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
@@ -122,26 +137,17 @@ def train(
                 print(
                     "WARNING: the model is no better than that: these features say nothing about the answers"
                 )
-    print(f"model: {output}")
+    print(f"model: {output}" + ("" if beside is None else f" (its columns: {beside})"))
 
 
-def _columns(source: Log) -> Iterator[str]:
+def _columns(source: Log, model: Learner) -> Iterator[str]:
     """Which columns are features, as what, and which are not."""
-    taken, left = source.features.described, source.features.left_out
-    if taken:
-        yield f"features: {_grouped(taken)}"
-    else:
+    if model.columns is None:
         yield f"features: {source.n_features} numbers in x"
-    if left:
-        yield f"left out: {_grouped(left)}"
-
-
-def _grouped(columns: dict[str, str]) -> str:
-    """Columns with the same remark together."""
-    groups: dict[str, list[str]] = {}
-    for name, remark in columns.items():
-        groups.setdefault(remark, []).append(name)
-    return "; ".join(f"{', '.join(names)} ({remark})" for remark, names in groups.items())
+    else:
+        yield from col.column_lines(model.columns, model.n_labels)
+    for sentence in source.notices.values():
+        yield f"WARNING: {sentence}"
 
 
 def _plain(value: object) -> object:

@@ -1,24 +1,122 @@
-"""Tables and matrices in people's files, read one way everywhere: rows to decide for, answers, data."""
+"""Tables: people's files and frames as rows with names, and matrices. Everybody reads them here.
+
+A `Table` gives rows as dicts, again and again, one at a time: files may be larger than memory. In place of a row
+that cannot be read stands a sentence that says what it must be. Cells of a CSV are texts; what they mean, the columns
+say (columns.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import hashlib
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from superarm.data.named import spelt
-from superarm.errors import InvalidInput
+from superarm.data.values import is_named_row
+from superarm.errors import InvalidInput, at_row
 from superarm.extras import need
 from superarm.storage import UNREADABLE
 
-if TYPE_CHECKING:
-    import polars
-
-__all__ = ["TABLES", "mark_of", "read_matrix", "read_table", "sparse_matrix"]
+__all__ = [
+    "TABLES",
+    "FrameTable",
+    "JsonTable",
+    "Table",
+    "TableRow",
+    "columns_of",
+    "first_rows",
+    "is_frame",
+    "is_named_rows",
+    "named_row",
+    "open_table",
+    "read_matrix",
+    "records",
+    "sparse_matrix",
+]
 
 TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+AT_ONCE = 4096
+
+TableRow = dict[str, Any] | str
+
+
+# ---------------------------------------------------------------- files
+
+
+def open_table(source: Any, *, also: Mapping[str, type[FileTable]] | None = None) -> Table:
+    """A file, or a pandas, Polars or Arrow table; ``also`` says how to read files with other endings."""
+    if not isinstance(source, str | PathLike):
+        return FrameTable.of(source)
+    path = Path(source)
+    kinds: dict[str, Any] = {".parquet": ParquetTable, ".csv": CsvTable, ".tsv": CsvTable} | dict.fromkeys(
+        (".jsonl", ".ndjson"), JsonTable
+    )
+    kinds |= also or {}
+    ending = path.suffix.lower()
+    if ending not in kinds:
+        raise InvalidInput.must("ending", str(path), f"one of {', '.join(kinds)}", path.suffix)
+    if not path.is_file():
+        got = "a folder" if path.is_dir() else "nothing there"
+        raise InvalidInput.must("file", str(path), "an existing file", got)
+    table: Table = kinds[ending](path)
+    return table
+
+
+class Table(ABC):
+    """Rows that can be read again and again, from the start."""
+
+    name: str  # as messages call it
+
+    @abstractmethod
+    def rows(self) -> Generator[TableRow, None, None]:
+        """Every row, in order."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash of the content, to know it again."""
+
+    def whole_rows(self) -> Iterator[dict[str, Any]]:
+        """Every row; one that cannot be read is refused."""
+        for number, row in enumerate(self.rows()):
+            if isinstance(row, str):
+                raise InvalidInput(f"{at_row(self.name, number)} must be {row}")
+            yield row
+
+    def read(self) -> dict[str, list[Any]]:
+        """The whole table, column by column."""
+        found, n = columns_of(list(self.whole_rows()))
+        if not n:
+            raise InvalidInput.must("content", self.name, "at least one row", "none")
+        return found
+
+
+class FileTable(Table):
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, os.fspath(path)
+
+    def rows(self) -> Generator[TableRow, None, None]:
+        try:
+            yield from self._rows()
+        except UnicodeDecodeError as error:
+            got = f"the byte 0x{error.object[error.start]:02x}"
+            raise InvalidInput.must("content", self.name, "text in UTF-8", got) from error
+        except OSError as error:
+            raise InvalidInput.must("content", self.name, "readable", error.strerror) from error
+
+    @abstractmethod
+    def _rows(self) -> Iterator[TableRow]: ...
+
+    def fingerprint(self) -> str:
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def mark_of(header: str) -> str:
@@ -30,74 +128,194 @@ def mark_of(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
-def read_table(path: Path, texts: Iterable[str] = ()) -> polars.DataFrame:
-    """A file as a data frame; these columns of a CSV are texts, whatever they look like."""
-    need("logs")
-    import polars as pl
+class CsvTable(FileTable):
+    def _rows(self) -> Iterator[TableRow]:
+        with self.path.open(encoding="utf-8-sig", newline="") as file:
+            at, first = 0, file.readline()
+            while first.isspace():  # empty lines do not count
+                at, first = file.tell(), file.readline()
+            file.seek(at)
+            csv.field_size_limit(2**31 - 1)  # texts of a megabyte
+            sheet = csv.reader(file, delimiter=mark_of(first))
+            try:
+                header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
+                twice = [name for name in header if header.count(name) > 1]
+                if twice:
+                    raise InvalidInput.must("columns", self.name, "of different names", twice[0])
+                for cells in sheet:
+                    if len(cells) == len(header):
+                        pairs = zip(header, cells, strict=True)
+                        yield {name: None if cell == "" else cell for name, cell in pairs}
+                    elif cells:
+                        yield f"{len(header)} cells, as the header has, not {len(cells)}"
+            except csv.Error as error:
+                raise InvalidInput.must("content", self.name, "a CSV file", str(error)) from error
 
-    ending = path.suffix.lower()
-    if ending not in TABLES:
-        raise InvalidInput.must("ending", str(path), f"one of {', '.join(TABLES)}", path.suffix)
-    if not path.is_file():
-        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
-    try:
-        if ending == ".parquet":
-            return pl.read_parquet(path)
-        if ending in (".jsonl", ".ndjson"):
-            return pl.read_ndjson(path, infer_schema_length=None)
-        return _csv(path, texts)
-    except pl.exceptions.NoDataError:
-        raise InvalidInput.must("content", str(path), "at least one row", "none") from None
-    except pl.exceptions.PolarsError as error:
-        if "utf-8" in str(error).lower():
-            raise InvalidInput.must("content", str(path), "text in UTF-8", "something else") from error
-        said = str(error).partition("\n")[0]
-        raise InvalidInput.must("content", str(path), f"a {path.suffix} file", said) from error
+
+class JsonTable(FileTable):
+    def _rows(self) -> Iterator[TableRow]:
+        with self.path.open(encoding="utf-8-sig") as file:
+            for line in file:
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line)
+                except (ValueError, RecursionError):
+                    row = None
+                yield self.converted(row) if isinstance(row, dict) else "a JSON object"
+
+    def converted(self, row: dict[str, Any]) -> TableRow:
+        """A row of somebody else's format in ours."""
+        return row
 
 
-def _csv(path: Path, texts: Iterable[str]) -> polars.DataFrame:
-    import polars as pl
+class ParquetTable(FileTable):
+    def _rows(self) -> Iterator[TableRow]:
+        need("logs")
+        import polars as pl
 
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        header = file.readline()
-    mark = mark_of(header)
-    columns = [name.strip().strip('"') for name in header.strip().split(mark)]
-    frame = pl.read_csv(
-        path,
-        separator=mark,
-        try_parse_dates=True,
-        infer_schema_length=None,
-        schema_overrides={name: pl.String for name in texts if name in columns},
+        try:
+            yield from _polars_rows(pl.scan_parquet(self.path))
+        except pl.exceptions.PolarsError as error:
+            raise InvalidInput.must("content", self.name, "a Parquet file", str(error)) from error
+
+
+# ---------------------------------------------------------------- frames
+
+
+class FrameTable(Table):
+    """A table in memory."""
+
+    def __init__(self, name: str, rows: Callable[[], Iterable[TableRow]]) -> None:
+        self.name, self._rows = name, rows
+
+    @classmethod
+    def of(cls, frame: Any) -> FrameTable:
+        """A pandas, Polars or Arrow table, a plan of Polars, or a list of dicts."""
+        library = type(frame).__module__.partition(".")[0]
+        names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
+        if is_named_rows(frame) or (library == "polars" and hasattr(frame, "collect_schema")):
+            return cls(names.get(library, "the table"), lambda: records(frame))
+        wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
+        raise InvalidInput.must("table", "superarm", wanted, type(frame).__name__)
+
+    def rows(self) -> Generator[TableRow, None, None]:
+        yield from self._rows()
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for row in self.rows():
+            digest.update(json.dumps(row, default=_jsonable, sort_keys=True).encode())
+        return digest.hexdigest()
+
+
+def _jsonable(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table of pandas, Polars or Arrow (or something that looks like one)."""
+    kind = type(X)  # of a plan of Polars, asking for its columns would compute them
+    if hasattr(kind, "column_names") and hasattr(kind, "to_pylist"):
+        return True
+    frame = hasattr(kind, "columns") and hasattr(kind, "__getitem__") and hasattr(kind, "dtypes")
+    return frame and not hasattr(kind, "collect_batches")
+
+
+def is_named_rows(X: Any) -> bool:
+    """Whether X is a table, or a list of dicts."""
+    if is_frame(X):
+        return True
+    return isinstance(X, list | tuple) and len(X) > 0 and all(map(is_named_row, X))
+
+
+def named_row(x: Any) -> Any:
+    """A row with names: a dict, a Series, or the only row of a table; ``None`` for any other."""
+    if is_named_row(x):
+        return x
+    return next(records(x)) if is_frame(x) and len(x) == 1 else None
+
+
+def records(X: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a table or of a list of dicts, as dicts; what pandas has for a gap is None."""
+    if isinstance(X, list | tuple):
+        for x in X:
+            yield x if isinstance(x, dict) else x.to_dict() if not isinstance(x, Mapping) else dict(x)
+    elif hasattr(X, "to_pylist"):
+        yield from X.to_pylist()
+    elif hasattr(X, "iter_slices") or hasattr(X, "collect_batches"):
+        yield from _polars_rows(X)
+    else:
+        for start in range(0, len(X), AT_ONCE):
+            part = X.iloc[start : start + AT_ONCE].astype(object)
+            part.columns = _names(part.columns)
+            yield from part.where(part.notna(), None).to_dict("records")
+
+
+def _polars_rows(frame: Any) -> Iterator[dict[str, Any]]:
+    """Some rows of a frame, or of a plan for one, at a time."""
+    plan = hasattr(frame, "collect_batches")
+    parts = (
+        frame.collect_batches(chunk_size=AT_ONCE, maintain_order=True) if plan else frame.iter_slices(AT_ONCE)
     )
-    spelt_out = [name for name, kind in frame.schema.items() if kind == pl.String and name not in texts]
-    return frame.with_columns(_meant(frame[name]) for name in spelt_out)
+    for part in parts:
+        yield from part.iter_rows(named=True)
 
 
-def _meant(column: polars.Series) -> polars.Series:
-    """A column of texts as the numbers that they spell, where NA and its like are gaps; else as it is."""
-    import polars as pl
+def _names(columns: Iterable[Any]) -> list[str]:
+    names = [str(name) for name in columns]
+    if len(set(names)) < len(names):
+        raise InvalidInput.must("columns", "the table", "of different names", list(columns))
+    return names
 
-    meant = {text: spelt(text) for text in column.unique().to_list() if text is not None}
-    if any(isinstance(value, str) for value in meant.values()):
-        return column
-    numbers = [None if text is None else meant[text] for text in column.to_list()]
-    return pl.Series(column.name, numbers, dtype=pl.Float64, strict=False)
+
+def first_rows(table: Any, count: int) -> Iterable[Mapping[str, Any]]:
+    """So many rows of a table, a file, a frame or a list of dicts."""
+    if isinstance(table, Iterator):
+        return islice(table, count)
+    if isinstance(table, Table):
+        return (row for row in islice(table.rows(), count) if isinstance(row, dict))
+    if isinstance(table, str | PathLike):
+        return islice(open_table(table).whole_rows(), count)
+    if isinstance(table, Mapping):  # columns in memory
+        names = list(table)
+        return (
+            dict(zip(names, cells, strict=True)) for cells in islice(zip(*table.values(), strict=True), count)
+        )
+    return islice(records(table), count)
+
+
+def columns_of(X: Any) -> tuple[dict[str, Any], int]:
+    """The columns of a table by name, each a list, an array or a series; how many rows there are."""
+    if isinstance(X, Mapping):
+        return dict(X), len(next(iter(X.values()), ()))
+    if hasattr(X, "to_pydict") and hasattr(X, "column_names"):
+        return X.to_pydict(), len(X)
+    if is_frame(X):
+        return dict(zip(_names(X.columns), (X[name] for name in X.columns), strict=True)), len(X)
+    rows = list(records(X))
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}, len(rows)
+
+
+# ---------------------------------------------------------------- matrices
 
 
 def read_matrix(path: Path) -> Any:
-    """A matrix, dense or sparse, from an .npy or an .npz."""
+    """A matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
     if not path.is_file():
-        raise InvalidInput.must("file", str(path), "there", "a folder" if path.is_dir() else "nothing")
+        got = "a folder" if path.is_dir() else "nothing there"
+        raise InvalidInput.must("file", str(path), "an existing file", got)
+    wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if path.suffix.lower() == ".npz" and "X_data" in found:
-                return sparse_matrix(found)
-            matrix = found["X"] if path.suffix.lower() == ".npz" else found
+        if path.suffix.lower() == ".npy":
+            matrix = np.lib.format.open_memmap(path, mode="r")
+        else:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+                matrix = sparse_matrix(found) if "X_data" in found else found["X"]
     except UNREADABLE as error:
-        wanted = "a matrix, in an .npz under the name X"
         raise InvalidInput.must("content", str(path), wanted, str(error)) from error
-    if matrix.ndim != 2:
+    if len(matrix.shape) != 2:
         raise InvalidInput.must("content", str(path), "a matrix", f"shape {matrix.shape}")
     return matrix
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from superarm.explore import Rule
 
-__all__ = ["Among", "Columns", "Decisions"]
+__all__ = ["Among", "Decisions", "DrawnSets"]
 
 Array = np.ndarray[Any, Any]
 
 SETS = ("labels", "drawn", "top")
 
 
-class Columns(NamedTuple):
+class DrawnSets(NamedTuple):
     """What was chosen, as compiled code has it. Row i is at ends[i] to ends[i + 1], and so on."""
 
     flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
@@ -36,14 +36,14 @@ class Columns(NamedTuple):
     log: Array  # what the rule wrote down
     log_ends: Array
 
-    def take(self, rows: Array) -> Columns:
+    def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
         flat, ends = _parts(self.flat, self.ends, rows)
         log, log_ends = _parts(self.log, self.log_ends, rows)
-        return Columns(flat, ends, self.sizes[rows], self.odds[rows], log, log_ends)
+        return DrawnSets(flat, ends, self.sizes[rows], self.odds[rows], log, log_ends)
 
     @classmethod
-    def of(cls, sets: Sequence[Array], sizes: Any, odds: Any, logs: Sequence[Array]) -> Columns:
+    def of(cls, sets: Sequence[Array], sizes: Any, odds: Any, logs: Sequence[Array]) -> DrawnSets:
         """From a list of sets and of logs."""
         flat, ends = _joined(sets, np.intp)
         log, log_ends = _joined(logs, np.float64)
@@ -106,7 +106,7 @@ class Decisions:
         self,
         *,
         rows: Rows | None,
-        columns: Columns,
+        columns: DrawnSets,
         among: Among | None,
         rule: Rule | None,
         rounds: Array,
@@ -147,7 +147,7 @@ class Decisions:
         owners = {one.learner for one in decisions}
         return cls(
             rows=rows,
-            columns=Columns.of(
+            columns=DrawnSets.of(
                 sets,
                 [one.size for one in decisions],
                 [(one.log_ordered_propensity, one.log_propensity, one.belief) for one in decisions],
@@ -326,7 +326,7 @@ class Decisions:
         odds = [frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity", "belief")]
         return cls(
             rows=_rows(frame),
-            columns=Columns.of(
+            columns=DrawnSets.of(
                 sets,
                 [len(cell) for cell in frame["labels"].to_list()],
                 np.stack(odds, axis=1).astype(np.float64),

@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from superarm.data.labels import Label, Labels
-from superarm.data.named import is_named_row, plain_row
 from superarm.data.rows import Rows, as_row, as_rows
+from superarm.data.values import is_named_row, plain_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, Columns
+from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.native.scores import ScoresCore
@@ -198,7 +198,7 @@ class Rule(ABC):
             raise core.rule.forget_error()
         return Decisions(
             rows=rows,
-            columns=Columns(*columns),
+            columns=DrawnSets(*columns),
             among=None if among is core.everything else Among(among),
             rule=self,
             rounds=np.arange(start, start + len(s)),

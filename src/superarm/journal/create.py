@@ -18,7 +18,7 @@ __all__ = ["ASKED", "UNIFORM", "check_asked", "first"]
 # The share of uniform sets of a SetLogit of which nothing else was said. It costs UNIFORM (1 - m/k) shown
 # misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 UNIFORM = 0.02
-ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed")
+ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed", "columns")
 
 
 def check_asked(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -44,7 +44,7 @@ def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, An
     if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
         raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
-    common["coverage"] = learner.params.get("coverage")
+    common |= {"coverage": learner.params.get("coverage"), "columns": asked["columns"]}
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}
@@ -56,6 +56,8 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     if asked["learner"] is not None:
         parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
+    if asked["columns"] is not None:
+        raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
     for name in ("labels", "n_features", "set_size", "coverage", "seed"):
         has = learner.params.get(name) if name == "coverage" else getattr(learner, name, None)
         if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
@@ -84,4 +86,7 @@ def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
         "coverage"
     }:
         common["uniform"] = UNIFORM
-    return make(spec, **common), spec
+    learner = make(spec, **common)
+    if asked["columns"] is not None:
+        learner.use_columns(asked["columns"])
+    return learner, spec

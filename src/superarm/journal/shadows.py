@@ -175,10 +175,14 @@ class Shadow:
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
+    if model.columns is not None:
+        common["n_features"] = None
     made = {}
     for spec in specs:
         own = {} if "coverage" in parse(spec)[1] else {"set_size": min(model.set_size, model.n_labels - 1)}
         learner = make(spec, **common, **own)
+        if model.columns is not None:
+            learner.use_columns(model.columns)
         some = model.decide(model.example_row(), at=model.cursor())
         given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
         if "hit" not in learner.feedback or not learner.learns_from(given):

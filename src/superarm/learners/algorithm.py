@@ -16,7 +16,7 @@ from superarm.native.core import Core, Cursor
 from superarm.native.cover import CoverRule
 from superarm.native.scaling import Scaling, Standard, Unit
 
-__all__ = ["SCALINGS", "Algorithm"]
+__all__ = ["SCALINGS", "Algorithm", "carry_over"]
 
 SCALINGS = ("standard", "unit")
 
@@ -145,28 +145,54 @@ class Algorithm(Described):
         self._size = self.inputs.size(usual if set_size is None else set_size)
 
     def have_core(self) -> Any:
-        """The core, made when the layout has become known."""
+        """The core, made when the layout has become known, and anew when rows have got a sparse part."""
         if self.core is None:
             self.core = self.new_core(self.inputs.layout)
+        elif self._is_narrow:
+            self.core = self.rebuilt(self.core)
         return self.core
 
+    @property
+    def _is_narrow(self) -> bool:
+        layout = self.inputs.layout
+        return self.core is not None and layout is not None and self.core.scaling.width != layout.width
+
+    def rebuilt(self, old: Any) -> Any:
+        """A new core with room for more labels, or for a sparse part, that goes on from an old one."""
+        core = self.new_core(self.inputs.layout)
+        carry_over(old, core)
+        return core
+
     def core_at(self, at: Cursor) -> Any:
-        """The core to decide at a cursor; before the first row, one that is forgotten again."""
+        """The core to decide at a cursor; before the first row or the first text, one that is
+        forgotten again."""
         core = self.core
-        if core is None:
-            layout, core = vars(self).get("_trial", (None, None))
-            if layout != self.inputs.layout:
-                core = self.new_core(self.inputs.layout)
-                self._trial = self.inputs.layout, core
+        if core is None or self._is_narrow:
+            layout, trial = vars(self).get("_trial", (None, None))
+            if layout != self.inputs.layout or core is not None:
+                trial = self.new_core(self.inputs.layout) if core is None else self.rebuilt(core)
+                self._trial = self.inputs.layout, trial
+            core = trial
         if not isinstance(at, Cursor) or len(at.numbers) != core.rule.n_decided:
             raise self.invalid("at", "a cursor of this learner", at)
         return core
 
     def new_core(self, layout: Layout | None) -> Any:
         assert layout is not None
+        if self.couples_labels and layout.width and self.inputs.columns is not None:
+            raise self.invalid(
+                "columns", "without text: its matrix couples all features", self.inputs.columns
+            )
         core: Any = self.make_core(layout)
         core.decision_class, core.known, core.id, core.words = Decision, self.known, self._id, self.rule
         core.everything, core.can_show = self.inputs.everything, self.inputs.can_show
         core.set_size, core.takes_hit = self._size, "hit" in self.feedback
         core.plain = layout.width == layout.numbers == 0 and not self.inputs.growth
         return core
+
+
+def carry_over(old: Any, new: Any) -> None:
+    """Let a core that may have room for more labels, or for a sparse part, go on from another one."""
+    new.restore(new.state() | old.state())
+    new.round = old.round
+    new.ledger.__init__(old.ledger.low, old.ledger.later)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
-from superarm.data.named import Names
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.learners.inputs import Inputs
@@ -48,9 +48,14 @@ class Described:
         return self.inputs.n_features
 
     @property
-    def names(self) -> Names | None:
-        """What stands where, if rows have names."""
-        return self.inputs.names
+    def columns(self) -> Columns | None:
+        """What the columns of rows with names are."""
+        return self.inputs.columns
+
+    @property
+    def notices(self) -> dict[str, str]:
+        """What is not as declared in the last row with names: a sentence for each column."""
+        return self.inputs.notices
 
     @property
     def notes(self) -> dict[str, Any]:

@@ -9,34 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm import native, storage
-from superarm.data.named import Names
+from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import ModelFileError
+from superarm.learners.algorithm import carry_over
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 STATE = "state."  # what the names of the core's arrays begin with
 
-__all__ = ["carry_over", "in_the_present", "read", "set_state", "state_of", "with_params", "write"]
-
-
-def carry_over(old: Any, new: Any) -> None:
-    """Let a core that may have room for more labels go on from another one."""
-    new.restore(old.state())
-    new.round = old.round
-    new.ledger.__init__(old.ledger.low, old.ledger.later)
+__all__ = ["in_the_present", "read", "set_state", "state_of", "with_params", "write"]
 
 
 def in_the_present(old: Learner, now: Learner) -> None:
-    """Let an earlier copy of a learner go on from now: rounds, answers, labels and names are today's."""
+    """Let an earlier copy of a learner go on from now: rounds, answers, labels and columns are today's."""
     missing = now.n_labels - old.n_labels
     if missing > 0:
         old.add_labels(missing if now.labels is None else list(now.labels[-missing:]))
     if now.core is None or now.inputs.layout is None:
         return
-    if now.names is not None:  # names keep the places that later rows gave them
-        old.use_names(now.names.to_dict())
+    if now.columns is not None:  # names keep the places that later rows gave them
+        old.use_columns(now.columns)
     elif old.inputs.layout is None:  # it had seen no row
         old.inputs.fix(now.inputs.layout)
     old.inputs.growth = list(now.inputs.growth)
@@ -54,7 +48,7 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
     new.id, new.inputs.growth = learner.id, list(learner.inputs.growth)
     new.notes.update(learner.notes)
     if learner.core is not None and learner.inputs.layout is not None:
-        new.inputs.names = learner.names
+        new.inputs.columns = None if learner.columns is None else learner.columns.copy()
         new.inputs.fix(learner.inputs.layout)
         core = new.have_core()
         memory = learner.memory_to_json()
@@ -82,7 +76,7 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
         "answered": [0, ""] if core is None else [core.ledger.low, core.ledger.later.hex()],
         "notes": learner.notes,
         "memory": learner.memory_to_json(),
-        "names": None if inputs.names is None else inputs.names.to_dict(),
+        "columns": None if inputs.columns is None else inputs.columns.to_dict(),
     }
     arrays = {} if core is None else core.state()
     storage.write(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
@@ -110,8 +104,8 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         inputs = learner.inputs
         inputs.growth = [(int(start), int(k)) for start, k in header["growth"]]
         inputs.notes.update(header.get("notes", {}))
-        if header.get("names") is not None:
-            inputs.names = Names.from_dict(header["names"])
+        if header.get("columns") is not None:
+            inputs.columns = Columns.from_dict(header["columns"])
         if header["layout"] is not None:
             layout = Layout(*header["layout"])
             if inputs.n_features not in (None, layout.n_features):

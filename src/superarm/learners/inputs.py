@@ -6,14 +6,17 @@ row of the other kind and the same width is as good, and a matrix of the other k
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from superarm.data.columns import Columns, ColumnWarning, is_matrix
 from superarm.data.labels import Label, Labels
-from superarm.data.named import Names, has_words_or_gaps, is_frame, is_named_row, is_named_rows
-from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, copy_of, fitted, layout_of
+from superarm.data.looking import SURE
+from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of
+from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
@@ -30,7 +33,9 @@ class Inputs:
         owner: whose they are, for messages.
         known: the labels.
         layout: of rows; ``None`` before the first one.
-        names: what stands where, if rows have names.
+        columns: what they are, if rows have names.
+        notices: of the last row with names, what is not as declared: a sentence for each column.
+        warned: columns of which that was said.
         n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if nobody said.
         everything, can_show: the numbers of all labels, and of those that may be shown.
         growth: (round, labels before) for each time that labels were added.
@@ -44,7 +49,9 @@ class Inputs:
         self.owner, self.single_label = owner, single_label
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
-        self.names: Names | None = None
+        self.columns: Columns | None = None
+        self.notices: dict[str, str] = {}
+        self.warned: set[str] = set()
         self.none: int | None = None  # the number of a label that may be the truth, but is never shown
         self.growth: list[tuple[int, int]] = []
         self.notes: dict[str, Any] = {}
@@ -112,13 +119,14 @@ class Inputs:
 
     def row(self, x: Any, *, grow: bool = True) -> Any:
         """A checked copy of one row as compiled code reads it; ``grow`` makes room for new names."""
-        if is_named_row(x):
-            if self.takes_columns:
-                return self._in_order([x]).row(0)
-            return self._names_for([x]).row(x, self.owner, grow=grow)
-        if is_frame(x) and len(x) == 1:
-            return copy_of(self.rows(x, grow=grow).row(0))
-        if self.names is not None and np.shape(x) != (self.n_features,):
+        named = named_row(x)
+        if named is not None:
+            columns, self.notices = self._columns_for([named]), {}
+            row = columns.row(named, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            if columns.layout != self.layout:  # the first text of open columns
+                self.fix(columns.layout)
+            return row
+        if self.columns is not None and not isinstance(x, Row) and np.shape(x) != (self.columns.d,):
             raise self.invalid("x", "a row with names, as its first row was", x)
         row = as_row(x, self.n_features, self.owner)
         if self.layout is None:
@@ -127,16 +135,16 @@ class Inputs:
         return fitted(row, self.layout, self.owner)
 
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
-        """A checked matrix, which may share its memory with X."""
+        """A checked matrix, which may share its memory with X; columns that are not as declared are warned of."""
         if isinstance(X, list) and not X and self.layout is not None:
             return _no_rows(self.layout)
-        named = self.names is not None or self.layout is None
-        if self.layout is None and is_frame(X) and self.n_features == len(X.columns):
-            named = has_words_or_gaps(X)  # else it is the matrix that was announced
-        if self.takes_columns and is_named_rows(X):
-            return self._in_order(X)
-        if named and is_named_rows(X):
-            return Rows(self._names_for(X).rows(X, self.owner, grow=grow))
+        if is_named_rows(X) and not self._is_matrix(X):
+            columns, self.notices = self._columns_for(X), {}
+            made = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            if columns.layout != self.layout:
+                self.fix(columns.layout)
+            self.warn()
+            return made
         rows = as_rows(X, self.n_features, self.owner)
         if self.layout is None:
             self.fix(rows.layout)
@@ -163,7 +171,7 @@ class Inputs:
 
     def example_row(self) -> Any:
         """A row that would be taken: zeros, or no names."""
-        if self.names is not None:
+        if self.columns is not None:
             return {}
         layout = self.layout
         if layout is None:
@@ -175,66 +183,72 @@ class Inputs:
 
     # ------------------------------------------------------------ rows with names
 
-    def _names_for(self, X: Any) -> Names:
-        """What stands where in rows with names; the first of them fix it."""
-        if self.names is None:
+    def _is_matrix(self, X: Any) -> bool:
+        """Whether a table is no more than the matrix that was announced, or that came first."""
+        if self.columns is not None or not is_frame(X):
+            return False
+        return self.layout is not None or (self.n_features == len(X.columns) and is_matrix(X))
+
+    def _columns_for(self, X: Any) -> Columns:
+        """What the columns of rows with names are; the first of them tell."""
+        if self.columns is None:
             if self.layout is not None:
                 wanted = f"{self.n_features} numbers, as its first row was"
                 raise self.invalid("x", wanted, "names")
             if isinstance(self.n_features, tuple):
                 raise self.invalid("x", f"a row of {self.n_features} columns", "names")
-            self.use_names(Names.first(X, self.n_features, self.owner))
-        assert self.names is not None
-        return self.names
+            if is_frame(X) and len(X) >= SURE and self.n_features is None:
+                found = Columns.look(X)
+                self.use_columns(found if len(found) else Columns.look(X, everything=True))
+                self.notices |= {
+                    name: f"column {name!r} is taken for {why}; it is left out (columns=)"
+                    for name, why in found.left_out.items()
+                    if why.startswith("an id: ")
+                }
+                self.warn()
+            else:
+                self.use_columns(Columns.first(X, self.n_features, self.owner))
+        assert self.columns is not None
+        return self.columns
 
-    def use_names(self, names: Names) -> None:
-        """Take these names: the first, or those of now with new ones at the end."""
+    def use_columns(self, columns: Columns) -> None:
+        """Take these columns: the first, or those of now with new ones at the end."""
+        columns = columns.for_labels(self.known.count)
+        if not columns.d and not columns.text_width:
+            raise self.invalid("columns", "at least one that is a feature", columns)
         if self.layout is None:
-            if self.n_features not in (None, names.width):
-                raise self.invalid("names", f"for {self.n_features} features", f"{names.width}")
-            self.fix(Layout(names.width, 0, names.places))
+            if self.n_features not in (None, columns.layout.n_features):
+                got = f"{columns.layout.n_features}"
+                raise self.invalid("columns", f"for {self.n_features} features", got)
         else:
-            before = [] if self.names is None else self.names.numbers
-            if self.names is None or names.width != self.n_features or names.numbers[: len(before)] != before:
-                raise self.invalid("names", "its own, with new ones at the end", names.to_dict())
-        self.names = names
+            before = None if self.columns is None else self.columns.to_dict()["columns"]
+            if (
+                before is None
+                or columns.d != self.layout.d
+                or columns.to_dict()["columns"][: len(before)] != before
+            ):
+                raise self.invalid("columns", "its own, with new ones at the end", columns)
+        self.columns = columns
+        self.fix(columns.layout)
+
+    def warn(self) -> None:
+        """Say of columns that are not what was declared, once each."""
+        for name, sentence in self.notices.items():
+            if name not in self.warned:
+                self.warned.add(name)
+                warnings.warn(f"{self.owner}: {sentence}", ColumnWarning, stacklevel=4)
 
     def mark(self) -> Any:
         """What `put_back` needs to undo a first row, or new names."""
-        return None if self.names is None else len(self.names), self.n_features, self.layout
+        return None if self.columns is None else self.columns.mark(), self.n_features, self.layout
 
     def put_back(self, mark: Any) -> None:
         """As if the rows since then had not come."""
-        count, self.n_features, self.layout = mark
-        if count is None:
-            self.names = None
-        elif self.names is not None:
-            self.names.forget(count)
-
-    # ------------------------------------------------------------ rows by the columns of a table
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of a table that `superarm.logs.train` took as features."""
-        return tuple(self.notes.get("training", {}).get("features", ()))
-
-    @property
-    def takes_columns(self) -> bool:
-        """Whether its rows are numbers in the order of such columns."""
-        return self.names is None and bool(self.notes) and len(self.columns) == self.n_features
-
-    def _in_order(self, X: Any) -> Rows:
-        """Rows by the names of those columns."""
-        columns = list[Array]()
-        for name in self.columns:
-            given = [x.get(name) for x in X] if not is_frame(X) else X[name] if name in X.columns else None
-            try:
-                columns.append(np.array(given, np.float64))
-            except (TypeError, ValueError):
-                columns.append(np.array(np.nan))
-            if np.isnan(columns[-1]).any():
-                raise self.invalid(f"x[{name!r}]", "a number in every row, as those it was trained on", given)
-        return Rows(np.ascontiguousarray(np.stack(columns, axis=1), np.float32))
+        columns, self.n_features, self.layout = mark
+        if columns is None:
+            self.columns = None
+        elif self.columns is not None:
+            self.columns.put_back(columns)
 
 
 def _no_rows(layout: Layout) -> Rows:

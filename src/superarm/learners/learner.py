@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
-from superarm.data.named import Names, is_named_row, plain_row
+from superarm.data.tables import named_row
+from superarm.data.values import plain_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, Columns
+from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import ModelFileError
 from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
@@ -97,7 +99,7 @@ class Learner(Predictions):
 
         Args:
             x: a dense row; a sparse one, as a SciPy row or a pair (indices, values); one with both parts, a
-                `superarm.Row`; or one with names, as a dict or a data frame's row (data/named.py).
+                `superarm.Row`; or one with names, as a dict or a data frame's row (data/columns.py).
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time; with a promised coverage, the most.
             coverage: another promise, for this time: a threshold is kept for each that is asked for.
@@ -113,9 +115,10 @@ class Learner(Predictions):
         m = self._size if set_size is None else self.inputs.size(set_size)
         mark = self.inputs.mark()
         try:
-            row = self.inputs.row(x)
+            named = named_row(x)
+            row = self.inputs.row(x if named is None else named)
             now = self.have_core() if at is None else self.core_at(at)
-            shown = plain_row(x) if is_named_row(x) else row
+            shown = row if named is None else plain_row(named)
             made = self._at_coverage(now, coverage, now.decide, row, shown, among, m, at)
             if type(made) is int:
                 raise feedback.not_finite(self, row)
@@ -125,6 +128,8 @@ class Learner(Predictions):
             raise
         if at is not None:
             self.inputs.put_back(mark)
+        elif self.inputs.notices:
+            self.inputs.warn()
         return made  # type: ignore[no-any-return]
 
     def update(
@@ -173,7 +178,7 @@ class Learner(Predictions):
         """Move as if it had made this decision of its own: what `decide` does, but for choosing the set."""
         if not isinstance(decision, Decision) or decision.learner != self.id or decision.round is None:
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
-        if self.core is None or self.names is not None:
+        if self.core is None or self.columns is not None:
             self.inputs.row(decision.x)
         self.have_core().advance(decision.round, feedback.moved_by(self, decision))
 
@@ -206,7 +211,7 @@ class Learner(Predictions):
             raise feedback.not_finite(self, rows.row(done))
         return Decisions(
             rows=rows,
-            columns=Columns(*columns),
+            columns=DrawnSets(*columns),
             among=None if among.numbers is self.inputs.everything else among,
             rule=self.rule,
             rounds=rounds,
@@ -277,8 +282,7 @@ class Learner(Predictions):
         if self.inputs.sizes_vary and self._size == before:  # all labels stay all labels
             self._size = self.n_labels
         if old is not None:
-            self.core = self.new_core(self.inputs.layout)
-            files.carry_over(old, self.core)
+            self.core = self.rebuilt(old)
             self.grown(before)
 
     def with_params(self, **params: Any) -> Learner:
@@ -294,12 +298,13 @@ class Learner(Predictions):
         """The label of this number may be the truth, but is never shown (before the first row)."""
         self.inputs.use_labels(self.known, label)
 
-    def use_names(self, names: dict[str, Any]) -> None:
-        """Take over what ``names.to_dict`` gave, now or later: for a journal that keeps dense rows.
+    def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
+        """Rows have these columns: before the first row, or the same with new ones at the end.
 
-        Names that were known keep their places; anything else is refused.
+        Args:
+            columns: what `Columns.look` found; or a file of columns, or a model file.
         """
-        self.inputs.use_names(Names.from_dict(names))
+        self.inputs.use_columns(Columns.of(columns))
         self.have_core()
 
     def example_row(self) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from superarm.data.rows import stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, Columns
+from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
 from superarm.learners.feedback import check, failed, in_numbers, label_number
@@ -112,7 +112,7 @@ def _learn_part(
 ) -> None:
     every = learner.inputs.everything
     alike = all(labels is every for labels in among)
-    columns = Columns.of(
+    columns = DrawnSets.of(
         sets,
         [one.size for one in decisions],
         [(one.log_ordered_propensity, one.log_propensity, one.belief) for one in decisions],

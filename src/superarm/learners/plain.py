@@ -148,12 +148,11 @@ class PlainLearner(Learner):
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
         return PythonCore(**self.core_parts(layout), score=self._scored, learn=self._learn, memory=memory)
 
-    def add_labels(self, labels: int | Sequence[Label]) -> None:
-        """Add labels: arrays with a place for each label grow, if `begin` makes them larger."""
-        old = self.core
-        super().add_labels(labels)
-        if old is not None:
-            self.memory.update(_values(old.memory))
+    def rebuilt(self, old: Any) -> Any:
+        """Arrays with a place for each label, or each feature, grow, if `begin` makes them larger."""
+        core = super().rebuilt(old)
+        core.memory.update(_values(old.memory))
+        return core
 
     def memory_to_json(self) -> dict[str, Any] | None:
         return None if self.core is None else _values(self.memory)

@@ -39,7 +39,7 @@ class Restorer:
             type(x) is np.ndarray
             and layout is not None
             and (len(x), 0, 0) == layout
-            and learner.names is None
+            and learner.columns is None
         )
         if dense:
             try:

@@ -15,7 +15,7 @@ from superarm.logs.cells import BadRow
 from superarm.logs.estimates import Estimate, Wanted
 from superarm.logs.evaluation import Evaluation, Verdict, evaluate
 from superarm.logs.policies import Policy
-from superarm.logs.reading import Columns, Log
+from superarm.logs.reading import Log, LogColumns
 from superarm.logs.survey import Survey, held_out, survey
 from superarm.logs.training import Training, train
 from superarm.logs.writing import Writer
@@ -23,10 +23,10 @@ from superarm.logs.writing import Writer
 __all__ = [
     "COLUMNS",
     "BadRow",
-    "Columns",
     "Estimate",
     "Evaluation",
     "Log",
+    "LogColumns",
     "Policy",
     "Record",
     "Survey",

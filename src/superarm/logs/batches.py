@@ -66,8 +66,10 @@ class Batch:
 
     def matrix_for(self, learner: Learner) -> Any:
         """The features as a learner takes them: of rows with names, those that it was trained with."""
-        X, own = self.matrix(learner.n_features, learner.inputs.layout), learner.inputs.columns
-        return [{name: x.get(name) for name in own} for x in X] if own and isinstance(X, list) else X
+        X, own = self.matrix(learner.n_features, learner.inputs.layout), learner.columns
+        if own is None or own.is_open or not isinstance(X, list):
+            return X
+        return [{name: x.get(name) for name in own.columns} for x in X]
 
 
 def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:

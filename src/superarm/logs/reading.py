@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from superarm.data.rows import LARGEST, NOTHING, AnyRow, Row
-from superarm.data.tables import sparse_matrix
+from superarm.data.columns import Columns
+from superarm.data.looking import AFTERWARDS
+from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.data.tables import TableRow, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.logs.cells import (
@@ -30,19 +31,16 @@ from superarm.logs.cells import (
     rule_in,
     share_in,
 )
-from superarm.logs.features import Features, choose_features
-from superarm.logs.sources import Row as RawRow
 from superarm.logs.sources import open_source
-from superarm.storage import UNREADABLE
 
-__all__ = ["Columns", "Log"]
+__all__ = ["Log", "LogColumns"]
 
 SAMPLE = 200  # rows looked at to find out which columns there are
 UNIFORM = {"name": "dilute", "gamma": 1.0}  # around any top set
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class LogColumns:
     """Which columns of a log hold what; the defaults are superarm's own names.
 
     Attributes:
@@ -51,9 +49,11 @@ class Columns:
         label: the right label, where it is known.
         propensity: how probable the set was.
         eligible: the labels that could be shown.
-        features: columns of numbers, words, true and false, dates, with gaps or without; ``None``
-            takes ``x``, or ``x_indices`` and ``x_values``, or else every other column that is no id,
-            index, constant or time of the row.
+        features: columns of numbers, words, text, dates, with gaps or without; ``None`` takes ``x``, or
+            ``x_indices`` and ``x_values``, or else every other column that is no id, index, constant, time of
+            the row, or only known afterwards.
+        text, words, numbers, dates: features that hold this, whatever they look like.
+        leave_out: columns that are no features.
     """
 
     labels: tuple[str, ...] = ("labels",)
@@ -62,6 +62,11 @@ class Columns:
     propensity: str = "propensity"
     eligible: str = "eligible"
     features: tuple[str, ...] | None = None
+    text: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         given: Any = self.labels
@@ -75,56 +80,63 @@ class Columns:
         known |= {self.eligible: "what could be shown"}
         return dict.fromkeys(COLUMNS, "") | known
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was said about kinds, as `superarm.Columns.look` takes it."""
+        names = ("text", "words", "numbers", "dates", "leave_out")
+        return {name: tuple(getattr(self, name)) for name in names}
+
 
 class Log:
     """A decision log. Iterating reads it from the start, a `Record` for each row.
 
     Args:
-        source: a file (Parquet, JSON lines, CSV or VW's dsjson, by its ending), a pandas or Polars
-            frame, or OBP's ``bandit_feedback``.
+        source: a file (Parquet, JSON lines, CSV or VW's dsjson, by its ending), a pandas, Polars or Arrow
+            table, or OBP's ``bandit_feedback``.
         columns: where columns are called otherwise.
         features: a file of features, ``.npy`` or ``.npz``, whose row i belongs to row i of the log.
         uniform: the sets were drawn uniformly at random from all (or the eligible) labels.
         skip_bad: pass over rows that cannot be used, and count them in ``bad``.
         separator: what stands between the labels of a set in one cell; a semicolon by default.
-        usual: columns that models were trained with, and what they held; taken if the log has them.
-        named: whether rows have names: ``None`` if there are words, dates or gaps among the features.
+        declared: what the columns are, as `superarm.Columns`, of one model or of several; taken if the log has
+            them. Else the first 20,000 rows tell.
 
     Attributes:
         features: the columns taken as features, as what, and why the others are left out (none of
             them if features come without names, in ``x`` or a file).
-        missing: columns of ``usual`` that the log does not have: gaps.
+        missing: declared columns that the log does not have: gaps.
+        notices: what was found later that is not as declared: a sentence for each column.
     """
 
     def __init__(
         self,
         source: Any,
         *,
-        columns: Columns | None = None,
+        columns: LogColumns | None = None,
         features: str | PathLike[str] | None = None,
         uniform: bool = False,
         skip_bad: bool = False,
         separator: str | None = None,
-        usual: Mapping[str, str] | None = None,
-        named: bool | None = None,
+        declared: Iterable[Columns] = (),
     ) -> None:
         self.source = open_source(source)
         self.name = self.source.name
-        self.columns = columns or Columns()
+        self.columns = columns or LogColumns()
         self.uniform, self.skip_bad, self.separator = uniform, skip_bad, separator
         if separator == "":
             raise InvalidInput.must("separator", "superarm", "at least one character", separator)
         self.bad = 0  # rows passed over in the last reading, and why the first of them
         self.first_bad = ""
         self.n_features: int | None = None
-        self._matrix = None if features is None else _feature_file(Path(features))
+        self._matrix = None if features is None else read_matrix(Path(features))
         self._width: int | None = None
         self._inner = False  # features are in x, by name
+        self._as_they_are = False  # several models read them, each in its own way
         self.missing: tuple[str, ...] = ()
-        self.features = self._find_features(usual or {}, named)
-        self.feature_columns = tuple(self.features.kinds)
-        if self.features.names is not None:
-            self.n_features = self.features.names.width
+        self.notices: dict[str, str] = {}
+        self.features = self._find_features(list(declared))
+        if len(self.features):
+            self.n_features = self.features.d
 
     def __repr__(self) -> str:
         return f"Log({Path(self.name).name})"
@@ -165,7 +177,7 @@ class Log:
 
     # ------------------------------------------------------------ columns
 
-    def _find_features(self, usual: Mapping[str, str], named: bool | None) -> Features:
+    def _find_features(self, declared: list[Columns]) -> Columns:
         """The columns that are features, and a check that the others are there at all."""
         with closing(self.source.rows()) as rows:
             first = list(islice(rows, SAMPLE))
@@ -187,35 +199,46 @@ class Log:
             if name not in names:
                 raise InvalidInput.must("features columns", of, f"among {known}", name, among=names)
         if self._matrix is not None and c.features is None:
-            return Features()
-        asked = c.features is not None or bool(set(usual) & set(names))
+            return Columns()
+        wanted = dict.fromkeys(name for one in declared for name in one.names)
+        asked = c.features is not None or bool(set(wanted) & set(names))
         if not asked and ("x" in names or "x_indices" in names):
             self._inner = any(row.get("x") is not None and _named(row["x"]) is not None for row in sample)
             if not self._inner:
-                return Features()
-            named = True
-        if c.features is None and (asked or self._inner):
-            if self._inner:
-                names = [name for row in sample for name in _named(row.get("x")) or ()]
-            self.missing = tuple(name for name in usual if name not in names)
-        else:
-            usual = {}
+                return Columns()
+            names = list(dict.fromkeys(name for row in sample for name in _named(row.get("x")) or ()))
+        if c.features is None and declared and (asked or self._inner):
+            self.missing = tuple(name for name in wanted if name not in names)
+            if all(one == declared[0] and not one.is_open for one in declared):
+                return declared[0].copy()
+            self._as_they_are = True
         with closing(self.source.rows()) as rows:
             every = (self._given(row) for row in rows if isinstance(row, dict))
-            taken = None if self._inner else c.taken  # what is in x was meant to be there
-            found = choose_features(every, taken=taken, only=c.features, usual=usual or None, named=named)
-        lists = [name for name in c.features or () if name not in found.kinds]
-        if not found.kinds or lists:
-            wanted = "an x column, columns of numbers or words, or a file of their own"
+            return self._look(every, names, [name for name in wanted if name in names], known)
+
+    def _look(self, rows: Iterator[Any], names: list[str], wanted: list[str], known: str) -> Columns:
+        """What the first rows tell."""
+        c = self.columns
+        if self._inner:  # what is in x was meant to be there
+            found = Columns.look(
+                rows, only=wanted if wanted and not self._as_they_are else None, everything=True
+            )
+        else:
+            later = {name: "only known afterwards" for name in names if name.lower() in AFTERWARDS}
+            only = c.features if c.features is not None else wanted or None
+            found = Columns.look(rows, taken=later | c.taken, only=only, **c.asked)
+        lists = [name for name in c.features or () if name not in found.columns]
+        if not len(found) or lists:
+            wanted_ = "an x column, columns of numbers or words, or a file of their own"
             got = ", ".join(f"{name} ({why})" for name, why in found.left_out.items()) or known
-            raise InvalidInput.must("features", of, wanted, f"lists in {lists[0]}" if lists else got)
+            raise InvalidInput.must("features", self.name, wanted_, f"lists in {lists[0]}" if lists else got)
         return found
 
     def _given(self, row: dict[str, Any]) -> Mapping[str, Any]:
         """Where the features of a row are, by name."""
         return (_named(row.get("x")) or {}) if self._inner else row
 
-    def _refuse_nothing(self, first: list[RawRow]) -> None:
+    def _refuse_nothing(self, first: list[TableRow]) -> None:
         if first:
             raise BadRow(f"{at_row(self.name, 0)} must be {first[0]}")
         raise InvalidInput.must("content", self.name, "a log with at least one row", "nothing")
@@ -296,23 +319,9 @@ class Log:
                 parts = (one.indices.astype(np.int32), one.data.astype(np.float32))
                 return Row.of(NOTHING, *parts, self.n_features)
             return self._checked(self._matrix[number], "x", where)
-        if self.features.names is not None:
-            named = self.features.row(self._given(row))
-            for name, value in named.items():
-                if isinstance(value, float) and not abs(value) <= LARGEST:
-                    raise BadRow.must(name, where, "finite as a 32-bit float, or a gap", value)
-            return named
-        if self.feature_columns:
-            values = [row.get(name) for name in self.feature_columns]
-            try:
-                x = np.array(values, np.float64)
-            except (TypeError, ValueError):
-                x = np.array([np.nan])
-            if not np.isfinite(x).all():
-                pairs = zip(self.feature_columns, values, strict=True)
-                name, got = next((n, v) for n, v in pairs if number_in(v) is None)
-                raise BadRow.must(name, where, "a number", got)
-            return self._checked(x, "x", where)
+        if len(self.features):
+            made: AnyRow | dict[str, Any] = self._by_name(self._given(row), where)
+            return made
         dense: Any = NOTHING
         if row.get("x") is not None:
             dense = self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)
@@ -327,6 +336,17 @@ class Log:
             raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
         width = int(whole[-1]) + 1 if len(whole) else 1
         return Row.of(dense, whole.astype(np.int32), x.astype(np.float32), width)
+
+    def _by_name(self, given: Mapping[str, Any], where: str) -> Any:
+        """A row of columns: its numbers, where it has nothing else; or its cells by name, as the columns read them."""
+        if self._as_they_are:
+            return dict(given) if self._inner else {name: given.get(name) for name in self.features.columns}
+        try:
+            if self.features.is_plain:
+                return self.features.row(given, where, notices=None if self._inner else self.notices)
+            return self.features.cells(given, where)
+        except InvalidInput as error:
+            raise BadRow(str(error)) from error
 
     def _checked(self, x: Any, field: str, where: str) -> AnyRow:
         _finite(x, field, where)
@@ -350,22 +370,3 @@ def _named(x: Any) -> dict[str, Any] | None:
 def _finite(x: Any, field: str, where: str) -> None:
     if not np.isfinite(x).all():
         raise BadRow.must(field, where, "finite numbers", float(x[~np.isfinite(x)][0]))
-
-
-def _feature_file(path: Path) -> Any:
-    """A matrix from .npy (left on disk), or from an .npz with X, or with the parts of a CSR matrix."""
-    wanted = "an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
-    try:
-        if path.suffix == ".npy":
-            matrix = np.lib.format.open_memmap(path, mode="r")
-        else:
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                if "X" in file:
-                    matrix = file["X"]
-                else:
-                    matrix = sparse_matrix(file)
-    except UNREADABLE as error:
-        raise InvalidInput.must("features", os.fspath(path), wanted, str(error)) from error
-    if len(matrix.shape) != 2:
-        raise InvalidInput.must("features", os.fspath(path), "a matrix", f"shape {matrix.shape}")
-    return matrix

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from superarm.data.columns import Columns
 from superarm.data.labels import Labels
 from superarm.data.rows import Row
 from superarm.decisions.decision import Decision, Label, Record
@@ -32,7 +33,7 @@ class Survey:
         labels: names; ``None`` if labels are the numbers 0..n_labels-1.
         n_labels: how many there are.
         set_size: the most common one.
-        names: where what stands, if its rows have names.
+        columns: what they are, if its rows have names.
     """
 
     rows: int
@@ -45,7 +46,7 @@ class Survey:
     labels: tuple[Label, ...] | None
     n_labels: int
     set_size: int
-    names: dict[str, Any] | None = None
+    columns: Columns | None = None
 
     def _repr_html_(self) -> str:
         from superarm.view import survey_html
@@ -60,16 +61,17 @@ class Survey:
     def common(self) -> dict[str, Any]:
         """The parameters that every learner for this log shares."""
         names = {"n_labels": self.n_labels} if self.labels is None else {"labels": self.labels}
-        return {**names, "n_features": self.n_features, "set_size": min(self.set_size, self.n_labels - 1)}
+        size = min(self.set_size, self.n_labels - 1)
+        return {**names, "n_features": self.n_features, "set_size": size}
 
     def ready(self, learner: Learner) -> None:
-        """Tell a new learner what stands where in rows with names: it has seen none, this log all of them."""
+        """Tell a new learner what the columns are: it has seen no row, this log all of them."""
         if (
-            self.names is not None
+            self.columns is not None
             and learner.inputs.layout is None
             and learner.n_features in (None, self.n_features)
         ):
-            learner.use_names(self.names)
+            learner.use_columns(self.columns)
 
 
 def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features: int | None = None) -> Survey:
@@ -101,7 +103,8 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _names(seen, labels, log.name)
-    layout = log.features.names
+    columns = log.features.for_labels(count) if len(log.features) else None
+    whole = (log.n_features, width) if mixed else log.n_features or max(width, n_features or 1)
     return Survey(
         rows=rows,
         bad=log.bad,
@@ -109,11 +112,11 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         hits=hits,
         with_propensity=known,
         with_design=drawn,
-        n_features=(log.n_features, width) if mixed else log.n_features or max(width, n_features or 1),
+        n_features=whole if columns is None else columns.layout.n_features,
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
-        names=None if layout is None else layout.to_dict(),
+        columns=columns,
     )
 
 

@@ -126,8 +126,6 @@ def train(
         "seed": seed,
         "passes": best,
         "rows": run.answered,
-        "features": list(log.feature_columns),
-        "kinds": log.features.kinds,
     }
     judged = np.array([record.hit for record in run.kept], np.float64)
     rate = (run.hits + 1.0) / (run.answered + 2.0)  # one of each more: a rate of 0 would be too sure

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from superarm.data.named import plain_row
 from superarm.data.rows import AnyRow, as_row, fitted
+from superarm.data.values import plain_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
@@ -97,6 +97,9 @@ class RequestHandler:
         self._more: list[Event] = []
         self._random: list[str] = []  # ends of ids that nobody has yet
         self._at: float | None = None
+        self.notices: dict[str, str] = {}  # of the last decision: columns that are not what was declared
+        self.warnings: dict[str, str] = {}  # the same of all decisions, each column once
+        self.warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
     def begin(self, model: ServingModel, calls: Sequence[tuple[Any, Any, Any]]) -> None:
@@ -149,6 +152,7 @@ class RequestHandler:
     def decide(self, request: DecisionRequest) -> Event:
         """Choose a set; the same request with the same id gives the same set again."""
         context = context_bytes(request.context)
+        self.notices = {}
         if request.id is not None:
             self._check_whole(request.id)
             known = self._staged.get((DECISION, request.id))
@@ -181,6 +185,10 @@ class RequestHandler:
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise Refused.must("features", "decision", wanted, "an overflow") from error
+        if isinstance(request.x, dict) and model.learner.notices:
+            self.notices = model.learner.notices
+            self.warnings = self.notices | self.warnings
+            self.warned += 1
         at = self.now()
         id_ = request.id or self._new_id(at)
         event = self._staged[DECISION, id_] = decision_event(at, id_, decision, context, facts)
@@ -272,7 +280,9 @@ class RequestHandler:
         try:
             pack_row(plain_row(x))
         except TypeError as error:
-            wanted = "numbers of 64 bits, words, true or false, dates or missing values"
+            wanted = (
+                "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
+            )
             raise Refused.must("features", "decision", wanted, str(error)) from error
 
     def _same(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
@@ -93,6 +94,7 @@ class Service:
         set_size: int | None = None,
         coverage: float | None = None,
         seed: int | None = None,
+        columns: Columns | dict[str, Any] | str | Path | None = None,
         model: str | Path | None = None,
         max_mb: int | None = None,
         create: bool = True,
@@ -109,6 +111,8 @@ class Service:
             set_size: how many labels to show.
             coverage: show as few as are needed to have the right one among them so often.
             seed: of the learner.
+            columns: what the columns of rows with names are: a file of columns, a model file, or `superarm.Columns`.
+                Left out, each value is judged as it comes.
             model: a model file to start a new journal with, instead of all the above.
             max_mb: a limit for the size of the journal, if it is a file.
             create: make a journal if there is none; False refuses.
@@ -120,7 +124,8 @@ class Service:
         """
         from superarm.service.opening import open_service
 
-        given = (learner, labels, n_features, set_size, coverage, seed)
+        declared = None if columns is None else Columns.of(columns).to_dict()
+        given = (learner, labels, n_features, set_size, coverage, seed, declared)
         asked = dict(zip(ASKED, given, strict=True))
         return open_service(cls, journal, asked, model, create, max_mb, shadows, settings)
 
@@ -221,7 +226,8 @@ class Service:
 
     def decide_now(self, request: DecisionRequest) -> Any:
         event = self.handler.decide(request)
-        return DecisionRecord(event).shown()
+        shown = DecisionRecord(event).shown()
+        return shown | {"warnings": list(self.handler.notices.values())} if self.handler.notices else shown
 
     def outcome_now(self, request: OutcomeRequest) -> Any:
         id_ = self.handler.outcome(request)

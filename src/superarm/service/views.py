@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
-from superarm.service.status import Metric, model_metrics, promise_metrics, status_metrics
+from superarm.service.status import Metric, model_metrics, one, promise_metrics, status_metrics
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -71,6 +71,7 @@ def stats(service: Service) -> dict[str, Any]:
         "frozen": serving.frozen,
         "shadows": [report(one) for one in service.model.reports()],
         "trouble": status.trouble,
+        "warnings": list(service.handler.warnings.values()),
         "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
         "processes": getattr(service.model, "processes", None),
     }
@@ -86,6 +87,12 @@ def metrics(service: Service) -> list[Metric]:
         *promise_metrics(service.model.model().learner),
         *status_metrics(service.status(), service.store.size(), age),
         *service.model.metrics(),
+        one(
+            "column_warnings_total",
+            "counter",
+            "Decisions for rows whose columns are not what was declared.",
+            service.handler.warned,
+        ),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels, plain
 from superarm.data.rows import Rows, as_rows
 from superarm.errors import InvalidInput
@@ -25,6 +26,7 @@ class Arrays:
         shuffle: a new random order on every pass; False keeps the order of X.
         scale: ``"none"``, rows as they are; learners scale them as they need. ``"unit"``, length 1.
         name: how it is called in tables.
+        columns: what X was made by, if it was a table.
 
     >>> stream = Arrays([[3.0, 4.0], [0.0, 2.0]], ["ham", "spam"])
     >>> stream.labels, stream.rows.dense.tolist()
@@ -40,6 +42,7 @@ class Arrays:
         shuffle: bool = True,
         scale: str = "none",
         name: str = "arrays",
+        columns: Columns | None = None,
     ) -> None:
         rows = as_rows(X, None, "Arrays")
         self.n_features = rows.layout.n_features
@@ -53,7 +56,7 @@ class Arrays:
         self.labels, self.n_labels = known.names, known.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
-        self.shuffle, self.scale, self.name = shuffle, scale, name
+        self.shuffle, self.scale, self.name, self.columns = shuffle, scale, name, columns
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
         """The rows again and again, in an order that ``seed`` decides."""

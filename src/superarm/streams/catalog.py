@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,16 +29,19 @@ FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
 NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
 
-def open_data(source: str, *, scale: str = "none", label: str | None = None) -> Stream:
+def open_data(source: str, *, scale: str = "none", label: str | None = None, **columns: Any) -> Stream:
     """The stream called ``source``, or the one in the file of that name.
 
     Args:
         source: one of `NAMES`, or a file: .csv, .tsv, .jsonl, .parquet, .npz or svmlight.
         scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
         label: the name of the label column, for tables.
+        columns: for tables, ``columns`` (what they are; left out, the first 20,000 rows tell), ``text``, ``words``,
+            ``numbers``, ``dates``, ``leave_out`` (what some of them are), ``vectors`` (an .npy beside the table).
     """
-    if source in NAMES and label is not None:
-        raise InvalidInput.must("label", source, "left out: only tables have columns", label)
+    for name, value in {"label": label, **columns}.items():
+        if source in NAMES and value:
+            raise InvalidInput.must(name, source, "left out: only tables have columns", value)
     if source in ("synsep", "synnonsep"):
         from superarm.streams.synthetic import synnonsep, synsep
 
@@ -50,7 +54,7 @@ def open_data(source: str, *, scale: str = "none", label: str | None = None) -> 
         flat = images.pixels.reshape(len(images.y), -1)
         return Arrays(flat, images.y, labels=images.labels, scale=scale, name=source)
     path = _file(source)
-    return Arrays(**read_data(path, label), scale=scale, name=path.stem)
+    return Arrays(**read_data(path, label, **columns), scale=scale, name=path.stem)
 
 
 def feature_file(name: str) -> Path:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from superarm.data.tables import TABLES, read_table, sparse_matrix
+from superarm.data.columns import Columns
+from superarm.data.looking import AFTERWARDS
+from superarm.data.tables import TABLES, columns_of, open_table, read_matrix, sparse_matrix
+from superarm.data.values import is_gap
 from superarm.errors import InvalidInput
 from superarm.extras import need
 from superarm.storage import UNREADABLE
@@ -19,26 +23,48 @@ SUFFIXES = (".npz", *TABLES, ".svm", ".svmlight", ".libsvm")
 LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no column is named
 
 
-def read_data(path: Path, label: str | None = None) -> dict[str, Any]:
-    """X, y and label names (what `Arrays` takes) from a file; ``label`` names a table's label column."""
+def read_data(
+    path: Path,
+    label: str | None = None,
+    columns: Columns | None = None,
+    vectors: Path | None = None,
+    **asked: Any,
+) -> dict[str, Any]:
+    """What `Arrays` takes, from a file; the rest is for tables: see `superarm.streams.open_data`."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InvalidInput.must(
             "data", "superarm", f"a name or a file ending in {', '.join(SUFFIXES)}", str(path)
         )
     if suffix in TABLES:
-        return _table(read_table(path), label, str(path))
-    if label is not None:
-        raise InvalidInput.must("label", str(path), "left out: only tables have columns", label)
+        return _table(open_table(path).read(), label, str(path), columns, vectors, asked)
+    given = {"label": label, "columns": columns, "vectors": vectors, **asked}
+    for name, value in given.items():
+        if value:
+            raise InvalidInput.must(name, str(path), "left out: only tables have columns", value)
     return _read_npz(path) if suffix == ".npz" else _read_svmlight(path)
 
 
-def from_frame(frame: Any, *, label: str | None = None, name: str = "frame", **options: Any) -> Arrays:
-    """A stream over a Polars or pandas frame; every column but ``label`` is a feature.
+def from_frame(
+    frame: Any,
+    *,
+    label: str | None = None,
+    columns: Columns | None = None,
+    text: Iterable[str] = (),
+    words: Iterable[str] = (),
+    numbers: Iterable[str] = (),
+    dates: Iterable[str] = (),
+    leave_out: Iterable[str] = (),
+    name: str = "frame",
+    **options: Any,
+) -> Arrays:
+    """A stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
 
     Args:
         frame: the rows.
         label: the name of the label column.
+        columns: what the others are; left out, the first 20,000 rows tell.
+        text, words, numbers, dates, leave_out: what some of them are, whatever they look like.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.
 
@@ -47,39 +73,63 @@ def from_frame(frame: Any, *, label: str | None = None, name: str = "frame", **o
     >>> from_frame(frame, label="kind").labels
     ('ham', 'spam')
     """
-    return Arrays(**_table(frame, label, name), name=name, **options)
+    asked = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
+    return Arrays(**_table(columns_of(frame)[0], label, name, columns, None, asked), name=name, **options)
 
 
-def _table(frame: Any, label: str | None, of: str) -> dict[str, Any]:
-    columns = [str(c) for c in frame.columns]
+def _table(
+    table: dict[str, Any],
+    label: str | None,
+    of: str,
+    columns: Columns | None,
+    vectors: Path | None,
+    asked: dict[str, Any],
+) -> dict[str, Any]:
+    names = list(table)
     if label is None:
-        found = [c for c in LABEL_COLUMNS if c in columns]
+        found = [name for name in LABEL_COLUMNS if name in names]
         if not found:
             wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
-            raise InvalidInput.must("label", of, wanted, columns)
+            raise InvalidInput.must("label", of, wanted, names)
         label = found[0]
-    elif label not in columns:
-        wanted = f"one of its columns {', '.join(columns)}"
-        raise InvalidInput.must("label", of, wanted, label, among=columns)
-    features = [c for c in frame.columns if str(c) != label]
-    if not features:
-        raise InvalidInput.must("columns", of, "the label and at least one feature", columns)
-    X = np.empty((len(frame), len(features)), np.float32)
-    for i, column in enumerate(features):
-        values = np.asarray(frame[column].to_numpy())
-        if values.dtype.kind not in "biuf":
-            raise InvalidInput.must(f"column {column!r}", of, "made of numbers", values[:1].tolist())
-        X[:, i] = values
-        if not np.isfinite(X[:, i]).all():
-            row = int(np.flatnonzero(~np.isfinite(X[:, i]))[0])
-            raise InvalidInput.must(
-                f"column {column!r}", of, "finite and without gaps", f"none in row {row + 1}"
-            )
-    y = frame[label].to_numpy()
-    gaps = [i for i, v in enumerate(y.tolist()) if v is None or v != v]
-    if gaps:
-        raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gaps[0] + 1}")
-    return {"X": X, "y": y if y.dtype.kind in "iuf" else y.astype(str)}
+    elif label not in names:
+        wanted = f"one of its columns {', '.join(names)}"
+        raise InvalidInput.must("label", of, wanted, label, among=names)
+    y = _labels(table.pop(label), label, of)
+    if vectors is not None:
+        table["vectors"] = _beside(vectors, len(y))
+    if columns is None:
+        taken = {name: "only known afterwards" for name in table if name.lower() in AFTERWARDS}
+        columns = Columns.look(table, taken=taken, **asked)
+        if not len(columns):  # ids and constants alone are better than nothing
+            columns = Columns.look(table, taken=taken, everything=True, **asked)
+        if not len(columns):
+            raise InvalidInput.must("columns", of, "the label and at least one feature", names)
+    columns = columns.for_labels(max(len(np.unique(y)), 2))
+    return {"X": columns.rows(table, of), "y": y, "columns": columns}
+
+
+def _labels(cells: Any, label: str, of: str) -> Any:
+    """The label of every row: whole numbers, where all of them are."""
+    values = cells.to_list() if hasattr(cells, "to_list") else list(cells)
+    gap = next((i for i, value in enumerate(values) if is_gap(value) or value == ""), None)
+    if gap is not None:
+        raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gap + 1}")
+    if not any(isinstance(value, bool) for value in values):
+        for kind in (int, float):
+            try:
+                return np.array([kind(value) if type(value) is str else value for value in values], kind)
+            except (TypeError, ValueError, OverflowError):
+                continue
+    return np.array([str(value) for value in values])
+
+
+def _beside(path: Path, n: int) -> Any:
+    """Vectors that stand beside a table, a row for each of its rows."""
+    matrix = read_matrix(path)
+    if len(matrix.shape) != 2 or hasattr(matrix, "tocsr") or len(matrix) != n:
+        raise InvalidInput.must("vectors", str(path), f"a dense matrix of {n} rows", f"shape {matrix.shape}")
+    return list(np.asarray(matrix, np.float32))
 
 
 def _read_svmlight(path: Path) -> dict[str, Any]:

@@ -22,15 +22,16 @@ FEW = 8  # rows of many
 
 
 def learner_html(learner: Described) -> Markup:
-    if learner.names is not None:
-        numbers = learner.names.numbers
-        rows = f"with names; numbers: {some(numbers)}" if numbers else "with names, all of them words"
+    if learner.columns is not None:
+        kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
+        more = ", and more names as they come" if learner.columns.is_open else ""
+        rows = f"with names: {some(kinds)}{more}" if kinds else "with names, all of them words"
     elif learner.n_features is None:
         rows = "the first one will tell"
     else:
         rows = _features(learner)
     size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training")
-    more = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
+    others = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
     return facts(
         type(learner).__name__,
         [
@@ -43,7 +44,7 @@ def learner_html(learner: Described) -> Markup:
                 if past is None
                 else f"on {past['rows']:,} rows of {past['log']}, {past['passes']} times",
             ),
-            *more,
+            *others,
         ],
     )
 

@@ -16,6 +16,8 @@ from random import random
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from superarm.data.tables import named_row
+from superarm.data.values import plain_row
 from superarm.errors import SuperarmError
 
 __all__ = ["Client", "Outcome", "ServiceError", "Shown"]
@@ -41,12 +43,14 @@ class Shown:
         labels: the set, best first.
         propensity: how probable it was.
         model_version: how many answers the model had learnt.
+        warnings: columns of the row that are not what was declared.
     """
 
     id: str
     labels: tuple[str, ...]
     propensity: float | None
     model_version: int
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class Client:
 
         Args:
             features: the row: numbers, {"indices": …, "values": …} (and "dense", if it has both parts), a
-                `superarm.Row`, or names and values.
+                `superarm.Row`, or names and values: a dict, or a row of a data frame.
             id: how the decision is to be called; without one, the client makes one up.
             eligible: the only labels that may be shown.
             set_size: how many to show; with a promised coverage, the most.
@@ -293,18 +297,26 @@ def _pause(retry_after: str | None) -> float:
 
 
 def _ask(features: Any, id_: str | None, *, eligible: Any = None, **more: Any) -> dict[str, Any]:
-    if hasattr(features, "tolist"):
+    named = named_row(features)
+    if named is not None:
+        features = plain_row(named)
+    elif hasattr(features, "tolist"):
         features = features.tolist()
     elif hasattr(features, "indices"):  # a superarm.Row
         parts = ("dense", "indices", "values") if len(features.dense) else ("indices", "values")
         features = {name: getattr(features, name).tolist() for name in parts}
+    elif isinstance(features, list | tuple):
+        features = [value.item() if hasattr(value, "item") else value for value in features]
     ask: dict[str, Any] = {"features": features, "id": id_ or uuid.uuid4().hex}
     given = {"eligible": None if eligible is None else list(eligible), **more}
     return ask | {name: value for name, value in given.items() if value is not None}
 
 
 def _shown(answer: dict[str, Any]) -> Shown:
-    return Shown(answer["id"], tuple(answer["labels"]), answer["propensity"], answer["model_version"])
+    notices = tuple(answer.get("warnings", ()))
+    return Shown(
+        answer["id"], tuple(answer["labels"]), answer["propensity"], answer["model_version"], notices
+    )
 
 
 def _checked(result: dict[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ class DecisionRequest(Strict):
         Meta(
             description="All n_features numbers; a sparse row of indices and values (and dense, where rows "
             "have both parts); or names, each with a "
-            "number, a word, true, false, a date (2026-05-01) or null. The first row decides which.",
+            "number, a word, a text, true, false, a date (2026-05-01), a list of numbers or null. The first row "
+            "decides which.",
             examples=[
                 [0.5, 0.0, 1.0, 0.25],
                 {"indices": [3, 17], "values": [1.0, 0.5]},
@@ -75,13 +76,17 @@ class DecisionRequest(Strict):
     ] = None
 
 
-class DecisionAnswer(Struct):
+class DecisionAnswer(Struct, kw_only=True):
     """A set to show."""
 
     id: str
     labels: Annotated[list[str], Meta(description="In the order to show: best first.")]
     propensity: Annotated[float | None, Meta(description="The probability with which this set was chosen.")]
     model_version: Annotated[int, Meta(description="How many answers the model had learnt.")]
+    warnings: Annotated[
+        list[str],
+        Meta(description="Columns of the row that are not what was declared; left out if there are none."),
+    ] = []
 
 
 class OutcomeRequest(Strict):

@@ -4,7 +4,7 @@ Features come in three forms:
 
     [0.5, 1, …]                                   numbers
     {"indices": [3, 17], "values": [1.0, 0.5]}    a sparse row
-    {"age": 41, "colour": "red", "member": true}  names (superarm/named.py)
+    {"age": 41, "colour": "red", "member": true}  names (superarm/data/columns.py)
 
 The first row of a journal decides whether its rows have names.
 """
@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from superarm.data.named import KINDS
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.service import DecisionRequest, OutcomeRequest
@@ -223,9 +222,6 @@ def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
 def _check_names(features: dict[str, Any]) -> None:
     if len(features) > MOST_NAMES:
         raise Refused.must("features", "decision", f"at most {MOST_NAMES} names", f"{len(features)}")
-    for name, value in features.items():
-        if type(value) is list:
-            raise Refused.must(f"features.{name}", "decision", KINDS, value)
 
 
 def _check_labels(eligible: list[str], known: frozenset[str]) -> None:

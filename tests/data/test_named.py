@@ -1,4 +1,4 @@
-"""Rows with names: numbers, words, true and false, dates and gaps, everywhere where rows go."""
+"""Rows with names, one at a time: numbers, words, texts, dates, vectors and gaps, everywhere where rows go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import superarm as sa
-from superarm.data.named import Names, plain_row
+from superarm.data.columns import Columns
+from superarm.data.rows import Row
+from superarm.data.values import plain_row
 from superarm.errors import InvalidInput
 
 LABELS = [f"label {i}" for i in range(6)]
@@ -51,6 +53,21 @@ def people(n: int, seed: int = 0) -> tuple[list[dict[str, Any]], np.ndarray[Any,
     return named, y
 
 
+def open_columns(places: int = 40, words: int = 256) -> Columns:
+    return Columns(words=words, open_places=places)
+
+
+def bits(row: Any) -> bytes:
+    """All numbers of a row."""
+    if not isinstance(row, Row):
+        return bytes(row.tobytes())
+    return row.dense.tobytes() + row.indices.tobytes() + row.values.tobytes()
+
+
+def numbers(columns: Any) -> list[str]:
+    return [name for name, kind in columns.kinds.items() if kind == "numbers"]
+
+
 def state_of(learner: Any) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in learner.core.state().items()}
 
@@ -72,50 +89,50 @@ def play(learner: Any, X: Any, y: Any) -> float:
 def test_the_order_of_names_does_not_matter(row: dict[str, Any], random: Any) -> None:
     shuffled = list(row.items())
     random.shuffle(shuffled)
-    one, two = Names(places=10, words=16), Names(places=10, words=16)
+    one, two = open_columns(10, 16), open_columns(10, 16)
     a, b = one.row(row, "this", grow=True), two.row(dict(shuffled), "this", grow=True)
-    assert a.tobytes() == b.tobytes()
-    assert one.to_dict() == two.to_dict()
-    assert np.isfinite(a).all()
+    assert bits(a) == bits(b)
+    assert numbers(one) == numbers(two)
+    assert np.isfinite(a.dense if isinstance(a, Row) else a).all()
 
 
 @given(rows)
 def test_a_gap_is_a_name_left_out(row: dict[str, Any]) -> None:
-    names = Names()
+    names = open_columns()
     names.row(row, "this", grow=True)
     gaps = {name: value for name, value in row.items() if value is not None and value == value}
     for gap in (None, math.nan, pd.NA, pd.NaT, np.float32("nan")):
         full = dict.fromkeys(row, gap) | gaps
-        assert names.row(full, "this").tobytes() == names.row(gaps, "this").tobytes()
+        assert bits(names.row(full, "this")) == bits(names.row(gaps, "this"))
 
 
 @given(rows)
 def test_json_ready_rows_mean_the_same(row: dict[str, Any]) -> None:
-    one, two = Names(), Names()
+    one, two = open_columns(), open_columns()
     plain = json.loads(json.dumps(plain_row(row), allow_nan=False))
-    assert one.row(row, "this", grow=True).tobytes() == two.row(plain, "this", grow=True).tobytes()
+    assert bits(one.row(row, "this", grow=True)) == bits(two.row(plain, "this", grow=True))
 
 
 @given(st.lists(rows, min_size=1, max_size=5))
 def test_the_layout_survives_json(several: list[dict[str, Any]]) -> None:
-    names = Names(places=5, words=8)
+    names = open_columns(5, 8)
     for row in several:
         names.row(row, "this", grow=True)
-    back = Names.from_dict(json.loads(json.dumps(names.to_dict())))
+    back = Columns.from_dict(json.loads(json.dumps(names.to_dict())))
     for row in several:
-        assert back.row(row, "this").tobytes() == names.row(row, "this").tobytes()
+        assert bits(back.row(row, "this")) == bits(names.row(row, "this"))
 
 
 @given(st.lists(rows, min_size=1, max_size=6))
 def test_places_are_never_taken_away(several: list[dict[str, Any]]) -> None:
     """New names come later; what has a place keeps it."""
-    names = Names(places=10, words=16)
+    names = open_columns(10, 16)
     before: list[str] = []
     for row in several:
         names.row(row, "this", grow=True)
-        assert names.numbers[: len(before)] == before
-        before = names.numbers
-    assert len(names.numbers) <= 8  # of 10: two are shared
+        assert names.names[: len(before)] == before
+        before = names.names
+    assert len(numbers(names)) <= 8  # of 10: two are shared
 
 
 table = st.fixed_dictionaries(
@@ -126,24 +143,43 @@ table = st.fixed_dictionaries(
         "w": st.one_of(st.none(), st.sampled_from(["a", "b", "", "2024-05-01", "7"])),
         "d": st.one_of(st.none(), st.dates(date(1900, 1, 1), date(2100, 1, 1))),
         "t": st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)),
+        "x": st.one_of(st.none(), st.text(max_size=30), st.just("card not working")),
+        "v": st.one_of(st.none(), st.lists(st.floats(-9, 9, width=32), min_size=2, max_size=2)),
     }
 )
 
 
+DECLARED = Columns(
+    [
+        {"name": "n", "kind": "numbers"},
+        {"name": "i", "kind": "numbers"},
+        {"name": "b", "kind": "yes or no"},
+        {"name": "w", "kind": "words"},
+        {"name": "d", "kind": "dates"},
+        {"name": "t", "kind": "dates", "times": True},
+        {"name": "x", "kind": "text"},
+        {"name": "v", "kind": "vector", "length": 2},
+    ],
+    text_width=1024,
+)
+
+
 @given(st.lists(table, min_size=1, max_size=8))
-def test_frames_are_their_rows(several: list[dict[str, Any]]) -> None:
-    """Column by column gives the bits of row by row: pandas, Polars, a list of dicts."""
-    one = Names()
-    expected = np.stack([one.row(row, "this", grow=True) for row in several])
-    schema = {"n": pl.Float64, "i": pl.Int64, "b": pl.Boolean, "w": pl.String, "d": pl.Date, "t": pl.Datetime}
-    for X in (several, pl.DataFrame(several, schema=schema), pd.DataFrame(several)):
-        names = Names()
-        assert names.rows(X, "this", grow=True).tobytes() == expected.tobytes()
-        assert names.numbers == one.numbers
+def test_tables_are_their_rows(several: list[dict[str, Any]]) -> None:
+    """Column by column gives the bits of row by row: pandas, Polars, a list of dicts; values and what JSON has."""
+    expected = [bits(DECLARED.row(row, "this")) for row in several]
+    plain = [json.loads(json.dumps(plain_row(row))) for row in several]
+    assert [bits(DECLARED.row(row, "this")) for row in plain] == expected
+    assert [bits(DECLARED.row(DECLARED.cells(row, "this"), "this")) for row in plain] == expected
+    kinds = {"n": pl.Float64, "i": pl.Int64, "b": pl.Boolean, "w": pl.String, "d": pl.Date, "t": pl.Datetime}
+    kinds |= {"x": pl.String, "v": pl.List(pl.Float64)}
+    for X in (several, plain, pl.DataFrame(several, schema=kinds), pd.DataFrame(several)):
+        made = DECLARED.rows(X, "this")
+        assert [bits(made.row(i)) for i in range(len(several))] == expected
 
 
 def test_kinds_of_values() -> None:
-    names = Names()
+    names = open_columns()
     for value in (41, 41.0, np.int8(41), np.float64(41), Decimal(41)):
         assert names.row({"a": value}, "this", grow=True)[0] == 41.0
     assert names.row({"a": True}, "this")[0] == names.row({"a": np.True_}, "this")[0] == 1.0
@@ -161,12 +197,12 @@ def test_kinds_of_values() -> None:
     assert np.array_equal(names.row({"c": np.str_("Rome")}, "this"), names.row({"c": "Rome"}, "this"))
 
 
-@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, b"bytes", 1j, object()])
+@pytest.mark.parametrize("value", [[], ["a"], {"a": 1}, b"bytes", 1j, object()])
 def test_other_values_are_refused(value: Any) -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2)
     with pytest.raises(InvalidInput, match=r"x\['a'\] of SetLogit must be a number, a word"):
         learner.decide({"b": 1, "a": value})
-    assert learner.names is None or learner.names.numbers == []
+    assert learner.columns is None or learner.columns.names == []
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e39, 10**400, Decimal("inf")])
@@ -214,11 +250,81 @@ def test_every_learner_takes_names(name: str, tmp_path: Path) -> None:
             stepwise.update(decision, hit=LABELS[label] in decision.labels)
         else:
             stepwise.update(decision, label=LABELS[label])
+    framed.use_columns(sa.Columns.first(X, None, "this"))
     framed.run(pl.DataFrame(X), y)
     assert state_of(fused) == state_of(stepwise) == state_of(framed)
-    assert fused.names is not None
-    assert fused.names.numbers == ["age", "income", "vip", "late"]
-    assert fused.names.to_dict() == stepwise.names.to_dict() == framed.names.to_dict()
+    assert fused.columns is not None
+    assert numbers(fused.columns) == ["age", "income", "vip", "late"]
+    assert fused.columns == stepwise.columns == framed.columns
+
+
+TEXTS = {"ads": "banner is too small", "login": "cannot log in at all", "bill": "the invoice is wrong"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "set-logit",
+        "mc-dbf",
+        "softmax",
+        "softmax-averaged",
+        "pa",
+        "soba-diag",
+        "newtron",
+        "banditron",
+        "epabf",
+    ],
+)
+def test_a_text_that_comes_late(name: str, tmp_path: Path) -> None:
+    """The sparse part comes with the first text; what has been learnt stays, and text is learnt."""
+    labels = list(TEXTS)
+    learner = sa.make(name, labels=labels, set_size=1, seed=3)
+
+    def teach(row: dict[str, Any], label: str) -> None:
+        decision = learner.decide(row)
+        told = {"hit": label in decision.labels} if "hit" in learner.feedback else {"label": label}
+        learner.update(decision, **told)
+
+    for i in range(20):
+        teach({"age": 20 + i, "city": CITIES[i % 3]}, labels[i % 3])
+    early = learner.decide({"age": 30, "city": "Rome"})
+    before = learner.scores([{"age": 30, "city": "Rome"}])
+    at = learner.cursor()
+    learner.decide({"text": TEXTS["ads"]}, at=at)  # a service decides so: the learner stays as it is
+    assert learner.inputs.layout.width == 0
+    learner.decide({"text": TEXTS["ads"]})
+    assert learner.inputs.layout.width == 65_536
+    assert np.allclose(learner.scores([{"age": 30, "city": "Rome"}]), before, atol=1e-6)
+    learner.update(early, **({"hit": True} if "hit" in learner.feedback else {"label": early.labels[0]}))
+    for i in range(300):
+        teach({"text": TEXTS[labels[i % 3]], "city": CITIES[i % 5]}, labels[i % 3])
+    if name == "set-logit":
+        assert learner.predict([{"text": text} for text in TEXTS.values()]).tolist() == labels
+    learner.save(tmp_path / "m.npz")
+    again = sa.load(tmp_path / "m.npz")
+    assert state_of(again) == state_of(learner)
+    assert again.columns == learner.columns
+
+
+def test_a_learner_that_couples_all_features_takes_no_text() -> None:
+    learner = sa.SOBA(labels=list(TEXTS), matrix="full")
+    with pytest.raises(InvalidInput, match="columns of SOBA must be without text"):
+        learner.decide({"text": "banner is too small"})
+    learner.decide({"age": 3})
+
+
+def test_vectors() -> None:
+    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    learner.decide({"embedding": [0.5, -1.0, 0.25], "age": 41})
+    row = learner.columns.row({"embedding": np.array([0.5, -1.0, 0.25])}, "this")
+    assert row[:3].tolist() == [0.5, -1.0, 0.25]
+    gap = learner.columns.row({"age": 41}, "this")
+    marks = gap[learner.columns.places : learner.columns.places + 3]
+    assert np.allclose(marks, 3**-0.5)  # one mark of length 1
+    with pytest.raises(InvalidInput, match=r"x\['other'\] of SetLogit must be in the first row, or declared"):
+        learner.decide({"other": [1.0, 2.0]})
+    with pytest.raises(InvalidInput, match=r"x\['embedding'\] of SetLogit must be a list of 3 numbers"):
+        learner.decide({"embedding": [1.0]})
 
 
 def test_frames_where_matrices_go() -> None:
@@ -237,10 +343,10 @@ def test_looking_changes_nothing() -> None:
     X, y = people(100)
     learner = sa.SetLogit(labels=LABELS, set_size=2)
     learner.run(X, y)
-    before = learner.names.to_dict()
+    before = learner.columns.to_dict()
     learner.predict([{"new": 3.0}])
     learner.rank({"newer": 3.0, "word": "never seen"})
-    assert learner.names.to_dict() == before
+    assert learner.columns.to_dict() == before
 
 
 def test_a_number_that_comes_late_is_learnt() -> None:
@@ -283,7 +389,7 @@ def test_a_given_set_with_names() -> None:
     one.update(made, hit=True)
     two.update(back, hit=True)
     assert state_of(one) == state_of(two)
-    assert one.names.numbers == ["age", "income", "vip", "when"]
+    assert numbers(one.columns) == ["age", "income", "vip", "when"]
 
 
 def test_own_decisions_hold_the_row_as_it_came() -> None:
@@ -297,7 +403,7 @@ def test_own_decisions_hold_the_row_as_it_came() -> None:
 def test_width_as_asked_for() -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2, n_features=64)
     learner.decide({"age": 41})
-    assert (learner.n_features, learner.names.width) == (64, 64)
+    assert (learner.n_features, learner.columns.d) == (64, 64)
     with pytest.raises(InvalidInput, match="n_features of SetLogit must be left out, or at least 8"):
         sa.SetLogit(labels=LABELS, set_size=2, n_features=4).decide({"age": 41})
 
@@ -334,20 +440,30 @@ def test_a_newcomers_frame() -> None:
     )
     y = frame["shop"].cat.codes.to_numpy()
     learner = sa.SetLogit(labels=LABELS, set_size=2)
-    learner.run(frame, y)
-    assert learner.names.numbers == ["5", "waited", "when", "ok", "qty"]
+    with pytest.warns(sa.ColumnWarning, match="column 'note' is taken for an id: hardly any word twice"):
+        learner.run(frame, y)
+    assert learner.columns.kinds == {
+        "qty": "numbers",
+        "shop": "words",
+        "ok": "yes or no",
+        "waited": "numbers",
+    }
+    assert learner.columns.left_out == {
+        "when": "time: it goes on with the rows",
+        "note": "an id: hardly any word twice",
+        "5": "counts the rows",
+    }
     one = learner.scores(frame.iloc[[3]])
     assert np.array_equal(one, learner.scores([frame.iloc[3]]))
     assert np.array_equal(one, learner.scores([frame.iloc[3].to_dict()]))
-    row = learner.decide(frame.iloc[[3]]).x
-    assert np.array_equal(row, learner.names.row(learner.decide(frame.iloc[3]).x, "test"))
+    assert learner.decide(frame.iloc[[3]]).x == learner.decide(frame.iloc[3]).x
     for wrong, message in (
         ([1.0, 2.0], "x of SetLogit must be a row with names"),
         (frame.iloc[:2], "x of SetLogit must be a row with names"),
     ):
         with pytest.raises(InvalidInput, match=message):
             learner.decide(wrong)
-    with pytest.raises(InvalidInput, match="columns of X of SetLogit must be different"):
+    with pytest.raises(InvalidInput, match="columns of the table must be of different names"):
         learner.predict(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(InvalidInput, match="y of SetLogit must be label numbers"):
         learner.run(frame, np.array(LABELS)[y])
@@ -360,14 +476,14 @@ def test_a_frame_of_numbers_as_wide_as_announced_is_a_matrix() -> None:
     framed.run(pd.DataFrame(X), y)
     plain.run(X, y)
     assert state_of(framed) == state_of(plain)
-    assert framed.names is None
+    assert framed.columns is None
 
 
 def test_an_empty_row_is_a_row_of_gaps() -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2)
     learner.update(learner.decide({}), hit=True)
     learner.update(learner.decide({"age": 3}), hit=True)
-    assert learner.names.numbers == ["age"]
+    assert numbers(learner.columns) == ["age"]
 
 
 @pytest.mark.parametrize("hit", [np.int64(1), 1, np.bool_(True), 1.0, np.float32(1)])
@@ -387,18 +503,18 @@ def test_a_journal_of_dense_rows_and_names() -> None:
     for x, label in zip(X, y, strict=True):
         decision = learner.decide(x)
         learner.update(decision, hit=LABELS[label] in decision.labels)
-        if learner.names.to_dict() != said:
-            said = learner.names.to_dict()
-            replayed.use_names(json.loads(json.dumps(said)))
+        if learner.columns.to_dict() != said:
+            said = learner.columns.to_dict()
+            replayed.use_columns(json.loads(json.dumps(said)))
         again = replayed.decide(decision.x)
         assert again.to_dict() == decision.to_dict()
         replayed.update(again, hit=LABELS[label] in again.labels)
     assert state_of(replayed) == state_of(learner)
     assert replayed.decide(X[20]).to_dict() == learner.decide(X[20]).to_dict()
     with pytest.raises(InvalidInput, match="with new ones at the end"):
-        replayed.use_names({**said, "numbers": ["income", "age"]})
-    with pytest.raises(InvalidInput, match="names of SetLogit must be for 7 features"):
-        sa.SetLogit(labels=LABELS, set_size=2, n_features=7).use_names(said)
+        replayed.use_columns({**said, "columns": said["columns"][::-1]})
+    with pytest.raises(InvalidInput, match="columns of SetLogit must be for 7 features"):
+        sa.SetLogit(labels=LABELS, set_size=2, n_features=7).use_columns(said)
 
 
 settings.register_profile("named", deadline=None)
@@ -414,10 +530,10 @@ def test_a_refused_row_leaves_no_names_behind() -> None:
                 learner.update(learner.decide({"age": 41}), label=LABELS[0])
                 learner.core.state()["weights.dense"][:] = weights
         with pytest.raises((InvalidInput, sa.errors.WeightsOverflow)):
-            one.decide({"big": 3.0, "city": "Rome"} if weights else {"age": 41, "bad": [1]})
+            one.decide({"big": 3.0, "city": "Rome"} if weights else {"age": 41, "bad": []})
         rows = [{"age": 41, "income": 1.0}, {"zip": 3, "age": None}]
         for learner in (one, two):
             learner.core is None or learner.core.state()["weights.dense"].fill(0.0)
         assert [one.decide(x).labels for x in rows] == [two.decide(x).labels for x in rows]
-        assert one.names.to_dict() == two.names.to_dict()
+        assert one.columns.to_dict() == two.columns.to_dict()
         assert state_of(one) == state_of(two)

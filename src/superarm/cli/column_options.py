@@ -1,0 +1,84 @@
+"""The options that say what the columns of a table are, and the lines that tell what was made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from superarm.data.columns import Columns
+
+__all__ = [
+    "ColumnsFile",
+    "Dates",
+    "LeaveOut",
+    "Numbers",
+    "Text",
+    "Vectors",
+    "Words",
+    "asked",
+    "column_lines",
+    "names",
+]
+
+PANEL = "What columns are"
+ColumnsFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="What the columns are: a file that train wrote, or a model. Else the first rows tell.",
+        rich_help_panel=PANEL,
+    ),
+]
+Text = Annotated[
+    str | None, typer.Option(help="Columns that hold text: subject,body.", rich_help_panel=PANEL)
+]
+Words = Annotated[
+    str | None, typer.Option(help="Columns of words, each taken whole: postcode.", rich_help_panel=PANEL)
+]
+Numbers = Annotated[str | None, typer.Option(help="Columns of numbers.", rich_help_panel=PANEL)]
+Dates = Annotated[str | None, typer.Option(help="Columns of dates.", rich_help_panel=PANEL)]
+LeaveOut = Annotated[str | None, typer.Option(help="Columns that are no features.", rich_help_panel=PANEL)]
+Vectors = Annotated[
+    Path | None,
+    typer.Option(
+        help="Vectors beside the table: an .npy with a row for each of its rows.", rich_help_panel=PANEL
+    ),
+]
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """Words between commas."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def asked(
+    text: str | None, words: str | None, numbers: str | None, dates: str | None, leave_out: str | None
+) -> dict[str, Any]:
+    """What the options say, as `superarm.Columns.look` takes it."""
+    given = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
+    return {name: names(value) for name, value in given.items() if value}
+
+
+def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
+    """What was made of each column, and why."""
+    seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+    yield f"features: {_grouped(columns.described)}{seen}"
+    if columns.text_width:
+        size = columns.text_width * n_labels * 8 / 1e6
+        yield f"text: hashed to {columns.text_width:,} places for {n_labels:,} labels, {size:,.0f} MB"
+    if columns.left_out:
+        yield f"left out: {_grouped(columns.left_out)}"
+    taken_for_ids = [name for name, why in columns.left_out.items() if why.startswith("an id: ")]
+    if taken_for_ids:
+        yield f"WARNING: taken for ids: {', '.join(taken_for_ids)} (--text or --words takes them as features)"
+
+
+def _grouped(columns: dict[str, str]) -> str:
+    """Columns with the same remark together."""
+    groups: dict[str, list[str]] = {}
+    for name, remark in columns.items():
+        groups.setdefault(remark, []).append(name)
+    return "; ".join(f"{', '.join(some)} ({remark})" for remark, some in groups.items())

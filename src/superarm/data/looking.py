@@ -1,0 +1,254 @@
+"""A look at the columns of somebody's table: what each of them holds, and whether it can be a feature.
+
+A column is what nine in ten of its cells are; else it holds words. Words of which many are different, several in a
+cell, are text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from superarm.data.values import GROUPED, UNSPACED, date_in, is_gap, spelt
+
+__all__ = ["AFTERWARDS", "DATES", "KINDS", "NUMBERS", "TEXT", "TRUTHS", "VECTOR", "WORDS", "Look", "look_at"]
+
+NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
+    "numbers",
+    "yes or no",
+    "dates",
+    "words",
+    "text",
+    "vector",
+)
+MOST = 0.9  # of the cells say what a column is
+SURE = 20  # rows, before a column is called an index, an id or a constant
+MANY = 20_000  # different values that are kept in mind
+TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
+COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+\s*%?\s*")
+ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
+# columns of a log that are only known after the decision, whatever else they are called for
+AFTERWARDS = frozenset(
+    [
+        *(
+            "hit",
+            "solved",
+            "outcome",
+            "outcomes",
+            "answer",
+            "answered",
+            "reward",
+            "rewards",
+            "feedback",
+            "correct",
+        ),
+        *("click", "clicked", "converted", "conversion", "propensity", "propensities", "ordered_propensity"),
+        *("log_propensity", "pscore", "p_score", "prob", "probability", "model_version"),
+    ]
+)
+
+
+class Look:
+    """What all cells of a column have in common."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.counts = dict.fromkeys(KINDS, 0)
+        self.filled = 0
+        self.spelt_gaps = 0  # NA and its like: gaps among numbers, words among words
+        self.commas = self.points = 0  # numbers that only a decimal comma, or a point, explains
+        self.odd = False  # something that is no value
+        self.length = 0  # of its vectors; -1 if they differ
+        self.times = False
+        self.sum = 0.0
+        self.words = 0  # in all its cells together
+        self.first: Any = None
+        self.last: Any = None
+        self.constant = self.whole = self.increasing = self.in_order = True
+        self.named_id = ID_NAME.search(name) is not None
+        self.different: set[Any] = set()  # words, or what might be ids, as far as they were compared
+        self.compared = 0
+
+    def see(self, value: Any) -> None:
+        """One more cell."""
+        kind = type(value)
+        if kind is str:
+            if value == "":
+                return
+            meant = spelt(value)
+            if meant is None:
+                self.spelt_gaps += 1
+                return
+            if "," in value and COMMA.fullmatch(value) and not GROUPED["."].fullmatch(value.strip(" %")):
+                self.commas, meant = self.commas + 1, spelt(value, ",")
+            elif "." in value and isinstance(meant, float) and not GROUPED[","].fullmatch(value.strip(" %")):
+                self.points += 1
+            value = meant
+            kind = type(value)
+        if kind is float or kind is int:
+            if value != value:
+                return
+            self.counts[NUMBERS] += 1
+        elif kind is str:
+            when = date_in(value)
+            if when is None:
+                self.counts[WORDS] += 1
+                self.words += 1 + value.count(" ") + len(UNSPACED.findall(value))
+            else:
+                self.counts[DATES] += 1
+                value = when
+        elif is_gap(value):
+            return
+        elif isinstance(value, bool | np.bool_):
+            self.counts[TRUTHS] += 1
+        elif isinstance(value, date | np.datetime64):
+            self.counts[DATES] += 1
+            value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
+        elif isinstance(value, Real | timedelta) or kind.__name__ == "Decimal":
+            self.counts[NUMBERS] += 1
+            value = value / timedelta(days=1) if isinstance(value, timedelta) else float(value)
+        elif isinstance(value, str):
+            self.counts[WORDS] += 1
+            self.words += 1 + value.count(" ")
+        else:
+            self._see_vector(value)
+            return
+        self._compare(value)
+
+    def _see_vector(self, value: Any) -> None:
+        try:
+            shape = np.asarray(value, np.float64).shape
+        except (TypeError, ValueError):
+            shape = ()
+        if len(shape) != 1 or shape[0] == 0:
+            self.odd = True
+            return
+        self.counts[VECTOR] += 1
+        self.filled += 1
+        self.constant = self.whole = self.in_order = False
+        self.length = shape[0] if self.length in (0, shape[0]) else -1
+
+    def _compare(self, value: Any) -> None:
+        self.filled += 1
+        if self.filled == 1:
+            self.first = value
+        elif self.constant or self.in_order:
+            self.constant = self.constant and value == self.first
+            self.in_order = self.in_order and _in_order(self.last, value)
+            self.increasing = self.increasing and self.in_order and value != self.last
+        self.last = value
+        number = isinstance(value, float | int)
+        if number:
+            self.sum += value
+        elif isinstance(value, datetime):
+            self.times = self.times or value.time() != datetime.min.time()
+        if self.whole:
+            self.whole = number and float(value).is_integer()
+        if (isinstance(value, str) or self.named_id) and len(self.different) < MANY:
+            self.different.add(value)
+            self.compared += 1
+
+    @property
+    def kind(self) -> str:
+        """What it holds."""
+        counts, n = self.counts, self.filled + (self.spelt_gaps if self.counts[WORDS] else 0)
+        if counts[VECTOR] and counts[VECTOR] == self.filled:
+            return VECTOR
+        if counts[TRUTHS] >= MOST * n:
+            return TRUTHS
+        if counts[NUMBERS] + counts[TRUTHS] >= MOST * n:
+            return NUMBERS
+        if counts[DATES] >= MOST * n:
+            return DATES
+        return TEXT if self.is_text else WORDS
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its words are texts: several in a cell, and many cells that are different."""
+        cells, different = self.counts[WORDS], len(self.different)
+        several = cells > 0 and self.words >= TEXT_WORDS * cells
+        seldom = self.compared >= SURE and different >= MOST * self.compared and self.words >= 1.5 * cells
+        return (several and (self.compared < SURE or different >= TEXT_SHARE * self.compared)) or seldom
+
+    @property
+    def decimal(self) -> str:
+        """What stands before the decimals of its numbers."""
+        return "," if self.commas > self.points else "."
+
+    @property
+    def mean(self) -> float:
+        count = self.counts[NUMBERS] + self.counts[TRUTHS]
+        return self.sum / count if count else 0.0
+
+    def gaps(self, rows: int, kind: str) -> int:
+        """How many of so many rows have nothing here."""
+        return rows - self.filled - (self.spelt_gaps if kind in (WORDS, TEXT) else 0)
+
+    def strays(self, kind: str) -> int:
+        """Words where numbers or dates stand."""
+        return self.counts[WORDS] if kind in (NUMBERS, TRUTHS, DATES) else 0
+
+    def in_words(self, rows: int, kind: str, decimal: str, *, asked: bool) -> str:
+        """What it is taken as, and why."""
+        gaps, words = self.gaps(rows, kind), self.strays(kind)
+        cells = self.counts[WORDS]
+        parts = [
+            kind if kind != VECTOR else f"vectors of {self.length:,} numbers",
+            "as asked for" if asked else "",
+            "with a decimal comma" if decimal == "," and kind == NUMBERS else "",
+            f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
+            f"{words:,} words" if words else "",
+            f"{gaps:,} gaps" if gaps else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def why_not(self, rows: int, asked: bool) -> str:
+        """Why it is no feature; empty if it may be one. Where it was asked for, only lists of anything are not."""
+        if self.odd or self.length < 0 or (self.counts[VECTOR] and self.kind != VECTOR):
+            return "lists"
+        if asked:
+            return ""
+        if not self.filled:
+            return "empty"
+        if self.filled < SURE:
+            return ""
+        kind = self.kind
+        gaps = self.gaps(rows, kind)
+        if self.constant and not gaps:
+            return f"always {self.first:g}" if isinstance(self.first, float) else f"always {self.first}"
+        if self.whole and self.increasing and not gaps:
+            return "counts the rows"
+        if kind == DATES and self.in_order and not gaps:
+            return "time: it goes on with the rows"
+        if self.named_id and len(self.different) == self.compared and (self.whole or kind in (WORDS, TEXT)):
+            return "an id"
+        if kind == WORDS and len(self.different) >= MOST * self.compared:
+            return "an id: hardly any word twice"
+        return ""
+
+
+def _in_order(one: Any, other: Any) -> bool:
+    try:
+        return bool(one <= other)
+    except TypeError:  # a word after a number
+        return False
+
+
+def look_at(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Look], int]:
+    """All columns of a table by name, in the order in which they turn up; how many rows."""
+    looks: dict[str, Look] = {}
+    count = 0
+    for row in rows:
+        count += 1
+        for name, value in row.items():
+            look = looks.get(str(name))
+            if look is None:
+                look = looks[str(name)] = Look(str(name))
+            if value is not None:
+                look.see(value)
+    return looks, count

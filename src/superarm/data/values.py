@@ -1,0 +1,240 @@
+"""One value of somebody's table: a number, true or false, a date, a word, a text, a vector, or a gap.
+
+Files of text say 41, true, 2024-05-01 and NA, frames and JSON have values of their own: both mean the same here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from math import inf, isnan
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from superarm.data.rows import LARGEST
+from superarm.errors import InvalidInput
+
+__all__ = [
+    "KINDS_OF_VALUES",
+    "as_word",
+    "date_in",
+    "days",
+    "is_gap",
+    "is_named_row",
+    "is_text",
+    "normal",
+    "number_of",
+    "plain_row",
+    "spelt",
+    "value_of",
+    "vector_of",
+]
+
+Array = np.ndarray[Any, Any]
+
+KINDS_OF_VALUES = "a number, a word, a text, true or false, a date, a list of numbers or a gap"
+GAPS = ("NAType", "NaTType")  # of pandas, which is not imported for this
+GAP_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?")
+TRUTHS = {"true": True, "false": False, "yes": True, "no": False}
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+SPACES = r"['\u2019 \u00a0\u202f]"  # between thousands, wherever the comma stands
+GROUPED = {
+    ".": re.compile(rf"[+-]?\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[+-]?\d{{1,3}}(?:{SPACES}\d{{3}})+(?:\.\d+)?"),
+    ",": re.compile(rf"[+-]?(?:\d{{1,3}}(?:(?:\.|{SPACES})\d{{3}})+|\d+)(?:,\d+)?"),
+}
+NOT_DIGITS = {mark: re.compile(rf"{SPACES}|{other}") for mark, other in ((".", ","), (",", r"\."))}
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
+OTHER_DATE = re.compile(
+    r"(?:(\d{4})/(\d\d?)/(\d\d?)|(\d\d?)\.(\d\d?)\.(\d{4}))(?:[T ,]+(\d\d?:\d\d(?::\d\d)?))?"
+)
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+TEXT_WORDS, TEXT_LETTERS = 2, 6  # words of a text, at least; letters, in scripts without spaces
+
+
+# ---------------------------------------------------------------- what a text means
+
+
+def spelt(text: str, decimal: str = ".") -> Any:
+    """What a text means where numbers stand: a number, true or false, a gap; or else itself.
+
+    >>> [spelt(text) for text in (" 41", "-1.5e3", "True", "N/A", "12 %", "1,234.5", "forty", "1_000")]
+    [41.0, -1500.0, True, None, 12.0, 1234.5, 'forty', '1_000']
+    >>> spelt("1.234,5", decimal=","), spelt("3,5", decimal=","), spelt("3,5")
+    (1234.5, 3.5, '3,5')
+    """
+    word = text.strip()
+    if decimal == "." and NUMBER.fullmatch(word):
+        return float(word)
+    low = word.lower()
+    if low in GAP_WORDS:
+        return None
+    if low in TRUTHS:
+        return TRUTHS[low]
+    bare = word.removesuffix("%").rstrip()
+    if GROUPED[decimal].fullmatch(bare):
+        return float(NOT_DIGITS[decimal].sub("", bare).replace(",", "."))
+    return float(bare) if NUMBER.fullmatch(bare) else text
+
+
+def date_in(text: str) -> date | None:
+    """The date that a text spells: 2024-05-01, 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30.
+
+    >>> date_in("2024-05-01"), date_in("1.5.2024 12:30"), date_in("2024-02-30")
+    (datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, 12, 30), None)
+    """
+    if not text[:1].isdigit():
+        return None
+    try:
+        if DATE.fullmatch(text):
+            return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
+        found = OTHER_DATE.fullmatch(text)
+        if found is None:
+            return None
+        y, m, d, d2, m2, y2, time = found.groups()
+        day = date(int(y or y2), int(m or m2), int(d or d2))
+        return day if time is None else datetime.fromisoformat(f"{day.isoformat()}T{time:0>5}")
+    except ValueError:  # 2024-02-30 is a word
+        return None
+
+
+def is_text(value: str) -> bool:
+    """Whether a string is a text, and not a word, judged alone: by its words, or by its script.
+
+    >>> [is_text(value) for value in ("Rome", "card not working", "c3-8f2a", "我的银行卡不能用")]
+    [False, True, False, True]
+    """
+    if len(value) >= TEXT_LETTERS and not value.isascii() and UNSPACED.search(value):
+        return True
+    return len(value.split(None, TEXT_WORDS)) >= TEXT_WORDS
+
+
+def normal(text: str) -> str:
+    """A text in lower case and in one normal form, as native/text.pyx hashes it."""
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
+# ---------------------------------------------------------------- values of any library
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a value is missing: ``None``, NaN, or what pandas has for it."""
+    missing = value is None or type(value).__name__ in GAPS
+    return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
+
+
+def number_of(value: Any, name: str, owner: str) -> float | None:
+    """A finite number, true as 1, a span of time in days; ``None`` for NaN."""
+    if isinstance(value, timedelta):
+        return value / timedelta(days=1)
+    try:
+        number = float(value)
+    except OverflowError:  # 10**400
+        number = inf
+    if isnan(number):
+        return None
+    if not abs(number) <= LARGEST:
+        raise InvalidInput.must(f"x[{name!r}]", owner, "finite as a 32-bit float, or a gap", value)
+    return number
+
+
+def value_of(value: Any, name: str, owner: str) -> Any:
+    """A value of any library as float, str, date, float32 vector, or ``None`` for a gap."""
+    kind = type(value)
+    if kind is str:
+        return value
+    if kind is float or kind is int:
+        return number_of(value, name, owner)
+    if value is None or kind.__name__ in GAPS:
+        return None
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item()
+    if isinstance(value, np.timedelta64):
+        return number_of(value.astype("timedelta64[us]").item(), name, owner)
+    if isinstance(value, Real | np.bool_ | timedelta) or kind.__name__ == "Decimal":
+        return number_of(value, name, owner)
+    if isinstance(value, date):
+        return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+    if isinstance(value, str):  # NumPy's, or an enumeration's
+        return str(value)
+    return vector_of(value, name, owner)
+
+
+def vector_of(value: Any, name: str, owner: str) -> Array:
+    """A list, an array or a series of finite numbers; or one as JSON, in files of text."""
+    given = value
+    if isinstance(value, str):
+        try:
+            given = json.loads(value)
+        except ValueError:
+            given = None
+    elif hasattr(value, "to_list"):
+        given = value.to_list()
+    if isinstance(given, list | tuple | np.ndarray):
+        try:
+            with np.errstate(over="ignore"):
+                vector = np.array(given, np.float32)
+        except (TypeError, ValueError):
+            vector = np.zeros(0, np.float32)
+        if vector.ndim == 1 and len(vector) and np.isfinite(vector).all():
+            return vector
+    raise InvalidInput.must(f"x[{name!r}]", owner, KINDS_OF_VALUES, value)
+
+
+def as_word(value: Any) -> str:
+    """A value where words stand: 7 and 7.0 are the same word."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def days(when: date) -> float:
+    """Days since 1970, in UTC."""
+    midnight = when if isinstance(when, datetime) else datetime(when.year, when.month, when.day)
+    aware = midnight if midnight.tzinfo is not None else midnight.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(days=1)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def is_named_row(x: Any) -> bool:
+    """Whether x is a dict, or a Series with names."""
+    if isinstance(x, Mapping):
+        return True
+    series = hasattr(x, "to_dict") and hasattr(x, "index") and not hasattr(x, "columns")
+    return series and any(isinstance(name, str) for name in x.index)
+
+
+def plain_row(x: Any) -> dict[str, Any]:
+    """A named row as JSON-ready values that mean the same: what a Decision keeps of it, and the client sends."""
+    if not isinstance(x, Mapping):  # a Series
+        x = x.to_dict()
+    return {str(name): _plain(value) for name, value in x.items()}
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool:
+        return value
+    if is_gap(value):
+        return None
+    if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
+        return np.asarray(value).tolist()
+    if isinstance(value, np.generic):
+        if isinstance(value, np.datetime64):
+            value = value.astype("datetime64[us]")
+        elif isinstance(value, np.timedelta64):
+            value = value.astype("timedelta64[us]")
+        value = value.item()
+        if value is None:  # NaT
+            return None
+    if isinstance(value, date):
+        return value.isoformat()
+    if type(value).__name__ == "Decimal":
+        return float(value)
+    return value / timedelta(days=1) if isinstance(value, timedelta) else value

@@ -1,0 +1,220 @@
+"""Texts as sparse rows: words, pairs of words and parts of words, hashed.
+
+A word is a run of letters, digits and combining marks (an apostrophe inside belongs to it); in scripts without spaces,
+and for emoji, it is one character. Beside each word stand the pair that it makes with the word before, and its parts
+of four letters, its two ends counted as letters. Everything is hashed with the seed of its column, to one of ``width``
+places; a place has the square root of the number of times that it was hit.
+
+Texts come in lower case and in one normal form (data/values.py); what is hashed here is code points.
+"""
+
+from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ
+from libc.math cimport sqrtf
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, qsort, realloc
+from libc.string cimport memcpy
+
+import numpy as np
+
+cdef enum:
+    PART = 4  # letters of a part of a word
+    FEW = 96  # places that are sorted by insertion
+
+cdef uint64_t PAIRED = 0x9E3779B97F4A7C15ULL
+cdef uint64_t PART_OF = 0xC2B2AE3D27D4EB4FULL
+
+
+cdef struct Places:
+    int32_t* at
+    Py_ssize_t n, room
+    uint64_t mask
+
+
+cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
+    h ^= h >> 33
+    h *= 0xFF51AFD7ED558CCDULL
+    h ^= h >> 33
+    h *= 0xC4CEB9FE1A85EC53ULL
+    return h ^ (h >> 33)
+
+
+cdef inline uint64_t with_letter(uint64_t h, Py_UCS4 letter) noexcept nogil:
+    return (h ^ <uint64_t>letter) * 0x100000001B3ULL
+
+
+cdef inline bint alone(Py_UCS4 c) noexcept nogil:
+    """Whether a character is a word: of a script without spaces, or an emoji."""
+    if c < 0x0E00:
+        return False
+    return (
+        0x0E00 <= c <= 0x0EFF or 0x1000 <= c <= 0x109F or 0x1780 <= c <= 0x17FF  # Thai, Lao, Burmese, Khmer
+        or 0x3040 <= c <= 0x30FF or 0x3400 <= c <= 0x4DBF or 0x4E00 <= c <= 0x9FFF  # kana, Chinese characters
+        or 0x2600 <= c <= 0x27BF or 0x2B00 <= c <= 0x2BFF  # signs
+        or 0xF900 <= c <= 0xFAFF or 0x1F000 <= c <= 0x1FAFF or 0x20000 <= c <= 0x323AF
+    )
+
+
+cdef inline bint combines(Py_UCS4 c) noexcept nogil:
+    """Whether a character that is no letter goes on with the word: marks on and between letters."""
+    return (
+        0x0300 <= c <= 0x036F or 0x0591 <= c <= 0x05C7 or 0x0610 <= c <= 0x061A or 0x064B <= c <= 0x065F
+        or 0x0900 <= c <= 0x0DFF or 0x1AB0 <= c <= 0x1AFF or 0x1DC0 <= c <= 0x1DFF or c == 0x200C or c == 0x200D
+    )
+
+
+cdef int32_t* make_room(Places* out, Py_ssize_t more) noexcept nogil:
+    cdef int32_t* at
+    if out.n + more > out.room:
+        out.room = 2 * (out.n + more)
+        at = <int32_t*>realloc(out.at, out.room * sizeof(int32_t))
+        if at == NULL:
+            return NULL
+        out.at = at
+    return out.at
+
+
+cdef inline void add(Places* out, uint64_t h) noexcept nogil:
+    out.at[out.n] = <int32_t>(mixed(h) & out.mask)
+    out.n += 1
+
+
+cdef bint add_whole(Places* out, uint64_t seed, str text) except False:
+    """The text as it is, in one place."""
+    cdef Py_ssize_t i
+    cdef uint64_t h = seed
+    for i in range(PyUnicode_GET_LENGTH(text)):
+        h = with_letter(h, PyUnicode_READ(PyUnicode_KIND(text), PyUnicode_DATA(text), i))
+    if make_room(out, 1) == NULL:
+        raise MemoryError
+    add(out, h)
+    return True
+
+
+cdef bint add_text(Places* out, uint64_t seed, str text) except False:
+    cdef int kind = PyUnicode_KIND(text)
+    cdef void* data = PyUnicode_DATA(text)
+    cdef Py_ssize_t i, j, start, n = PyUnicode_GET_LENGTH(text)
+    cdef Py_UCS4 c
+    cdef uint64_t h, before = 0, part
+    if make_room(out, 4 * n + 8) == NULL:  # a letter has a part, a word three places more
+        raise MemoryError
+    i = 0
+    while i < n:
+        c = PyUnicode_READ(kind, data, i)
+        start = i
+        h = seed
+        if alone(c):
+            h = with_letter(h, c)
+            i += 1
+        else:
+            while i < n:
+                c = PyUnicode_READ(kind, data, i)
+                if 97 <= c <= 122 or 48 <= c <= 57 or (c >= 128 and not alone(c) and (c.isalnum() or combines(c))):
+                    h = with_letter(h, c)
+                elif c != 39 or i == start or i + 1 == n or not PyUnicode_READ(kind, data, i + 1).isalnum():
+                    break
+                else:
+                    h = with_letter(h, c)
+                i += 1
+            if i == start:
+                i += 1
+                continue
+        add(out, h)
+        if before != 0:
+            add(out, (before * PAIRED) ^ h)
+        before = h
+        for j in range(start, i + 3 - PART if i - start > 2 else start):  # its two ends count as letters
+            part = seed ^ PART_OF
+            part = with_letter(part, 32 if j == start else PyUnicode_READ(kind, data, j - 1))
+            part = with_letter(part, PyUnicode_READ(kind, data, j))
+            part = with_letter(part, PyUnicode_READ(kind, data, j + 1))
+            part = with_letter(part, 32 if j + 2 == i else PyUnicode_READ(kind, data, j + 2))
+            add(out, part)
+    return True
+
+
+cdef int by_place(const void* a, const void* b) noexcept nogil:
+    cdef int32_t one = (<const int32_t*>a)[0], two = (<const int32_t*>b)[0]
+    return (one > two) - (one < two)
+
+
+cdef void put_in_order(int32_t* at, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef int32_t one
+    if n > FEW:
+        qsort(at, n, sizeof(int32_t), &by_place)
+        return
+    for i in range(1, n):
+        one = at[i]
+        j = i
+        while j > 0 and at[j - 1] > one:
+            at[j] = at[j - 1]
+            j -= 1
+        at[j] = one
+
+
+cdef Py_ssize_t count_places(Places* out, Py_ssize_t start, float* values) noexcept nogil:
+    """Sort the places from ``start`` on, each once, with the root of how often it was hit; where they end."""
+    cdef Py_ssize_t i, end = start
+    put_in_order(out.at + start, out.n - start)
+    for i in range(start, out.n):
+        if end > start and out.at[end - 1] == out.at[i]:
+            values[end - 1] += 1.0
+        else:
+            out.at[end] = out.at[i]
+            values[end] = 1.0
+            end += 1
+    for i in range(start, end):
+        if values[i] > 1.0:
+            values[i] = sqrtf(values[i])
+    return end
+
+
+def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
+    """The sparse rows of n rows with texts: indices, values and starts.
+
+    Args:
+        columns: (seed, whether a text is one word, n texts or ``None``) for each column.
+        n: rows.
+        width: places, a power of two.
+    """
+    cdef Places out
+    cdef Py_ssize_t i, start, room = 0
+    cdef float* values = NULL
+    cdef float* more
+    cdef int64_t* starts
+    cdef uint64_t seed
+    if width < 1 or width & (width - 1) or width > 2**30:
+        raise ValueError(f"width must be a power of two, got {width}")
+    ends = np.zeros(n + 1, np.int64)
+    starts = <int64_t*><size_t>ends.ctypes.data
+    parts = [(seed_, whole, texts) for seed_, whole, texts in columns]
+    out.at, out.n, out.room, out.mask = NULL, 0, 0, width - 1
+    try:
+        for i in range(n):
+            start = out.n
+            for seed_, whole, texts in parts:
+                text = texts[i]
+                if text is None:
+                    continue
+                seed = seed_
+                if whole:
+                    add_whole(&out, seed, text)
+                else:
+                    add_text(&out, seed, text)
+            if out.room > room:
+                room = out.room
+                more = <float*>realloc(values, room * sizeof(float))
+                if more == NULL:
+                    raise MemoryError
+                values = more
+            out.n = count_places(&out, start, values)
+            starts[i + 1] = out.n
+        indices, counts = np.empty(out.n, np.int32), np.empty(out.n, np.float32)
+        if out.n > 0:
+            memcpy(<void*><size_t>indices.ctypes.data, out.at, out.n * sizeof(int32_t))
+            memcpy(<void*><size_t>counts.ctypes.data, values, out.n * sizeof(float))
+        return indices, counts, ends
+    finally:
+        free(out.at)
+        free(values)

@@ -1,0 +1,194 @@
+"""Columns of somebody's table: what they hold, and which are no features."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import superarm as sa
+from superarm.data.columns import Column, Columns, text_width
+from superarm.data.looking import look_at
+from superarm.errors import InvalidInput
+
+
+def column(values: list[Any], name: str = "c") -> Any:
+    looks, count = look_at([{name: value} for value in values])
+    assert count == len(values)
+    return looks[name]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "2.5", "-3e2", " 4 "], "numbers"),
+        ([1, 2.5, np.int64(3), Decimal(4), timedelta(days=1)], "numbers"),
+        (["1", "NA", "", "-", "?", "null", "NaN", "n/a", None, float("nan"), pd.NA], "numbers"),
+        (["true", "False", "TRUE", "NA"], "yes or no"),
+        ([True, np.False_, None], "yes or no"),
+        (["yes", "no", "NO", "true"], "yes or no"),
+        (["12 %", "3.5%", "1,234", "2 000"], "numbers"),
+        (["3,5", "1.234,5", "7"], "numbers"),
+        ([[1.0, 2.0], (3, 4), np.zeros(2)], "vector"),
+        (["card not working", "where is my card", "late again today"], "text"),
+        (["very good", "not good"] * 30, "words"),  # two words, few different cells
+        (["我的银行卡不能用", "卡在哪里啊请问", "今天又迟到了吗"], "text"),
+        (["1.5.2024", "2024/05/02", "13.12.2023 10:00"], "dates"),
+        (["2024-05-01", "2024-05-01T12:30", "-"], "dates"),
+        ([date(2024, 5, 1), datetime(2024, 5, 1), np.datetime64("2024-05-01"), pd.NaT], "dates"),
+        (["Rome", "Oslo", "NA"], "words"),
+        (["1"] * 95 + ["many"] * 5, "numbers"),
+        (["1"] * 80 + ["many"] * 20, "words"),
+        (["2024-05-01", "3"], "words"),
+        (["2024-13-41", "Rome"], "words"),
+        (["1_000", "1,x", "inf"], "words"),
+    ],
+)
+def test_what_a_column_holds(values: list[Any], kind: str) -> None:
+    assert column(values).kind == kind
+
+
+def test_gaps_and_words_are_counted() -> None:
+    found = column(["1", "NA", "", None, "many", *["2"] * 45])
+    assert found.in_words(50, "numbers", ".", asked=False) == "numbers, 1 words, 3 gaps"
+    words = column(["Rome", "NA", "", None])
+    assert words.in_words(4, "words", ".", asked=False) == "words, 2 gaps"  # NA may be Namibia
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "why"),
+    [
+        (range(30), "c", "counts the rows"),
+        (map(str, range(1000, 1030)), "c", "counts the rows"),
+        ([7.0] * 30, "c", "always 7"),
+        (["Rome"] * 30, "c", "always Rome"),
+        (["", None] * 15, "c", "empty"),
+        ([["a", "b"]] * 3, "c", "lists"),
+        ([[1, 2], [1]], "c", "lists"),
+        ([(i * 7) % 31 for i in range(30)], "customer_id", "an id"),
+        ([(i * 7) % 31 for i in range(30)], "customerId", "an id"),
+        ([f"u{(i * 7) % 31}" for i in range(30)], "user.id", "an id"),
+        ([f"u{(i * 7) % 31}" for i in range(30)], "comment", "an id: hardly any word twice"),
+        ([f"2024-05-{1 + i // 2:02}" for i in range(30)], "when", "time: it goes on with the rows"),
+        # what may be a feature
+        ([(i * 7) % 31 for i in range(30)], "age", ""),
+        ([i % 7 for i in range(30)], "shop_id", ""),
+        ([f"2024-05-{1 + i * 7 % 30:02}" for i in range(30)], "joined", ""),
+        (["Rome", "Oslo"] * 15, "city", ""),
+        (["Rome", None] * 30, "seen", ""),  # the gap says something
+        (range(5), "few", ""),  # too few to tell
+    ],
+)
+def test_what_is_no_feature(values: Any, name: str, why: str) -> None:
+    given = list(values)
+    assert column(given, name).why_not(len(given), False) == why
+
+
+def read(kind: str, *values: Any, **more: Any) -> list[Any]:
+    return [Column("c", kind, **more).parse(value, "this") for value in values]
+
+
+def test_a_cell_is_read_as_its_column() -> None:
+    assert read("words", "7", 7, 7.0, "", None, float("nan"), "NA", True) == [
+        *("7", "7", "7", None, None, None, "NA", "true")
+    ]
+    assert read("numbers", "7", 7, "NA", "many", "12 %", "1,234.5", "3,5") == [
+        *(7.0, 7.0, None, "many", 12.0, 1234.5, "3,5")
+    ]
+    assert read("numbers", "3,5", "1.234,5", "12", decimal=",") == [3.5, 1234.5, 12.0]
+    assert read("yes or no", "yes", False, "?", "1") == [1.0, 0.0, None, 1.0]
+    same = [date(2024, 5, 1)] * 3
+    assert read("dates", "2024-05-01", "1.5.2024", "2024/5/1") == same
+    assert read("vector", "[1, 2]", [1, 2], np.ones(2), None, length=2)[3] is None
+    with pytest.raises(InvalidInput, match=r"x\['c'\] of this must be a list of 2 numbers, got '3 numbers'"):
+        read("vector", [1, 2, 3], length=2)
+
+
+def test_the_layout_of_a_table() -> None:
+    rows = [
+        {"age": i % 90, "city": f"city{i % 300}", "note": f"n{i} is late" * (i % 9 > 0)} for i in range(3000)
+    ]
+    columns = Columns.look(rows).for_labels(12)
+    assert columns.kinds == {"age": "numbers", "city": "words", "note": "text"}
+    assert columns.words == 1024  # twice as many as there are words, at least
+    assert columns.layout == (2 * 1 + 1024, 65_536, 1)
+    plain = Columns.look([{"b": 2.0, "a": i % 7} for i in range(10)])
+    assert plain.is_plain
+    assert plain.row({"a": "5", "b": 1}, "this").tolist() == [1.0, 5.0]
+    assert plain.row({"b": 1}, "this").tolist() == [1.0, np.float32(2.4)]  # a gap is the mean of the look
+    many = Columns.look([{"sku": f"s{i % 2000}", "n": i % 5} for i in range(6000)])
+    assert many.columns["sku"].many  # into the sparse part, each word whole
+    assert len(many.for_labels(3).row({"sku": "s7"}, "this").indices) == 1
+
+
+def test_the_width_of_text_follows_from_labels_and_memory() -> None:
+    assert [text_width(k) for k in (2, 512, 1000, 10_000, 10**6)] == [65_536, 65_536, 32_768, 2048, 1024]
+
+
+def test_what_was_asked_for() -> None:
+    rows = [{"code": f"{i % 4}", "id": f"u{i}", "n": i % 3, "when": "2024-05-01"} for i in range(40)]
+    found = Columns.look(rows, words=["code"], text=["id"], leave_out=["n"])
+    assert found.kinds == {"code": "words", "id": "text"}
+    assert found.left_out == {"n": "as asked for", "when": "always 2024-05-01"}
+    assert found.described["code"] == "words, as asked for"
+    with pytest.raises(InvalidInput, match="columns of a table must be among its columns code, id, n, when"):
+        Columns.look(rows, text=["cod"])
+    with pytest.raises(InvalidInput, match="kind of 'a' of columns must be one of numbers, yes or no"):
+        Column("a", "number")
+
+
+def test_columns_in_a_file(tmp_path: Any) -> None:
+    columns = Columns.look([{"age": i % 9, "note": f"a note {i}"} for i in range(30)])
+    columns.write(tmp_path / "c.json")
+    assert Columns.read(tmp_path / "c.json") == columns
+    (tmp_path / "own.json").write_text('{"columns": [{"name": "age", "kind": "numbers"}]}')
+    assert Columns.read(tmp_path / "own.json").kinds == {"age": "numbers"}
+    learner = sa.SetLogit(n_labels=3)
+    learner.use_columns(tmp_path / "c.json")
+    learner.save(tmp_path / "m.npz")
+    assert Columns.read(tmp_path / "m.npz") == learner.columns == sa.load(tmp_path / "m.npz").columns
+    for wrong, message in (
+        ("[]", "must be an object with a list columns"),
+        ("{", "must be a JSON file such as"),
+    ):
+        (tmp_path / "bad.json").write_text(wrong)
+        with pytest.raises(InvalidInput, match=message):
+            Columns.read(tmp_path / "bad.json")
+
+
+def test_numbers_may_be_spelt_where_they_are_known() -> None:
+    names = Columns(words=256, open_places=40)
+    first = names.row({"age": 41, "vip": True, "city": "Rome"}, "this", grow=True)
+    for row in (
+        {"age": "41", "vip": "true", "city": "Rome"},
+        {"age": " 41.0 ", "vip": "True", "city": "Rome"},
+    ):
+        assert names.row(row, "this").tobytes() == first.tobytes()
+        assert names.rows(pd.DataFrame([row]), "this").dense.tobytes() == first.tobytes()
+    gap = names.row({"city": "Rome"}, "this")
+    for text in ("NA", "", "-", "null", "?"):
+        assert names.row({"age": text, "vip": text, "city": "Rome"}, "this").tobytes() == gap.tobytes()
+    forty = names.row({"age": "forty", "city": "Rome"}, "this")  # a gap, and a word
+    assert forty[: names.places].tolist() == gap[: names.places].tolist()
+    assert forty.tobytes() != gap.tobytes()
+
+
+def test_what_is_not_as_declared_is_told_once() -> None:
+    learner = sa.SetLogit(n_labels=3)
+    learner.use_columns({"columns": [{"name": "age", "kind": "numbers"}, {"name": "city", "kind": "words"}]})
+    with pytest.warns(sa.ColumnWarning) as told:
+        learner.decide({"age": "forty", "colour": "red"})
+    assert [str(one.message) for one in told] == [
+        "SetLogit: column 'age' holds numbers, got 'forty': a gap, and a word",
+        "SetLogit: column 'colour' is new: it is left out",
+        "SetLogit: column 'city' is missing: a gap",
+    ]
+    learner.decide({"age": "fifty", "colour": "blue"})  # once: a second warning would fail the test
+    other = sa.SetLogit(n_labels=3)
+    other.use_columns(learner.columns)
+    with pytest.warns(sa.ColumnWarning, match="holds words, got a text: 'the old town of Rome'"):
+        other.predict([{"age": 3, "city": "the old town of Rome"}])

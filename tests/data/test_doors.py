@@ -1,0 +1,229 @@
+"""With declared columns a table gives the same model, bit for bit, by every door."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import superarm as sa
+from superarm.data.tables import open_table
+from superarm.logs import Log, LogColumns, survey, train
+from superarm.nightly import decide_file, learn_file
+from superarm.service import DecisionRequest, OutcomeRequest, Service
+from superarm.sklearn import SetFeedbackClassifier
+from superarm.streams import Arrays, from_frame
+from superarm.streams.files import read_data
+
+TEAMS = ["ads", "billing", "login", "shipping"]
+WORDS = {"ads": "banner", "billing": "invoice", "login": "password", "shipping": "parcel"}
+SITES = ["Rome", "Oslo", "New York"]
+FEATURES = ["text", "site", "age", "share", "opened", "member"]
+N = 120
+
+
+def tickets() -> list[dict[str, Any]]:
+    """Rows as Python has them."""
+    random, rows = np.random.default_rng(3), []
+    for i in range(N):
+        team = TEAMS[random.integers(4)]
+        filler = " ".join(random.choice(["my", "the", "please", "help", "with", "again"], 4))
+        rows.append(
+            {
+                "text": None if i % 17 == 5 else f"{filler} {WORDS[team].upper()}, très late 👍",
+                "site": None if i % 13 == 7 else SITES[random.integers(3)],
+                "age": None if i % 11 == 3 else int(random.integers(18, 80)),
+                "share": float(np.round(random.random(), 3)),
+                "opened": date(2024, 1 + i % 12, 1 + i % 28),
+                "member": bool(random.integers(2)),
+                "team": team,
+            }
+        )
+    return rows
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("doors") / "tickets.csv"
+    rows = tickets()
+    with path.open("w", newline="", encoding="utf-8") as file:
+        sheet = csv.DictWriter(file, list(rows[0]))
+        sheet.writeheader()
+        sheet.writerows(rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def columns(table: Path) -> sa.Columns:
+    found = sa.Columns.look(table, taken={"team": "the label"})
+    kinds = ["text", "words", "numbers", "numbers", "dates", "yes or no"]
+    assert found.kinds == dict(zip(FEATURES, kinds, strict=True))
+    return found.for_labels(4)
+
+
+def new(columns: sa.Columns, seed: int = 0) -> Any:
+    learner = sa.SetLogit(labels=TEAMS, set_size=2, seed=seed)
+    learner.use_columns(columns)
+    return learner
+
+
+def state(learner: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in learner.core.state().items()}
+
+
+def by_dicts(learner: Any, rows: list[dict[str, Any]], teams: list[str]) -> dict[str, bytes]:
+    for row, team in zip(rows, teams, strict=True):
+        decision = learner.decide(row)
+        learner.update(decision, hit=team in decision.labels)
+    return state(learner)
+
+
+@pytest.fixture(scope="module")
+def expected(columns: sa.Columns) -> dict[str, bytes]:
+    rows = tickets()
+    given = [{name: row[name] for name in FEATURES} for row in rows]
+    return by_dicts(new(columns), given, [row["team"] for row in rows])
+
+
+def frames(table: Path) -> dict[str, Any]:
+    import pyarrow as pa
+
+    rows = tickets()
+    polars = pl.DataFrame(rows)
+    return {
+        "texts of a CSV": list(open_table(table).whole_rows()),
+        "pandas": pd.DataFrame(rows),
+        "pandas, of a CSV": pd.read_csv(table, parse_dates=["opened"]),
+        "Polars": polars,
+        "Polars, of a CSV": pl.read_csv(table, try_parse_dates=True),
+        "Arrow": pa.Table.from_pylist(rows),
+        "JSON": json.loads(polars.write_json()),
+    }
+
+
+DOORS = ["texts of a CSV", "pandas", "pandas, of a CSV", "Polars", "Polars, of a CSV", "Arrow", "JSON"]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_tables(door: str, table: Path, columns: sa.Columns, expected: dict[str, bytes]) -> None:
+    learner, frame = new(columns), frames(table)[door]
+    stream = from_frame(frame, label="team", columns=columns, shuffle=False)
+    sa.simulate(learner, stream, N)
+    assert state(learner) == expected
+    again = new(columns)
+    numbers = [TEAMS.index(row["team"]) for row in tickets()]
+    again.inputs.warned |= {"team"}  # the label is in the table: a new column, of which it is warned
+    again.run(frame, numbers)
+    assert state(again) == expected
+
+
+def test_simulate(table: Path, columns: sa.Columns, expected: dict[str, bytes]) -> None:
+    learner = new(columns)
+    stream = Arrays(**read_data(table, "team", columns), shuffle=False)
+    assert stream.labels == tuple(TEAMS)
+    sa.simulate(learner, stream, N)
+    assert state(learner) == expected
+
+
+def test_sklearn(table: Path, columns: sa.Columns) -> None:
+    frame = frames(table)["pandas"]
+    model = SetFeedbackClassifier(set_size=2, passes=1, shuffle=False, random_state=3, columns=columns)
+    model.fit(frame[FEATURES], frame["team"])
+    own = new(columns, seed=model.learner_.seed)
+    assert state(model.learner_) == by_dicts(
+        own, [{name: row[name] for name in FEATURES} for row in tickets()], list(frame["team"])
+    )
+
+
+def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected: dict[str, bytes]) -> None:
+    columns.write(tmp_path / "columns.json")
+    service = Service.open(
+        tmp_path / "events.db",
+        labels=TEAMS,
+        set_size=2,
+        learner="set-logit:uniform=0.0",
+        columns=tmp_path / "columns.json",
+    )
+    rows = list(open_table(table).whole_rows())
+    try:
+        for row in rows:
+            x = {name: row[name] for name in FEATURES}
+            call: list[Any] = service.take([(service.decide_now, DecisionRequest(x), 0)])
+            shown = call[0][1]
+            assert "warnings" not in shown
+            hit = row["team"] in shown["labels"]
+            service.take([(service.outcome_now, OutcomeRequest(shown["id"], hit), 0)])
+        assert state(service.model.model().learner) == expected
+        strange: list[Any] = service.take(
+            [(service.decide_now, DecisionRequest({"age": "old", "size": 3}), 0)]
+        )
+        assert strange[0][1]["warnings"] == [
+            "column 'age' holds numbers, got 'old': a gap, and a word",
+            "column 'size' is new: it is left out",
+            *(f"column {name!r} is missing: a gap" for name in FEATURES if name != "age"),
+        ]
+        assert service.handler.warned == 1
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "pandas"])
+def test_logs(tmp_path: Path, columns: sa.Columns, ending: str) -> None:
+    """Sets that somebody else chose, in every format of logs."""
+    random, reference, rows = np.random.default_rng(0), new(columns), []
+    for row in tickets():
+        shown = random.permutation(TEAMS)[:2].tolist()
+        rows.append(
+            {name: row[name] for name in FEATURES} | {"labels": shown, "solved": row["team"] in shown}
+        )
+        given = sa.Decision.given({name: row[name] for name in FEATURES}, shown)
+        reference.update(given, hit=row["team"] in shown)
+    path = tmp_path / f"log.{ending}"
+    source: Any = path
+    if ending == "csv":
+        texts = pl.DataFrame([row | {"labels": ";".join(row["labels"])} for row in rows])
+        texts.write_csv(path)
+    elif ending == "jsonl":
+        pl.DataFrame(rows).write_ndjson(path)
+    elif ending == "parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    else:
+        source = pd.DataFrame(rows)
+    log = Log(source, columns=LogColumns(hit="solved"), declared=[columns])
+    learner, facts = new(columns), survey(log, labels=TEAMS)
+    train(log, learner, facts, holdout=0.0)
+    assert state(learner) == state(reference)
+    assert "solved" not in learner.columns.columns
+
+
+def test_files(tmp_path: Path, table: Path, columns: sa.Columns) -> None:
+    """Tonight's rows, tomorrow's answers."""
+    rows = tickets()
+    given = [{name: row[name] for name in FEATURES} for row in rows]
+    reference = new(columns)
+    made = reference.decide_many(given)
+    hits = [row["team"] in one.labels for row, one in zip(rows, made, strict=True)]
+    reference.update_many(made, hits)
+    learner = new(columns)
+    learner.save(tmp_path / "m.npz")
+    for ending in ("csv", "parquet"):
+        model = tmp_path / f"{ending}.npz"
+        learner.save(model)
+        source = tmp_path / f"rows.{ending}"
+        if ending == "csv":
+            source = table
+        else:
+            pl.DataFrame(rows).write_parquet(source)
+        decided = decide_file(model, source, tmp_path / "d.parquet")
+        assert decided.unused == ("team",)
+        ids = pl.read_parquet(tmp_path / "d.parquet")["id"]
+        pl.DataFrame({"id": ids, "hit": hits}).write_csv(tmp_path / "answers.csv")
+        assert learn_file(model, tmp_path / "d.parquet", tmp_path / "answers.csv").learnt == N
+        assert state(sa.load(model)) == state(reference)
