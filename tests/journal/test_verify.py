@@ -98,8 +98,8 @@ def content(path: Path):
     """All that a service would read."""
     journal = open_store(path, read_only=True)
     try:
-        events = [event.row for event in journal.events()]
-        found = [[event.row for event in journal.find([row[3]])[row[3]]] for row in events if row[3]]
+        events = [event.values for event in journal.events()]
+        found = [[event.values for event in journal.find([row[3]])[row[3]]] for row in events if row[3]]
         snapshots = [journal.snapshot(note.seq) for note in journal.snapshots()]
         progress = journal.progress("erased"), journal.progress("scrubbed")
         return events, found, journal.pending(1000), snapshots, journal.meta(), progress

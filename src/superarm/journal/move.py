@@ -45,9 +45,9 @@ def move(
             with connection.cursor().copy(f"COPY events ({NAMES}) FROM STDIN (FORMAT BINARY)") as copy:
                 copy.set_types(KINDS)
                 for event in source.events():
-                    copy.write_row(event.row)
+                    copy.write_row(event.values)
                     if event.kind == DECISION:
-                        rounds = max(rounds, event.body["decision"]["round"] + 1)
+                        rounds = max(rounds, event.body.round + 1)
                     if tick is not None:
                         tick(1)
             head, after = source.head(), 0

@@ -193,12 +193,12 @@ class SqliteStore:
         for event in events:
             seq += 1
             event.seq, kind = seq, event.kind
-            event.digest = chain = link(chain, seq, event.own)
-            rows.append(event.row)
+            event.digest = chain = link(chain, seq, event.own())
+            rows.append(event.values)
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))
             elif kind in (OUTCOME, TIMEOUT):
-                done.append((event.body["of"],))
+                done.append((event.body.of,))
 
         def write(writer: sqlite3.Connection) -> None:
             writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)

@@ -27,13 +27,15 @@ class Stats:
     width doubles and neighbours merge.
     """
 
-    COUNTS = ("decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused")
+    COUNTS = (
+        "decisions", "explored", "outcomes", "hits", "timeouts", "late", "answers", "corrections", "learnt", "refused"
+    )  # fmt: skip
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
         self.places = {label: i for i, label in enumerate(self.labels)}  # their numbers
         self.decisions = self.explored = self.outcomes = self.hits = 0
-        self.timeouts = self.late = self.learnt = self.refused = 0
+        self.timeouts = self.late = self.answers = self.corrections = self.learnt = self.refused = 0
         self.floor: float | None = None  # the least propensity of all sets so far
         self.recent = self.usual = 0.0  # hit rates of the last answers, and of many more
         self.age_sum = 0.0
@@ -100,6 +102,14 @@ class Stats:
         self.timeouts += 1
         self.learnt += learnt
         self.refused += refused
+
+    def heard(self, correction: bool, learnt: bool) -> None:
+        """What a person said beside the outcome."""
+        if correction:
+            self.corrections += 1
+        else:
+            self.answers += 1
+        self.learnt += learnt
 
     @property
     def falling(self) -> bool:

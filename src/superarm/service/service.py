@@ -74,6 +74,7 @@ class Service:
         self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
         self._model_file: asyncio.Future[bytes] | None = None
+        self._inputs_of: Any = None
         if default is not None and "hit" not in model.model().learner.feedback:
             name = type(model.model().learner).__name__
             wanted = f"none: {name} learns from labels, not from hits"
@@ -420,11 +421,15 @@ class Service:
 
     @property
     def inputs(self) -> Inputs:
-        learner = self.model.model().learner
-        row = learner.example_row()
-        named = isinstance(row, dict) if self.model.stats.decisions > 0 else None
-        labels = frozenset(str(label) for label in learner.labels or ())
-        return Inputs(learner.n_features, named, labels, learner.set_size)
+        """What a request may hold, as of now; for every request, so it is made once for each learner and row layout."""
+        learner, begun = self.model.learner, self.model.stats.decisions > 0
+        now = (learner.known, learner.inputs.layout, learner.set_size, begun)
+        if now != self._inputs_of:
+            named = isinstance(learner.example_row(), dict) if begun else None
+            labels = frozenset(str(label) for label in learner.labels or ())
+            self._inputs = Inputs(learner.n_features, named, labels, learner.set_size)
+            self._inputs_of = now
+        return self._inputs
 
     def status(self) -> Status:
         """What people on call need to know."""

@@ -35,6 +35,7 @@ from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, model_bytes
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Snapshot
+from superarm.learners import Learner
 from superarm.service.handler import ServingModel
 from superarm.service.learning import EVERY, Learning
 from superarm.service.status import Metric, one
@@ -199,6 +200,10 @@ class SharedModel:
         return self._serving
 
     @property
+    def learner(self) -> Learner:
+        return self._serving.learner
+
+    @property
     def seq(self) -> int:
         """The last event that the newest model here knows."""
         return self._coming[0].seq if self._coming is not None else self._serving.seq
@@ -212,7 +217,7 @@ class SharedModel:
                 record = self.records.get(event.id)
                 if record is not None:
                     record.outcome = event
-        self.records.trim()
+                    self.records.answered(event.id)
 
     def reload(self) -> None:
         self.records.clear()

@@ -90,13 +90,13 @@ def _brief(record: DecisionRecord) -> dict[str, Any]:
     return {
         "id": event.id,
         "time": event.time,
-        "labels": made["labels"],
-        "explored": set(made["labels"]) != set(made["top"]),
+        "labels": made.labels,
+        "explored": set(made.labels) != set(made.top),
         "propensity": record.propensity,
         "state": record.status.value,
         "hit": None
         if record.status is DecisionStatus.PENDING
-        else (record.outcome or record.timeout).body["hit"],  # type: ignore[union-attr]
+        else (record.outcome or record.timeout).body.hit,  # type: ignore[union-attr]
     }
 
 
