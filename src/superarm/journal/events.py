@@ -225,7 +225,7 @@ class Event:
     def draw_log(self, learner: Learner) -> np.ndarray[Any, Any]:
         """What moves the rule of the learner that made it."""
         if self._log is None:
-            self._log = np.array(learner.rule.moves(self.body.rule), np.float64)
+            self._log = np.asarray(learner.rule.moves(self.body.rule), np.float64)
         return self._log
 
     def to_decision(self, learner: str) -> Decision:

@@ -111,8 +111,9 @@ class Projector:
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
         self._use(learner_from(snapshot.parts["model"]))
-        self._learning: list[int] = []  # the events whose answers the follower has
-        self._counting: list[tuple[Event, DecisionRecord]] = []  # outcomes and timeouts that are counted next
+        # outcomes and timeouts that are counted next: whether each is learnt, or refused; and which of them the follower has
+        self._counting: list[tuple[Event, DecisionRecord, bool, bool]] = []
+        self._learning: list[int] = []
         totals = snapshot.totals
         self.stats = Stats.from_dict(self.labels, totals["stats"])
         self.settings = LabelSettings.from_dict(totals["settings"])
@@ -237,11 +238,11 @@ class Projector:
         elif teaches and not named and "hit" not in feedback:
             refused = "the label is disabled"
         elif teaches and self.teaches_model:
-            self._learning.append(event.seq)
+            self._learning.append(len(self._counting))
             self._follower.answered(record.event, hit, label if named else None)
         if refused is not None:
             self._refuse(event.seq, refused, None)
-        self._counting.append((event, record))
+        self._counting.append((event, record, teaches and refused is None, refused is not None))
 
     def _was_eligible(self, made: DecisionBody, label: str) -> bool:
         if made.eligible is not None:
@@ -312,17 +313,19 @@ class Projector:
     def _settle(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
         for number, reason in self._follower.go().items():
-            self._refuse(self._learning[number], reason, None)
-        for event, record in self._counting:
-            self._count(event, record)
-            self.records.answered(event.id)
+            at = self._learning[number]
+            event, record, *_ = self._counting[at]
+            self._refuse(event.seq, reason, None)
+            self._counting[at] = event, record, False, True
+        for counted in self._counting:
+            self._count(*counted)
         self._learning.clear()
         self._counting.clear()
 
-    def _count(self, event: Event, record: DecisionRecord) -> None:
+    def _count(self, event: Event, record: DecisionRecord, taught: bool, refused: bool) -> None:
         made, body, timeout = record.made, event.body, event.kind == TIMEOUT
-        taught, refused = learnt(event, record, self.settings, self.refused), event.seq in self.refused
         expired = None if timeout else record.timeout
+        self.records.answered(event.id)
         if timeout:
             self.stats.timeout(taught, refused)
         else:

@@ -45,6 +45,7 @@ class Stats:
         self.hit = [0] * len(self.labels)  # ... with a hit
         self.start, self.width = 0.0, 0.25
         self.slots: list[list[int]] = []
+        self._at, self._last = -1.0, [0]
 
     def grow(self, labels: Sequence[str]) -> None:
         """New labels have come at the end."""
@@ -68,8 +69,9 @@ class Stats:
         if labels != top and set(labels) != set(top):
             self.explored += 1
             slot[EXPLORED] += 1
+        shown, places = self.shown, self.places
         for label in labels:
-            self.shown[self.places[label]] += 1
+            shown[places[label]] += 1
         if propensity is not None and (self.floor is None or propensity < self.floor):
             self.floor = propensity
 
@@ -89,9 +91,9 @@ class Stats:
         slot[OUTCOMES] += 1
         self.hits += hit
         slot[HITS] += hit
-        answered, hits = self.answered, self.hit
+        answered, hits, places = self.answered, self.hit, self.places
         for label in labels:
-            place = self.places[label]
+            place = places[label]
             answered[place] += 1
             hits[place] += hit
         count = self.outcomes + self.late
@@ -124,6 +126,12 @@ class Stats:
         return self.recent < self.usual - 5.0 * error
 
     def _slot(self, at: float) -> list[int]:
+        if at == self._at and self.slots:  # all events of a turn have one time
+            return self._last
+        self._at, self._last = at, self._find_slot(at)
+        return self._last
+
+    def _find_slot(self, at: float) -> list[int]:
         if not self.slots:
             self.start = float(int(at))
         index = max(int((at - self.start) / self.width), 0)

@@ -1,4 +1,4 @@
-"""Decisions of a learner's own that were stored, and answers to them, made its own again in the order in which they came.
+"""Decisions of a learner's own that were stored, and answers to them: made its own again in the order they came.
 
 The same bits as `Learner.advance` and `Learner.update` one by one, in one compiled loop.
 """
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from superarm.data.rows import stack
-from superarm.decisions.decisions import Among, Columns
+from superarm.decisions.decisions import Among, Columns, joined
 from superarm.errors import FeedbackError, SuperarmError
 from superarm.learners.feedback import failed
 from superarm.learners.learner import Learner
@@ -87,7 +87,7 @@ class Follower:
             return {}
         core = learner.have_core()
         core.round = max(core.round, self._round)
-        logs = Columns.of([], [], np.zeros((0, 3)), self._logs)
+        log, log_ends = joined(self._logs, np.float64)
         refused: dict[int, str] = {}
         start = counted = 0
         if count:
@@ -101,7 +101,7 @@ class Follower:
                 raise FeedbackError.must("decisions", learner.owner, "not answered before", f"round {again}")
             while start < count:
                 part = slice(start, None)
-                made = (logs.log, logs.log_ends, counted, before[part])
+                made = (log, log_ends, counted, before[part])
                 which = np.arange(start, count)
                 done, status = core.update_many(
                     rows, which, *among, *columns, bits[part], told[part], False, made
@@ -114,21 +114,23 @@ class Follower:
                         raise error
                     refused[start], counted, start = str(error), int(before[start]), start + 1
             counted = int(before[-1])
-        core.advance(logs.log, logs.log_ends, counted, len(self._logs))
+        core.advance(log, log_ends, counted, len(self._logs))
         self.__init__(learner)  # type: ignore[misc]
         return refused
 
     def _columns(self) -> Columns:
         number, learner = self.number, self.learner
-        sets, sizes, odds, logs = [], [], [], []
+        flat, ends, sizes, odds, logs = list[int](), [0], list[int](), list[float](), list[Array]()
         for one in self._answered:
             body = one.body
-            sets.append([number[label] for part in (body.labels, body.drawn, body.top) for label in part])
+            flat += [number[label] for label in (*body.labels, *body.drawn, *body.top)]
+            ends.append(len(flat))
             sizes.append(len(body.labels))
             ordered, of_set = body.log_ordered_propensity, body.log_propensity
-            odds.append((nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief))
+            odds += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
             logs.append(one.draw_log(learner))
-        return Columns.of(sets, sizes, odds, logs)
+        sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
+        return Columns(*sets, np.array(odds).reshape(-1, 3), *joined(logs, np.float64))
 
     def _among(self) -> Among:
         """The labels that could be shown: the eligible ones, or all that there were."""
