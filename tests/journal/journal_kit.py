@@ -232,8 +232,8 @@ def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None
     told = loads(parts)
     if model is not None:
         told["model"] = describe({"model": model})["model"]
-        sql(driver, "DELETE FROM chunks WHERE seq = ? AND part = 'model'", (seq,))
-        sql(driver, "INSERT INTO chunks VALUES (?, 'model', 0, ?)", (seq, model))
+        sql(driver, "DELETE FROM parts WHERE seq = ? AND part = 'model'", (seq,))
+        sql(driver, "INSERT INTO parts VALUES (?, 'model', 0, ?)", (seq, model))
     described = dumps(told).decode()
     own = snapshot_digest(driver.store.digest_at(seq), seq, at, totals, made_by, described)
     sql(driver, "UPDATE snapshots SET parts = ?, digest = ? WHERE seq = ?", (described, own, seq))

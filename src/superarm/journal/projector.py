@@ -111,7 +111,7 @@ class Projector:
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
         self._use(learner_from(snapshot.parts["model"]))
-        # outcomes and timeouts that are counted next: whether each is learnt, or refused; and which of them the follower has
+        # outcomes and timeouts that are counted next, whether each is learnt, or refused; which the follower has
         self._counting: list[tuple[Event, DecisionRecord, bool, bool]] = []
         self._learning: list[int] = []
         totals = snapshot.totals

@@ -400,7 +400,7 @@ class SharedModel:
             thread.join(self.patience)
         self._lookers.shutdown(wait=False, cancel_futures=True)
         with suppress(SuperarmError):
-            self.store._write("DELETE FROM processes WHERE process = %s", (self.process,))
+            self.store._write_all([("DELETE FROM processes WHERE process = ?", (self.process,))])
 
 
 ALIVE = f"""
