@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from superarm.cli.output import Force, check_output
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def simulate(
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Run learners on a data set and count their mistakes.
@@ -50,6 +52,7 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
+    check_output(log, "simulate", force=force, option="--log")
     stream = open_data(data, scale=scale, label=label)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from superarm.cli import log_options as opt
+from superarm.cli.output import Force, check_output
 
 if TYPE_CHECKING:
     from superarm.logs import Log
@@ -40,6 +41,7 @@ def train(
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Train a model on sets that were shown before, whoever chose them.
@@ -71,6 +73,7 @@ def train(
         skip_bad,
     )
     opt.check_folder("--output", output)
+    check_output(output, "train", force=force)
     source = reading.log(log)
     facts = survey(source, labels=opt.labels_or_count(labels))
     common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})

@@ -365,8 +365,8 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
         first = rows[0]
         layout = layout_of(first)
     if layout.width == 0:
-        dense = [row if type(row) is np.ndarray else fitted(row, layout, "stack") for row in rows]
-        return Rows(np.concatenate([NOTHING, *dense]).reshape(-1, layout.d))
+        parts: list[Any] = [row if type(row) is np.ndarray else fitted(row, layout, "stack") for row in rows]
+        return Rows(np.concatenate([NOTHING, *parts]).reshape(-1, layout.d))
     fit: list[Any] = [fitted(row, layout, "stack") for row in rows]
     starts = np.zeros(len(fit) + 1, np.int64)
     np.cumsum([len(row.indices) for row in fit], out=starts[1:])

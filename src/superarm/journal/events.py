@@ -174,7 +174,8 @@ class Event:
     ) -> None:
         self.seq, self.time, self.kind, self.id, self.x, self.context = seq, time, kind, id_, x, context
         self.text, self.content, self.digest, self.erased = text, content, digest, erased
-        self._body, self._log = body, None
+        self._body = body
+        self._log: np.ndarray[Any, Any] | None = None
 
     @classmethod
     def new(cls, time: float, kind: int, body: Any, id_: str = "") -> Event:

@@ -13,8 +13,7 @@ from superarm.journal.events import DECISION
 from superarm.journal.postgres import put_snapshot
 from superarm.journal.postgres_address import Address, failures
 from superarm.journal.postgres_schema import BLOCK, check, make_tables, put_meta
-from superarm.journal.projector import load_class
-from superarm.journal.snapshots import learner_from
+from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import COLUMNS
 

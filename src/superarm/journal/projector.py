@@ -15,7 +15,7 @@ from typing import Any
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import LabelSettings, check_change
-from superarm.journal.errors import JournalDamaged, JournalForeign, Refused
+from superarm.journal.errors import JournalDamaged, Refused
 from superarm.journal.events import (
     ANSWER,
     CHANGE,
@@ -33,9 +33,8 @@ from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot, Store
 from superarm.learners import Learner
 from superarm.learners.following import Follower
-from superarm.learners.registry import parse
 
-__all__ = ["ErasedPast", "Projector", "first_totals", "load_class"]
+__all__ = ["ErasedPast", "Projector", "first_totals", "learnt"]
 
 AT_ONCE = 4_000  # events that are read at once
 MOST_REFUSED = 1_000  # refusals that are remembered
@@ -47,16 +46,6 @@ class ErasedPast(Exception):
     def __init__(self, seq: int) -> None:
         super().__init__(seq)
         self.seq = seq
-
-
-def load_class(meta: dict[str, Any], learner: str | None) -> None:
-    """A learner in a user's own file must be imported before it can be loaded, by the user's word alone."""
-    spec = str(meta["learner"])
-    if spec.partition(":")[0].endswith(".py"):
-        if learner is None:
-            wanted = f"given: it is in a file ({spec}), and a journal's word is not enough to run one"
-            raise JournalForeign.must("--learner", "superarm", wanted, None)
-        parse(learner)
 
 
 def first_totals(labels: Sequence[str]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import Any
 from superarm.journal.compare import BITS, ODDS, SAME, SETS, compare, nearly_same_model
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, Event
-from superarm.journal.projector import ErasedPast, Projector, load_class
-from superarm.journal.snapshots import model_bytes
+from superarm.journal.projector import ErasedPast, Projector
+from superarm.journal.snapshots import load_class, model_bytes
 from superarm.journal.store import Store
 from superarm.learners import Learner
 from superarm.native.core import Cursor

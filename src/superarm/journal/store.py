@@ -253,6 +253,12 @@ class Store:
         """Take snapshots away; pinned ones, and the first one, stay."""
         self._write_all(dropping(seqs))
 
+    def drop_old_snapshots(self, keep: int) -> None:
+        """Keep only the newest few, and pinned ones; 0 keeps all."""
+        old = [note.seq for note in self.snapshots() if not note.pinned]
+        if keep and len(old) > keep:
+            self.drop_snapshots(old[:-keep])
+
     def pin_snapshot(self, seq: int) -> None:
         """Keep it for ever: a replay will need it."""
         self._write_all([("UPDATE snapshots SET pinned = true WHERE seq = ?", (seq,))])

@@ -35,7 +35,7 @@ from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
 
-__all__ = ["DecisionRequest", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
+__all__ = ["DecisionRequest", "Inputs", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
@@ -59,6 +59,15 @@ class OutcomeRequest:
     id: str
     hit: bool | None = None
     label: str | None = None
+
+
+class Inputs(NamedTuple):
+    """What a request may hold."""
+
+    width: int | None  # of a row; None until it is known
+    named: bool | None  # whether rows have names; None until a row has come
+    labels: frozenset[str]
+    set_size: int
 
 
 class NotYet(Exception):

@@ -133,6 +133,4 @@ class Learning:
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):
             self.lease.beat()
         self.snapshot_seq = self.projector.seq
-        old = [note.seq for note in self.store.snapshots() if not note.pinned]
-        if self.keep_snapshots and len(old) > self.keep_snapshots:
-            self.store.drop_snapshots(old[: -self.keep_snapshots])
+        self.store.drop_old_snapshots(self.keep_snapshots)
