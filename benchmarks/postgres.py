@@ -3,13 +3,14 @@
     processes        1, 2, 3 of them under the same load: pairs/s, p50, p99, the CPU of a pair by who used it
     model_age_ms     how old the last event was that the deciding model knew
     learner_alone    how many answers a second the process that learns could take, with nobody else
-                     (python benchmarks/postgres.py prints only this)
+                     (python benchmarks/postgres.py [--pairs 40000] [--rows dense] prints only this)
 
 The database is one that this starts, with fsync, over a Unix socket.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import sys
@@ -100,9 +101,9 @@ def model_age(url: str) -> dict[str, float]:
     }
 
 
-def learner_alone(database: Any, features: int, pairs: int = 40_000) -> dict[str, float]:
+def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str = "dense") -> dict[str, float]:
     """Decisions and answers that wait, and one learner that takes them: its processor time, and the rest."""
-    import numpy as np
+    from journal import rows_of
 
     from superarm import SetLogit
     from superarm.journal.lease import try_acquire
@@ -116,8 +117,8 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000) -> dict[str
     gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
     labels = [f"label-{i}" for i in range(10)]
     url = database.fresh()
-    service = Service.open(url, labels=labels, n_features=features, set_size=3, learn=False)
-    rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
+    width, rows = rows_of(kind, features)
+    service = Service.open(url, labels=labels, n_features=width, set_size=3, learn=False)
     began = time.perf_counter()
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
@@ -139,7 +140,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000) -> dict[str
         took, cpu = time.perf_counter() - began, time.thread_time() - used
         databases = cpu_of(server) - before
         store.close()
-    round_ = SetLogit(labels=labels, n_features=features, set_size=3)
+    round_ = SetLogit(labels=labels, n_features=width, set_size=3)
     round_.update(round_.decide(rows[0]), hit=True)
     used = time.process_time()
     for i in range(pairs // 4):
@@ -160,8 +161,12 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests" / "service")]
     from postgres_kit import Database
 
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=40_000)
+    parser.add_argument("--rows", choices=["dense", "sparse", "mixed", "names"], default="dense")
+    asked = parser.parse_args()
     made = Database(fsync=True, memory=False)
     try:
-        print(learner_alone(made, 64))
+        print(learner_alone(made, 64, asked.pairs, asked.rows))
     finally:
         made.close()

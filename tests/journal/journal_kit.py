@@ -28,14 +28,14 @@ class Found:
 
     @property
     def labels(self) -> list[str]:
-        return self.record.made["labels"]
+        return self.record.made.labels
 
     @property
     def top(self) -> list[str]:
-        return self.record.made["top"]
+        return self.record.made.top
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Any:
         return self.record.made
 
     @property
@@ -206,15 +206,15 @@ def sql(driver: Driver, statement: str, values: Any = ()) -> int:
 
 def forge(driver: Driver, seq: int, **fields: Any) -> None:
     """Change the body of an event, and all digests after it, as no accident ever would."""
-    from orjson import dumps
+    from orjson import dumps, loads
 
     from superarm.journal.events import link
 
     before = driver.store.digest_at(seq - 1)
     for event in list(driver.store.unchecked(seq - 1)):
         if event.seq == seq:
-            event.text = dumps(event.body | fields)
-        before = link(before, event.seq, event.own)
+            event.text = dumps(loads(event.text) | fields)
+        before = link(before, event.seq, event.own())
         sql(driver, "UPDATE events SET body = ?, digest = ? WHERE seq = ?", (event.text, before, event.seq))
     for kept in driver.kept():
         if kept >= seq:
@@ -232,8 +232,8 @@ def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None
     told = loads(parts)
     if model is not None:
         told["model"] = describe({"model": model})["model"]
-        sql(driver, "DELETE FROM chunks WHERE seq = ? AND part = 'model'", (seq,))
-        sql(driver, "INSERT INTO chunks VALUES (?, 'model', 0, ?)", (seq, model))
+        sql(driver, "DELETE FROM parts WHERE seq = ? AND part = 'model'", (seq,))
+        sql(driver, "INSERT INTO parts VALUES (?, 'model', 0, ?)", (seq, model))
     described = dumps(told).decode()
     own = snapshot_digest(driver.store.digest_at(seq), seq, at, totals, made_by, described)
     sql(driver, "UPDATE snapshots SET parts = ?, digest = ? WHERE seq = ?", (described, own, seq))

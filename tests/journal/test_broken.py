@@ -135,7 +135,7 @@ def test_a_broken_newest_snapshot_does_not_stop_the_start(drive, tmp_path):
             session.outcome(OutcomeRequest(session.decide(DecisionRequest(x)).id, hit=True))
         session.snapshot()
     model, newest = session.model_file(), session.kept()[-1]
-    sql(session, "UPDATE chunks SET data = substr(data, 2) WHERE seq = ?", (newest,))
+    sql(session, "UPDATE parts SET data = substr(data, 2) WHERE seq = ?", (newest,))
     session.store.close()
     again = drive()
     assert again.model_file() == model
@@ -218,7 +218,7 @@ def test_a_model_is_kept_in_pieces(drive, monkeypatch):
     session = drive()
     session.decide(DecisionRequest(rows(1)[0]))
     session.snapshot()
-    pieces, longest = session.store._select("SELECT count(*), max(length(data)) FROM chunks WHERE seq = 1")[0]
+    pieces, longest = session.store._select("SELECT count(*), max(length(data)) FROM parts WHERE seq = 1")[0]
     assert pieces > 10
     assert longest == 100
     model = session.model_file()

@@ -179,7 +179,7 @@ def test_going_back_takes_the_weights_and_undoes_nothing_else(drive):
     assert np.array_equal(session.learner.core.state()["weights.W"][:6], weights)
     assert (session.learner.round, session.stats.learnt, len(session.labels)) == (round_, learnt, 7)
     session.outcome(OutcomeRequest("open", hit=True))
-    assert open_.body["round"] < round_
+    assert open_.body.round < round_
     with pytest.raises(Refused, match="kept snapshot"):
         session.rollback(there + 1)
     session = same_after_a_restart(session, drive)

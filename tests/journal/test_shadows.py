@@ -124,7 +124,8 @@ def test_a_learner_that_cannot_learn_from_sets_of_others_is_refused(drive, spec)
         drive(shadows=[spec], set_size=1)
 
 
-def test_a_late_answer_after_a_learnt_default_teaches_a_shadow_nothing(drive):
+@pytest.mark.parametrize("hit", [False, True])
+def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
     from service_kit import Clock
 
     clock = Clock()
@@ -132,7 +133,7 @@ def test_a_late_answer_after_a_learnt_default_teaches_a_shadow_nothing(drive):
     session.decide(DecisionRequest(rows(1)[0], "a"))
     clock.now += 20.0
     session.expire()
-    session.outcome(OutcomeRequest("a", hit=True))
+    session.outcome(OutcomeRequest("a", hit=hit))
     (shadow,) = session.projector.shadows.values()
-    assert shadow.learnt == 1
+    assert shadow.learnt == 1 + hit
     assert np.isfinite(shadow.learner.core.state()["weights.W"]).all()

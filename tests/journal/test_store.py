@@ -13,7 +13,9 @@ from superarm.journal.events import (
     ERASURE,
     OUTCOME,
     TIMEOUT,
+    AnswerBody,
     Event,
+    OutcomeBody,
     chain_start,
 )
 from superarm.journal.store import Snapshot
@@ -63,7 +65,7 @@ def decision(id_, time=10.0, x=b"row", context=b'{"a":1}'):
 
 
 def outcome(about, id_, time=11.0):
-    return Event.new(time, OUTCOME, {"of": about, "hit": True, "label": None}, id_)
+    return Event.new(time, OUTCOME, OutcomeBody(about, True), id_)
 
 
 def test_events_get_numbers_and_a_chain_and_come_back_as_they_went_in(opened):
@@ -74,11 +76,11 @@ def test_events_get_numbers_and_a_chain_and_come_back_as_they_went_in(opened):
     assert [event.seq for event in events] == [1, 2, 3]
     assert (store.head().seq, store.head().time, store.head().digest) == (3, 12.0, events[-1].digest)
     back = list(store.events())
-    assert [event.row for event in back] == [event.row for event in events]
+    assert [event.values for event in back] == [event.values for event in events]
     assert [event.seq for event in store.events(1, 2)] == [2]
     assert list(store.events(3)) == []
     looking = opened(read_only=True)
-    assert [event.row for event in looking.events()] == [event.row for event in events]
+    assert [event.values for event in looking.events()] == [event.values for event in events]
 
 
 def test_the_numbers_go_on_after_a_restart(opened):
@@ -93,8 +95,8 @@ def test_the_numbers_go_on_after_a_restart(opened):
 def test_all_events_about_an_id_are_found(opened):
     store = opened()
     store.append([decision("a"), decision("b")])
-    more = [Event.new(20.0 + i, ANSWER, {"of": 1, "by": f"person {i}", "label": "x"}, "a") for i in range(3)]
-    undo = Event.new(30.0, CORRECTION, {"of": 3, "by": "person 0", "undo": True}, "a")
+    more = [Event.new(20.0 + i, ANSWER, AnswerBody(1, f"person {i}", True), "a") for i in range(3)]
+    undo = Event.new(30.0, CORRECTION, AnswerBody(3, "person 0"), "a")
     store.append([outcome(1, "a"), *more, undo])
     found = store.find(["a", "b", "nobody"])
     assert [event.kind for event in found["a"]] == [DECISION, OUTCOME, ANSWER, ANSWER, ANSWER, CORRECTION]
@@ -106,7 +108,7 @@ def test_all_events_about_an_id_are_found(opened):
 def test_pending_are_those_without_outcome_or_timeout(opened):
     store = opened()
     store.append([decision(f"d{i}", time=float(i)) for i in range(6)])
-    store.append([outcome(1, "d0"), Event.new(9.0, TIMEOUT, {"of": 3, "hit": None}, "d2")])
+    store.append([outcome(1, "d0"), Event.new(9.0, TIMEOUT, OutcomeBody(3, None), "d2")])
     assert [one.id for one in store.pending(10)] == ["d1", "d3", "d4", "d5"]
     assert [one.id for one in store.pending(2, after=2)] == ["d3", "d4"]
     assert [one.id for one in store.pending(10, until=5)] == ["d1", "d3", "d4"]

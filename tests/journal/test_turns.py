@@ -21,7 +21,7 @@ def test_the_same_bits_as_the_library(drive):
         entry = session.decide(DecisionRequest(x))
         decision = twin.decide(x)
         assert entry.decision.labels == decision.labels
-        assert entry.body["rule"].items() >= decision.to_dict()["rule"].items()
+        assert entry.body.rule.items() >= decision.to_dict()["rule"].items()
         assert entry.decision.log_propensity == decision.log_propensity
         session.outcome(OutcomeRequest(entry.id, hit=i % 3 == 0))
         twin.update(decision, hit=i % 3 == 0)
@@ -118,9 +118,11 @@ def test_a_learner_of_labels_refuses_a_bit(drive):
 
 
 @pytest.mark.parametrize(
-    ("default", "learnt_first", "learnt_late"), [(False, 1, 0), (True, 1, 0), (None, 0, 1)]
+    ("default", "learnt_first", "learnt_late"), [(False, 1, 1), (True, 1, 0), (None, 0, 1)]
 )
-def test_timeout_is_an_event_and_nothing_is_learnt_twice(drive, default, learnt_first, learnt_late):
+def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
+    drive, default, learnt_first, learnt_late
+):
     clock = Clock()
     session = drive(timeout=10.0, default=default, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], id="a"))
@@ -175,19 +177,25 @@ def overflow(*_, **__):
     raise WeightsOverflow("weights must stay finite")
 
 
-def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive, monkeypatch):
+def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     session = drive()
-    for id_, x in zip("abc", rows(3), strict=True):
-        session.decide(DecisionRequest(x, id_))
-    session.outcome(OutcomeRequest("a", hit=True))
-    with monkeypatch.context() as patch:
-        patch.setattr(session.learner, "update_many", overflow)
-        patch.setattr(session.learner, "update", overflow)
-        outcome = session.outcome(OutcomeRequest("b", hit=True)).outcome
-    assert (outcome["hit"], outcome["learnt"]) == (True, False)
-    session.outcome(OutcomeRequest("c", hit=True))
+    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
+    X = rows(3)
+    X[1] = 1e20
+    made = [twin.decide(x) for x in X]
+    session.service.take(
+        [(session.service.decide_now, DecisionRequest(x, id_), None) for id_, x in zip("abc", X, strict=True)]
+    )
+    answers = [OutcomeRequest(id_, hit=True) for id_ in "abc"]
+    told = session.service.take([(session.service.outcome_now, one, None) for one in answers])  # in one turn
+    assert [told_["outcome"]["learnt"] for _, told_, _ in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
     assert not session.find("b").outcome["learnt"]
+    twin.update(made[0], hit=True)
+    with pytest.raises(WeightsOverflow):
+        twin.update(made[1], hit=True)
+    twin.update(made[2], hit=True)
+    assert bits(session.learner) == bits(twin)
 
 
 def test_a_row_that_makes_scores_overflow_is_refused(drive, monkeypatch):

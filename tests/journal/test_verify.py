@@ -71,7 +71,7 @@ def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, 
         ("UPDATE pending SET id = 'other' WHERE id = '1.0'", "is listed as pending, and is not"),
         ("DELETE FROM pending WHERE id = '1.0'", "pending decisions are not listed"),
         ("UPDATE snapshots SET totals = '{}' WHERE seq > 0", "snapshot after event .* is not what"),
-        ("UPDATE chunks SET data = zeroblob(3) WHERE seq > 0", "snapshot after event .* is not what"),
+        ("UPDATE parts SET data = zeroblob(3) WHERE seq > 0", "snapshot after event .* is not what"),
         ("UPDATE meta SET value = '7' WHERE key = 'seed'", "is not what was written|cannot be read"),
     ],
 )
@@ -98,8 +98,8 @@ def content(path: Path):
     """All that a service would read."""
     journal = open_store(path, read_only=True)
     try:
-        events = [event.row for event in journal.events()]
-        found = [[event.row for event in journal.find([row[3]])[row[3]]] for row in events if row[3]]
+        events = [event.values for event in journal.events()]
+        found = [[event.values for event in journal.find([row[3]])[row[3]]] for row in events if row[3]]
         snapshots = [journal.snapshot(note.seq) for note in journal.snapshots()]
         progress = journal.progress("erased"), journal.progress("scrubbed")
         return events, found, journal.pending(1000), snapshots, journal.meta(), progress

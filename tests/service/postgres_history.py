@@ -131,7 +131,7 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
         store.close()
     for event in order:
         if event.kind == DECISION:
-            assert 0 <= event.body["model"] < event.seq, f"decision {event.id} knew its own future"
+            assert 0 <= event.body.model < event.seq, f"decision {event.id} knew its own future"
     told: dict[str, tuple[Any, ...]] = {}
     for one in acknowledged:
         assert one.id in found, f"{one.what} {one.id} was acknowledged and is lost"
@@ -140,11 +140,11 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
             shown = tuple(one.told["labels"]), one.told["propensity"], one.told["model_version"]
             assert told.setdefault(one.id, shown) == shown, f"decision {one.id} has changed"
             body = kept_.event.body
-            assert shown[0] == tuple(body["decision"]["labels"])
-            assert shown[2] == body["version"]
+            assert shown[0] == tuple(body.labels)
+            assert shown[2] == body.version
         if one.what == "answer":
             assert kept_.outcome is not None, f"the answer to {one.id} was acknowledged and is lost"
-            assert kept_.outcome.body["hit"] == one.told["outcome"]["hit"]
+            assert kept_.outcome.body.hit == one.told["outcome"]["hit"]
     answered = {one.id: one for one in acknowledged if one.what == "answer"}
     for one in acknowledged:
         if one.what == "look" and one.id in answered and answered[one.id].answered < one.sent:

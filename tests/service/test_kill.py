@@ -88,10 +88,10 @@ def check(web: Web, journal: Path, load: Load) -> None:
     for id_, labels in load.decided.items():
         record = DecisionRecord.of(looking.find([id_]).get(id_, ()))
         assert record is not None, f"decision {id_} was acknowledged and is lost"
-        assert tuple(record.made["labels"]) == labels
+        assert tuple(record.made.labels) == labels
         if id_ in load.answered:
             assert record.outcome is not None, f"the outcome of {id_} was acknowledged and is lost"
-            assert record.outcome.body["hit"] is load.answered[id_]
+            assert record.outcome.body.hit is load.answered[id_]
     looking.close()
 
 

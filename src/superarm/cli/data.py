@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from superarm.cli.output import Force, check_output
+
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -96,6 +98,7 @@ def features(
     size: Annotated[int | None, typer.Option(help="Enlarge images to this height and width.")] = None,
     batch: Annotated[int, typer.Option(help="Images at a time.", min=1)] = 256,
     output: Annotated[Path | None, typer.Option(help="The .npz to write.")] = None,
+    force: Force = False,
 ) -> None:
     """Turn images into VGG-16's 512 features, as the paper does.
 
@@ -108,6 +111,7 @@ def features(
 
     if model != "vgg16":
         raise InvalidInput.must("--model", "superarm data features", "vgg16", model)
+    check_output(output, "data features", force=force)
     total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None
     with progress_bar(total, "images") as tick:
         path, computed = make_features(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from superarm.cli import log_options as opt
+from superarm.cli.output import Force, check_output
 from superarm.cli.train import _plain
 from superarm.errors import InvalidInput
 
@@ -54,6 +55,7 @@ def evaluate(
     ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
+    force: Force = False,
     passes: Annotated[int, typer.Option(help="For --learner: how often to go through the log.", min=1)] = 1,
     holdout: Annotated[
         float | None,
@@ -101,6 +103,7 @@ def evaluate(
         skip_bad,
     )
     opt.check_folder("--figure", figure)
+    check_output(figure, "evaluate", force=force, option="--figure")
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
     source = reading.log(log, loaded.values())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.output import check_output
+from superarm.cli.output import Force, check_output
 
 
 def export(
@@ -16,7 +16,7 @@ def export(
         str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
     ],
     output: Annotated[Path, typer.Option(help="The file to write: .parquet or .jsonl.")],
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Write the whole decision log, for `superarm train` and `superarm evaluate`.

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from superarm.errors import InvalidInput
 
-__all__ = ["check_output"]
+__all__ = ["Force", "check_output"]
+
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 
 JOURNAL = b"SQLite format 3\0"
 BESIDE = ("-wal", "-shm", "-mark", ".lock")  # what a journal has beside it
 
 
-def check_output(path: Path, command: str, *, force: bool, option: str = "--output") -> None:
+def check_output(path: Path | None, command: str, *, force: bool, option: str = "--output") -> None:
     """Refuse to write over a journal, or without --force over another file."""
+    if path is None:
+        return
     owner = next((str(path).removesuffix(end) for end in BESIDE if str(path).endswith(end)), None)
     if _is_journal(path) or (owner is not None and _is_journal(Path(owner))):
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.output import check_output
+from superarm.cli.output import Force, check_output
 
 
 def replay(
@@ -18,7 +18,7 @@ def replay(
         str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
     ],
     output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Force = False,
     from_start: Annotated[bool, typer.Option(help="Begin with the very first event.")] = False,
     learner: Annotated[
         str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
@@ -35,8 +35,7 @@ def replay(
     from superarm.journal.replay import replay as run
     from superarm.journal.store import open_store
 
-    if output is not None:
-        check_output(output, "replay", force=force)
+    check_output(output, "replay", force=force)
     began = perf_counter()
     opened = open_store(journal, read_only=True)
     try:

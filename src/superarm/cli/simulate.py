@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli import column_options as opt
+from superarm.cli.output import Force, check_output
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def simulate(
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Run learners on a data set and count their mistakes.
@@ -71,6 +73,7 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
+    check_output(log, "simulate", force=force, option="--log")
     asked = opt.asked(text, words, numbers, dates, leave_out)
     if columns is not None:
         asked["columns"] = Columns.read(columns)

@@ -13,6 +13,7 @@ import typer
 
 from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
+from superarm.cli.output import Force, check_output
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -48,6 +49,7 @@ def train(
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Train a model on sets that were shown before, whoever chose them.
@@ -82,6 +84,7 @@ def train(
         columns,
     )
     opt.check_folder("--output", output)
+    check_output(output, "train", force=force)
     source = reading.log(log)
     facts = survey(source, labels=opt.labels_or_count(labels))
     common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})

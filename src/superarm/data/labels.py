@@ -99,8 +99,9 @@ class Labels:
 
     def public(self, numbers: Any) -> list[Label]:
         """The labels behind numbers, as users know them."""
+        names = self.names
         whole = numbers.tolist() if isinstance(numbers, np.ndarray) else [int(i) for i in numbers]
-        return whole if self.names is None else [self.names[i] for i in whole]
+        return whole if names is None else [names[i] for i in whole]
 
     def array(self, numbers: Array) -> Array:
         """The same, for an array of any shape."""

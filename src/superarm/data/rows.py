@@ -364,9 +364,10 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     if layout is None:
         first = rows[0]
         layout = layout_of(first)
-    fit: list[Any] = [fitted(row, layout, "stack") for row in rows]
     if layout.width == 0:
-        return Rows(np.stack(fit) if fit else np.zeros((0, layout.d), np.float32))
+        parts: list[Any] = [row if type(row) is np.ndarray else fitted(row, layout, "stack") for row in rows]
+        return Rows(np.concatenate([NOTHING, *parts]).reshape(-1, layout.d))
+    fit: list[Any] = [fitted(row, layout, "stack") for row in rows]
     starts = np.zeros(len(fit) + 1, np.int64)
     np.cumsum([len(row.indices) for row in fit], out=starts[1:])
     values = np.concatenate([row.values for row in fit] or [NOTHING])

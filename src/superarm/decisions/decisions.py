@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from superarm.explore import Rule
 
-__all__ = ["Among", "Decisions", "DrawnSets"]
+__all__ = ["Among", "Decisions", "DrawnSets", "joined"]
 
 Array = np.ndarray[Any, Any]
 
@@ -45,8 +45,8 @@ class DrawnSets(NamedTuple):
     @classmethod
     def of(cls, sets: Sequence[Array], sizes: Any, odds: Any, logs: Sequence[Array]) -> DrawnSets:
         """From a list of sets and of logs."""
-        flat, ends = _joined(sets, np.intp)
-        log, log_ends = _joined(logs, np.float64)
+        flat, ends = joined(sets, np.intp)
+        log, log_ends = joined(logs, np.float64)
         return cls(flat, ends, np.array(sizes, np.intp), np.array(odds).reshape(-1, 3), log, log_ends)
 
 
@@ -64,10 +64,11 @@ class Among(NamedTuple):
 
     @classmethod
     def each(cls, lists: Sequence[Array]) -> Among:
-        return cls(*_joined(lists, np.intp))
+        return cls(*joined(lists, np.intp))
 
 
-def _joined(parts: Sequence[Array], kind: Any) -> tuple[Array, Array]:
+def joined(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
+    """Parts, one after the other, and where each begins; at last, where the last one ends."""
     ends = np.zeros(len(parts) + 1, np.intp)
     np.cumsum([len(part) for part in parts], out=ends[1:])
     return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), ends
@@ -359,6 +360,6 @@ def _rows(frame: polars.DataFrame) -> Rows:
     if "x_indices" not in frame.columns:
         return Rows(dense)
     parts = [frame[name].to_list() for name in ("x_indices", "x_values")]
-    indices, starts = _joined([np.array(part, np.int32) for part in parts[0]], np.int32)
-    values, _ = _joined([np.array(part, np.float32) for part in parts[1]], np.float32)
+    indices, starts = joined([np.array(part, np.int32) for part in parts[0]], np.int32)
+    values, _ = joined([np.array(part, np.float32) for part in parts[1]], np.float32)
     return Rows(dense, indices, values, starts.astype(np.int64), int(frame["x_width"][0]))

@@ -100,9 +100,9 @@ class RunnerUp(Rule):
         record: dict[str, Any] = {"name": self.name, "explore": self.strength, "uniform": self.uniform}
         if not len(draw_log):  # everything is shown
             return record
-        cost, second, third, count, *written = draw_log.tolist()
-        fill, count = [int(label) for label in (second, third) if label >= 0.0], int(count)
-        record |= {"cost": cost, "next": labels.public(fill), "sums": written[:count]}
+        cost, second, third, size, *written = draw_log.tolist()
+        fill, count = [int(label) for label in (second, third) if label >= 0.0], int(size)
+        record["cost"], record["next"], record["sums"] = cost, labels.public(fill), written[:count]
         ties = written[count:]
         if ties[0] > 0.0:
             ranks = count + 1 + len(fill) if fill else 1

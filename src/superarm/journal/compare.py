@@ -12,23 +12,25 @@ from typing import Any
 import numpy as np
 
 from superarm.decisions import Decision
+from superarm.journal.events import DecisionBody
 
 __all__ = ["BITS", "ODDS", "SAME", "SETS", "compare", "nearly_same_model"]
 
 SAME, BITS, ODDS, SETS = "same", "last bits only", "odds differ", "set differs"
 ROUNDING = 1e-5
+UNKEPT = {"format", "learner"}
 NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may differ by roundings
 
 
-def compare(again: Decision, kept: dict[str, Any]) -> str:
-    """How a decision came out, beside what `Decision.to_dict` gave of the one that was kept."""
+def compare(again: Decision, kept: DecisionBody) -> str:
+    """How a decision came out, beside the one that was kept."""
     made = again.to_dict(row=False)
-    odd = [name for name, value in made.items() if name != "learner" and kept.get(name) != value]
+    odd = [name for name, value in made.items() if name not in UNKEPT and getattr(kept, name) != value]
     if not odd:
         return SAME
     if not set(odd) <= NUMBERS:
         return SETS
-    return BITS if all(_near(made[name], kept[name]) for name in odd) else ODDS
+    return BITS if all(_near(made[name], getattr(kept, name)) for name in odd) else ODDS
 
 
 def _near(a: Any, b: Any) -> bool:

@@ -26,7 +26,7 @@ def check_asked(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> N
     for name, value in asked.items():
         if value is None:
             continue
-        is_, was = (list(value) if name == "labels" else value), meta.get(name)
+        is_, was = (list(value) if isinstance(value, list | tuple) else value), meta.get(name)
         if name == "learner" and _is_file(value) and _is_file(meta[name]):  # the file may have moved
             is_, was = value.partition(":")[2], meta[name].partition(":")[2]
         if is_ != was:

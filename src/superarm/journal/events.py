@@ -2,20 +2,16 @@
 
 An event is a fact: something that happened outside. What the model made of it is computed (projector.py).
 
-    DECISION    a row came and this set was shown     {"decision": Decision.to_dict, "width", "asked", "among",
-                                                       "model", "version", "k", "cursor"}
-    OUTCOME     the world answered                    {"of", "hit", "label"}
-    TIMEOUT     time ran out                          {"of", "hit"}: what that counts as; null for nothing
-    ANSWER      a person said something about a row   {"of", "by", …}; several may be about one row
-    CORRECTION  an earlier event is taken back        {"of", "by", …}; "undo": true, or what holds in its place
+    DECISION    a row came and this set was shown     `DecisionBody`
+    OUTCOME     the world answered                    `OutcomeBody`
+    TIMEOUT     time ran out                          `OutcomeBody`: what that counts as; hit is null for nothing
+    ANSWER      a person said something about a row   `AnswerBody`; several may be about one row
+    CORRECTION  an earlier event is taken back        `AnswerBody`: what holds in its place; hit is null for nothing
     CHANGE      an operator changed something         {"what", …} (changes.py)
     ERASURE     content was to be erased              {"ids"} or {"before"}
 
 ``of`` is the number of the event that it is about. A decision keeps its row as raw bytes (float32; of a sparse
-row int32 indices, then float32 values; of one with names the JSON that came); ``asked`` and ``among`` are the set
-size and the labels of the request (``coverage``, if it asked for one); ``model`` is the last event that the deciding
-model knew, ``version`` how many answers it had learnt, ``k`` how many labels it had; ``cursor`` is there where many
-processes decide. A promise (coverage, threshold), where the learner gives one, is in the decision's own record.
+row int32 indices, then float32 values; of one with names the JSON that came).
 
 One decision, one outcome and one timeout may have an id; answers and corrections as many as there are.
 Each event has a digest of its content (x and context: what may be about a person), and one of the event before
@@ -27,17 +23,20 @@ it, its number and all else. So a changed bit breaks the chain at its place, and
 from __future__ import annotations
 
 from hashlib import sha256
-from struct import Struct
+from math import isnan, nan
+from struct import Struct as Packer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
 from orjson import dumps, loads
 
 from superarm.data.rows import AnyRow, Row
 from superarm.decisions import Decision
 
 if TYPE_CHECKING:
-    from superarm.learners.restoring import Restorer
+    from superarm.learners import Learner
 
 __all__ = [
     "ANSWER",
@@ -48,7 +47,10 @@ __all__ = [
     "KINDS",
     "OUTCOME",
     "TIMEOUT",
+    "AnswerBody",
+    "DecisionBody",
     "Event",
+    "OutcomeBody",
     "chain_start",
     "decision_event",
     "digest",
@@ -69,7 +71,63 @@ KINDS = {
     CHANGE: "change",
     ERASURE: "erasure",
 }
-_LENGTH, _HEAD, _SEQ = Struct("<q"), Struct("<dBB"), Struct(">q")
+_LENGTH, _HEAD, _SEQ = Packer("<q"), Packer("<dBB"), Packer(">q")
+
+
+class DecisionBody(Struct, omit_defaults=True, gc=False):
+    """The facts of a decision: what `Decision.to_dict` gives, and more.
+
+    Attributes:
+        labels, drawn, top, eligible, rule, belief, log_propensity, log_ordered_propensity, round: as in the Decision.
+        model: the last event that the deciding model knew.
+        version: how many answers it had learnt.
+        k: how many labels it had.
+        width: what `unpack_row` must be told: None for a dense row, "names", or the columns of both parts.
+        asked, among, coverage: the set size, the labels and the promise of the request. (A promise that was given is in
+            the rule.)
+        cursor: what deciding had moved in the rule, where many processes decide.
+    """
+
+    labels: list[str]
+    drawn: list[str]
+    top: list[str]
+    rule: dict[str, Any] | None
+    log_propensity: float | None
+    log_ordered_propensity: float | None
+    round: int
+    model: int
+    version: int
+    k: int
+    belief: float = 0.0
+    eligible: list[str] | None = None
+    width: list[int] | str | None = None
+    asked: int | None = None
+    among: list[str] | None = None
+    coverage: float | None = None
+    cursor: list[float] | None = None
+
+
+class OutcomeBody(Struct, omit_defaults=True, gc=False):
+    """The facts of an outcome, or of a timeout: the bit, and the right label where the world named it."""
+
+    of: int
+    hit: bool | None
+    label: str | None = None
+
+
+class AnswerBody(Struct, omit_defaults=True, gc=False):
+    """What a person said: whether the right label is among some; left out, among those that were shown."""
+
+    of: int
+    by: str
+    hit: bool | None = None
+    labels: list[str] | None = None
+
+
+encode = Encoder().encode
+_DECODE = {DECISION: Decoder(DecisionBody).decode, OUTCOME: Decoder(OutcomeBody).decode}
+_DECODE |= {TIMEOUT: _DECODE[OUTCOME], ANSWER: Decoder(AnswerBody).decode}
+_DECODE[CORRECTION] = _DECODE[ANSWER]
 
 
 class Event:
@@ -85,12 +143,22 @@ class Event:
         content: the digest of x and context; empty where there never were any.
         digest: the chain up to this event.
         erased: the number of the event that asked to erase x and context; None if none did.
-        decision: the live Decision, if this process made it.
     """
 
     __slots__ = (
-        "_body", "content", "context", "decision", "digest", "erased", "id", "kind", "seq", "text", "time", "x"
-    )  # fmt: skip
+        "_body",
+        "_log",
+        "content",
+        "context",
+        "digest",
+        "erased",
+        "id",
+        "kind",
+        "seq",
+        "text",
+        "time",
+        "x",
+    )
 
     def __init__(
         self,
@@ -104,65 +172,80 @@ class Event:
         content: bytes = b"",
         digest: bytes = b"",
         erased: int | None = None,
+        body: Any = None,
     ) -> None:
         self.seq, self.time, self.kind, self.id, self.x, self.context = seq, time, kind, id_, x, context
         self.text, self.content, self.digest, self.erased = text, content, digest, erased
-        self.decision: Decision | None = None
-        self._body: dict[str, Any] | None = None
+        self._body = body
+        self._log: np.ndarray[Any, Any] | None = None
 
     @classmethod
-    def new(cls, time: float, kind: int, body: dict[str, Any], id_: str = "") -> Event:
+    def new(cls, time: float, kind: int, body: Any, id_: str = "") -> Event:
         """An event that is to be appended, without content."""
-        event = cls(0, time, kind, id_, None, None, dumps(body))
-        event._body = body
-        return event
+        return cls(0, time, kind, id_, None, None, encode(body), body=body)
 
     @property
-    def body(self) -> dict[str, Any]:
-        if self._body is None:
-            self._body = loads(self.text)
-        return self._body
+    def body(self) -> Any:
+        """A DecisionBody, an OutcomeBody, or a dict."""
+        body = self._body
+        if body is None:
+            body = self._body = _DECODE.get(self.kind, loads)(self.text)
+        return body
 
     @property
-    def row(self) -> tuple[Any, ...]:
+    def values(self) -> tuple[Any, ...]:
         """As the tables have it."""
         return (
             self.seq, self.time, self.kind, self.id, self.x, self.context, self.text, self.content, self.digest,
             self.erased,
         )  # fmt: skip
 
-    @property
     def own(self) -> bytes:
         """The digest of all but its number and the events before it."""
         name = self.id.encode()
-        return digest(_HEAD.pack(self.time, self.kind, len(name)) + name + self.content + self.text)
+        head = _HEAD.pack(self.time, self.kind, len(name))
+        return sha256(b"".join((head, name, self.content, self.text))).digest()[:16]
 
     def follows(self, before: bytes) -> bool:
         """Whether it is what was written after the event with that digest."""
-        if self.x is not None and content_digest(self.x, self.context) != self.content:
+        x = self.x
+        if x is not None and content_digest(x, self.context) != self.content:
             return False
-        if self.x is None and self.context is not None:
+        if x is None and self.context is not None:
             return False
         try:
-            return link(before, self.seq, self.own) == self.digest
+            return link(before, self.seq, self.own()) == self.digest
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had
             return False
 
-    def to_decision(self, learner: str, restorer: Restorer | None = None) -> Decision:
-        """The Decision, live or as it was kept; without a row if that was erased.
+    # ------------------------------------------------------------ of a decision
 
-        Args:
-            learner: whose it is, by its id.
-            restorer: of that learner, for those who restore many.
-        """
-        if self.decision is None:
-            body = self.body
-            row = None if self.x is None else unpack_row(self.x, body["width"])
-            if restorer is not None:
-                self.decision = restorer.decision(body["decision"], row)
-                return self.decision
-            self.decision = Decision.from_dict({**body["decision"], "x": None, "learner": learner}, x=row)
-        return self.decision
+    def row(self) -> AnyRow | dict[str, Any]:
+        """What it was made for; for those that were not erased."""
+        assert self.x is not None
+        return unpack_row(self.x, self.body.width)
+
+    def draw_log(self, learner: Learner) -> np.ndarray[Any, Any]:
+        """What moves the rule of the learner that made it."""
+        if self._log is None:
+            self._log = np.asarray(learner.rule.moves(self.body.rule), np.float64)
+        return self._log
+
+    def to_decision(self, learner: str) -> Decision:
+        """The Decision of a learner with that id; without a row if that was erased."""
+        body = self.body
+        return Decision.made(
+            x=None if self.x is None else self.row(),
+            sets=(tuple(body.labels), tuple(body.drawn), tuple(body.top)),
+            size=len(body.labels),
+            eligible=None if body.eligible is None else tuple(body.eligible),
+            log_ordered=nan if body.log_ordered_propensity is None else body.log_ordered_propensity,
+            log_set=nan if body.log_propensity is None else body.log_propensity,
+            belief=body.belief,
+            rule=body.rule,
+            round=body.round,
+            learner=learner,
+        )
 
     def __repr__(self) -> str:
         return f"Event({self.seq}, {KINDS.get(self.kind)}, {self.id!r})"
@@ -174,7 +257,7 @@ def digest(data: bytes) -> bytes:
 
 def content_digest(x: bytes, context: bytes | None) -> bytes:
     """What is kept of features and context even when they are erased."""
-    return digest(_LENGTH.pack(len(x)) + x + (context or b""))
+    return sha256(b"".join((_LENGTH.pack(len(x)), x, context or b""))).digest()[:16]
 
 
 def chain_start(meta: dict[str, Any]) -> bytes:
@@ -184,7 +267,7 @@ def chain_start(meta: dict[str, Any]) -> bytes:
 
 def link(before: bytes, seq: int, own: bytes) -> bytes:
     """The digest of an event, given the one before it. (postgres_schema.py has the same in SQL.)"""
-    return digest(before + _SEQ.pack(seq) + own)
+    return sha256(before + _SEQ.pack(seq) + own).digest()[:16]
 
 
 # ---------------------------------------------------------------- decisions
@@ -219,14 +302,30 @@ def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | dict[str,
     return Row.of(np.frombuffer(dense, "<f4"), index, value, columns)
 
 
-def decision_event(
-    time: float, id_: str, decision: Decision, context: bytes | None, facts: dict[str, Any]
-) -> Event:
-    """The event of a decision; ``facts`` are those that the Decision itself does not carry."""
-    x, made = decision.x, decision.to_dict(row=False)
-    del made["learner"]  # all of them are of one learner
-    body = {"decision": made, "width": widths(x), **facts}
+def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **facts: Any) -> Event:
+    """The event of a decision that was just made; ``facts`` are those that the Decision itself does not carry."""
+    x, size, known = decision.x, decision.size, decision.known
+    labels, ordered, of_set = (
+        known.public(decision.sets),
+        decision.log_ordered_propensity,
+        decision.log_propensity,
+    )
+    body = DecisionBody(
+        labels=labels[:size],
+        drawn=labels[size : 2 * size],
+        top=labels[2 * size :],
+        eligible=decision.eligible,
+        rule=decision.rule,
+        belief=decision.belief,
+        log_propensity=None if isnan(of_set) else of_set,
+        log_ordered_propensity=None if isnan(ordered) else ordered,
+        round=decision.round,
+        width=widths(x),
+        **facts,
+    )
     packed = pack_row(x)
-    event = Event(0, time, DECISION, id_, packed, context, dumps(body), content_digest(packed, context))
-    event._body, event.decision = body, decision
+    event = Event(
+        0, time, DECISION, id_, packed, context, encode(body), content_digest(packed, context), body=body
+    )
+    event._log = np.frombuffer(decision.draw_log)
     return event

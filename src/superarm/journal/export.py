@@ -37,10 +37,11 @@ def rows(store: Store) -> Iterator[tuple[Decision, dict[str, Any]]]:
     for event in store.events():
         if event.kind != DECISION or event.x is None:
             continue
-        body = answers.get(event.id, {})
+        answer = answers.get(event.id)
         context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
         time = datetime.fromtimestamp(event.time, UTC).isoformat()
-        facts = {"hit": body.get("hit"), "label": body.get("label"), "id": event.id}
+        hit, label = (None, None) if answer is None else (answer.hit, answer.label)
+        facts = {"hit": hit, "label": label, "id": event.id}
         yield event.to_decision(learner), {**facts, "time": time, "context": context}
 
 

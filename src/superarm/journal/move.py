@@ -10,12 +10,12 @@ from pathlib import Path
 
 from superarm.errors import InvalidInput
 from superarm.journal.events import DECISION
-from superarm.journal.postgres import NAMES, put_snapshot
+from superarm.journal.postgres import put_snapshot
 from superarm.journal.postgres_address import Address, failures
 from superarm.journal.postgres_schema import BLOCK, check, make_tables, put_meta
-from superarm.journal.projector import load_class
-from superarm.journal.snapshots import learner_from
+from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
+from superarm.journal.store import COLUMNS
 
 __all__ = ["move"]
 
@@ -42,12 +42,12 @@ def move(
         with connecting as connection, failures(address), connection.transaction():
             put_meta(connection, source.meta())
             rounds = 0
-            with connection.cursor().copy(f"COPY events ({NAMES}) FROM STDIN (FORMAT BINARY)") as copy:
+            with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
                 copy.set_types(KINDS)
                 for event in source.events():
-                    copy.write_row(event.row)
+                    copy.write_row(event.values)
                     if event.kind == DECISION:
-                        rounds = max(rounds, event.body["decision"]["round"] + 1)
+                        rounds = max(rounds, event.body.round + 1)
                     if tick is not None:
                         tick(1)
             head, after = source.head(), 0

@@ -6,30 +6,26 @@ One connection writes, a few read; all waits are bounded (postgres_address.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from math import inf
 from select import POLLIN, poll
 from typing import Any
 
 from orjson import loads
 
 from superarm.journal.errors import JournalDown, JournalForeign
-from superarm.journal.events import DECISION, Event, chain_start
+from superarm.journal.events import Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
 from superarm.journal.postgres_schema import check, put_meta
 from superarm.journal.store import (
+    PUT_PART,
+    PUT_SNAPSHOT,
     Head,
-    Pending,
     Snapshot,
-    SnapshotNote,
-    checked_events,
-    checked_rows,
-    checked_snapshot,
-    damaged,
+    Store,
+    dropping,
     pieces,
-    snapshot_digest,
-    snapshot_texts,
+    snapshot_row,
 )
 
 __all__ = ["PostgresStore"]
@@ -37,14 +33,12 @@ __all__ = ["PostgresStore"]
 # a database that is away is told by us: once, in one line
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
-NAMES = "seq, time, kind, id, x, context, body, content, digest, erased"
 APPEND = """SELECT numbers, digests FROM append(
   %b::float8[], %b::smallint[], %b::text[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[],
   %b::bigint[])"""
-READ_AT_ONCE = 4_000
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """An open journal.
 
     Args:
@@ -52,6 +46,8 @@ class PostgresStore:
         read_only: one moment of it, for replay, verify and export.
         patience: seconds that a statement may take before it counts as failed.
     """
+
+    AMONG = "e.id = ANY(?)"
 
     def __init__(self, where: str | Address, *, read_only: bool = False, patience: float = 5.0) -> None:
         self.address = where if isinstance(where, Address) else Address(where, patience=patience)
@@ -83,7 +79,10 @@ class PostgresStore:
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._reading() as connection:
-            return connection.execute(sql, values, binary=True).fetchall()
+            return connection.execute(sql.replace("?", "%s"), values, binary=True).fetchall()
+
+    def _ids(self, ids: Sequence[str]) -> list[str]:
+        return list(ids)
 
     def close(self) -> None:
         for connection in (self._writer, self._moment):
@@ -113,9 +112,9 @@ class PostgresStore:
                 self._writer = None
             raise
 
-    def _write(self, sql: str, values: Sequence[Any] = ()) -> int:
-        with self.writing() as connection:
-            return connection.execute(sql, values).rowcount
+    def _write_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+        with self.writing() as connection, connection.transaction():
+            return [connection.execute(sql.replace("?", "%s"), values).rowcount for sql, values in statements]
 
     def append(self, events: Sequence[Event]) -> list[Event]:
         if not events:
@@ -135,37 +134,14 @@ class PostgresStore:
                 event.seq, event.digest = seq, digest
         return lost
 
-    def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
-        seq, texts = snapshot.seq, snapshot_texts(snapshot)
-        for piece in pieces(snapshot.parts):
-            self._write("INSERT INTO parts VALUES (%s, %s, %s, %b) ON CONFLICT DO NOTHING", (seq, *piece))
-            yield
-        own = snapshot_digest(self.digest_at(seq), seq, snapshot.time, *texts)
-        sql = "INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s, %b) ON CONFLICT DO NOTHING"
-        self._write(sql, (seq, snapshot.time, *texts, own))
-
-    def drop_snapshots(self, seqs: Iterable[int]) -> None:
-        with self.writing() as connection, connection.transaction():
-            _drop(connection, list(seqs))
-
-    def pin_snapshot(self, seq: int) -> None:
-        self._write("UPDATE snapshots SET pinned = true WHERE seq = %s", (seq,))
-
-    def set_progress(self, key: str, value: int) -> None:
-        sql = "INSERT INTO progress VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        self._write(sql, (key, value))
-
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        body = erasure.body
+        body, seq = erasure.body, erasure.seq
         where, value = (
-            ("time < %s", body["before"]) if body.get("ids") is None else ("id = ANY(%s)", body["ids"])
+            ("time < ?", body["before"]) if body.get("ids") is None else ("id = ANY(?)", body["ids"])
         )
-        sql = f"""UPDATE events SET x = NULL, context = NULL, erased = %s
-        WHERE kind = 1 AND x IS NOT NULL AND seq < %s AND {where}"""
-        with self.writing() as connection, connection.transaction():
-            count = connection.execute(sql, (erasure.seq, erasure.seq, value)).rowcount
-            _drop(connection, list(drop))
-        return int(count)
+        sql = f"""UPDATE events SET x = NULL, context = NULL, erased = ?
+        WHERE kind = 1 AND x IS NOT NULL AND seq < ? AND {where}"""
+        return self._write_all([(sql, (seq, seq, value)), *dropping(drop)])[0]
 
     def scrub(self) -> None:
         """Nothing: what the pages and the log of the database still have is for VACUUM and for its backups."""
@@ -188,89 +164,14 @@ class PostgresStore:
 
     # ------------------------------------------------------------ reading
 
-    def meta(self) -> dict[str, Any]:
-        return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
-
     def head(self) -> Head:
         return Head(*self._select("SELECT seq, time, digest FROM head")[0])
-
-    def progress(self, key: str) -> int:
-        rows = self._select("SELECT value FROM progress WHERE key = %s", (key,))
-        return int(rows[0][0]) if rows else 0
-
-    def digest_at(self, seq: int) -> bytes:
-        if seq == 0:
-            return chain_start(self.meta())
-        rows = self._select("SELECT digest FROM events WHERE seq = %s", (seq,))
-        if not rows:
-            raise damaged(self, seq, "is missing")
-        return bytes(rows[0][0])
-
-    def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        until = self.head().seq if until is None else until
-        sql = f"SELECT {NAMES} FROM events WHERE seq > %s AND seq <= %s ORDER BY seq LIMIT {READ_AT_ONCE}"
-        while after < until:
-            rows = self._select(sql, (after, until))
-            for row in rows:
-                yield Event(*row)
-            if len(rows) < READ_AT_ONCE:
-                return
-            after = rows[-1][0]
-
-    def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        return checked_events(self, after, until)
-
-    def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
-        found: dict[str, list[Event]] = {}
-        if ids:
-            among = list(ids)
-            events = self._checked("e.id = ANY(%s) AND e.kind < 4", among)
-            for event in events + self._checked("e.id = ANY(%s) AND e.kind IN (4, 5)", among):
-                found.setdefault(event.id, []).append(event)
-        return found
-
-    def changes(self, after: int = 0) -> list[Event]:
-        return self._checked("e.kind > 5 AND e.seq > %s", after)
-
-    def _checked(self, where: str, value: Any) -> list[Event]:
-        """Events, each with the digest before it, in order."""
-        columns = ", ".join(f"e.{name}" for name in NAMES.split(", "))
-        sql = (
-            f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
-        )
-        return checked_rows(self, self._select(sql, (value,)))
-
-    def pending(
-        self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
-    ) -> list[Pending]:
-        sql = "SELECT seq, time, id FROM pending WHERE seq > %s AND seq <= %s AND time < %s ORDER BY seq LIMIT %s"
-        last = (1 << 62) if until is None else until
-        return [
-            Pending(*row)
-            for row in self._select(sql, (after, last, inf if before is None else before, limit))
-        ]
-
-    def recent(self, limit: int) -> list[Event]:
-        sql = f"SELECT {NAMES} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT %s"
-        return [Event(*row) for row in self._select(sql, (limit,))]
 
     def content_before(self, time: float) -> bool:
         return bool(
             self._select(
-                "SELECT 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND time < %s LIMIT 1", (time,)
+                "SELECT 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND time < ? LIMIT 1", (time,)
             )
-        )
-
-    def snapshots(self) -> list[SnapshotNote]:
-        rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
-        return [SnapshotNote(seq, at, loads(made_by), pinned) for seq, at, made_by, pinned in rows]
-
-    def snapshot(self, seq: int) -> Snapshot:
-        sql = "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = %s"
-        row = next(iter(self._select(sql, (seq,))), None)
-        sql = "SELECT data FROM parts WHERE seq = %s AND part = %s ORDER BY number"
-        return checked_snapshot(
-            self, seq, row, lambda name: b"".join(r[0] for r in self._select(sql, (seq, name)))
         )
 
     # ------------------------------------------------------------ what many processes need
@@ -278,7 +179,7 @@ class PostgresStore:
     def published(self, newer_than: int = -1, time: float = 0.0) -> Snapshot | None:
         """The newest model, its shadows and totals, if it knows more events, or as many and is younger."""
         sql = """SELECT part, seq, time, data, totals FROM published
-        WHERE seq > %s OR seq = %s AND time > %s::float8"""
+        WHERE seq > ? OR seq = ? AND time > ?::float8"""
         rows = self._select(sql, (newer_than, newer_than, time))
         parts = {row[0]: row[3] for row in rows}
         if "model" not in parts or len({row[1] for row in rows}) != 1:
@@ -314,9 +215,6 @@ class PostgresStore:
         WHERE relnamespace = 'superarm'::regnamespace AND relkind = 'r'"""
         return int(self._select(sql)[0][0] or 0)
 
-    def log_bytes(self) -> int:
-        return 0
-
 
 PUBLISH = """
 INSERT INTO published VALUES (%s, %s, %s, %b, %b) ON CONFLICT (part) DO UPDATE
@@ -338,15 +236,12 @@ def create(address: Address, meta: dict[str, Any], first: Snapshot) -> bool:
 def put_snapshot(connection: Connection, snapshot: Snapshot, chain: bytes, *, pinned: bool) -> None:
     """Keep a snapshot, in the transaction under way."""
     for piece in pieces(snapshot.parts):
-        connection.execute("INSERT INTO parts VALUES (%s, %s, %s, %b)", (snapshot.seq, *piece))
-    texts = snapshot_texts(snapshot)
-    own = snapshot_digest(chain, snapshot.seq, snapshot.time, *texts)
-    values = (snapshot.seq, snapshot.time, *texts, own, pinned)
-    connection.execute("INSERT INTO snapshots VALUES (%s, %s, %s, %s, %s, %b, %s)", values)
+        connection.execute(PUT_PART.replace("?", "%s"), (snapshot.seq, *piece))
+    connection.execute(PUT_SNAPSHOT.replace("?", "%s"), snapshot_row(snapshot, chain, pinned=pinned))
 
 
 def _columns(events: Sequence[Event]) -> list[Any]:
-    abouts = [event.body["of"] if event.kind in (2, 3) else None for event in events]
+    abouts = [event.body.of if event.kind in (2, 3) else None for event in events]
     return [
         [event.time for event in events],
         [event.kind for event in events],
@@ -355,16 +250,9 @@ def _columns(events: Sequence[Event]) -> list[Any]:
         [event.context for event in events],
         [event.text for event in events],
         [event.content for event in events],
-        [event.own for event in events],
+        [event.own() for event in events],
         abouts,
     ]
-
-
-def _drop(connection: Connection, seqs: list[int]) -> None:
-    connection.execute("DELETE FROM snapshots WHERE seq = ANY(%s) AND NOT pinned", (seqs,))
-    connection.execute(
-        "DELETE FROM parts WHERE seq = ANY(%s) AND seq NOT IN (SELECT seq FROM snapshots)", (seqs,)
-    )
 
 
 def _gone(connection: Connection) -> bool:

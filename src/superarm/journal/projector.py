@@ -10,22 +10,31 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from math import exp
-from typing import Any, NamedTuple
+from typing import Any
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import LabelSettings, check_change
-from superarm.journal.errors import JournalDamaged, JournalForeign, Refused
-from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event
+from superarm.journal.errors import JournalDamaged, Refused
+from superarm.journal.events import (
+    ANSWER,
+    CHANGE,
+    CORRECTION,
+    DECISION,
+    OUTCOME,
+    TIMEOUT,
+    DecisionBody,
+    Event,
+)
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
 from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot, Store
-from superarm.learners.registry import parse
-from superarm.learners.restoring import Restorer, is_answered
+from superarm.learners import Learner
+from superarm.learners.following import Follower
 
-__all__ = ["ErasedPast", "Projector", "first_totals", "load_class"]
+__all__ = ["ErasedPast", "Projector", "first_totals", "learnt"]
 
 AT_ONCE = 4_000  # events that are read at once
 MOST_REFUSED = 1_000  # refusals that are remembered
@@ -37,27 +46,6 @@ class ErasedPast(Exception):
     def __init__(self, seq: int) -> None:
         super().__init__(seq)
         self.seq = seq
-
-
-class Lesson(NamedTuple):
-    """What is to be learnt from an outcome or a timeout."""
-
-    event: Event
-    record: DecisionRecord
-    late: bool
-    teaches: str  # "hit", "label", or "" for nothing
-    value: Any
-    refused: str | None  # why it teaches nothing
-
-
-def load_class(meta: dict[str, Any], learner: str | None) -> None:
-    """A learner in a user's own file must be imported before it can be loaded, by the user's word alone."""
-    spec = str(meta["learner"])
-    if spec.partition(":")[0].endswith(".py"):
-        if learner is None:
-            wanted = f"given: it is in a file ({spec}), and a journal's word is not enough to run one"
-            raise JournalForeign.must("--learner", "superarm", wanted, None)
-        parse(learner)
 
 
 def first_totals(labels: Sequence[str]) -> dict[str, Any]:
@@ -94,7 +82,6 @@ class Projector:
         self.shadows: dict[str, Shadow] = {}
         self.jumps: list[int] = []
         self.teaches_model = True
-        self._restorer: Restorer | None = None
         self.load(snapshot)
         if shadows:
             self.shadows = self._load_shadows(shadows, snapshot)
@@ -112,7 +99,10 @@ class Projector:
 
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
-        self.learner = learner_from(snapshot.parts["model"])
+        self._use(learner_from(snapshot.parts["model"]))
+        # outcomes and timeouts that are counted next, whether each is learnt, or refused; which the follower has
+        self._counting: list[tuple[Event, DecisionRecord, bool, bool]] = []
+        self._learning: list[int] = []
         totals = snapshot.totals
         self.stats = Stats.from_dict(self.labels, totals["stats"])
         self.settings = LabelSettings.from_dict(totals["settings"])
@@ -166,37 +156,26 @@ class Projector:
 
     def project(self, events: Sequence[Event]) -> None:
         """Make all that these events, the next ones in order, do."""
+        self.records.next_turn()
         self._prefetch(events)
-        run: list[Lesson] = []  # outcomes that are learnt in one call
         for event in events:
-            if event.kind in (OUTCOME, TIMEOUT):
-                record = self.records.get(event.id)
-                if record is None:  # an erasure or a rollback has come in between
-                    record = self._fetch([event.id], event.seq - 1)
-                if record.timeout is not None:  # whether that was learnt must be known
-                    run = self._learn(run)
-                lesson = self._lesson(event, record)
-                if lesson is not None:
-                    if run and run[0].teaches != lesson.teaches:
-                        run = self._learn(run)
-                    run.append(lesson)
-                continue
-            run = self._learn(run)
-            if event.kind == DECISION:
+            kind = event.kind
+            if kind == DECISION:
                 self._decided(event)
-            elif event.kind == CHANGE:
-                self._changed(event)
-            self.seq = event.seq
-            if event.kind == ERASURE and self.on_erasure is not None:
-                try:
-                    self.on_erasure(event)
-                except BaseException:  # it comes again, with the next attempt
-                    self.seq = event.seq - 1
-                    raise
-        self._learn(run)
+            elif kind in (OUTCOME, TIMEOUT):
+                self._answered(event)
+            else:
+                self._settle()
+                if kind in (ANSWER, CORRECTION):
+                    self._heard(event)
+                elif kind == CHANGE:
+                    self._changed(event)
+                elif self.on_erasure is not None:
+                    self._erase(event)
+                self.seq = event.seq
+        self._settle()
         if events:
             self.seq = events[-1].seq
-        self.records.trim()
 
     def was_learnt(self, event: Event | None) -> bool | None:
         """Whether an outcome or a timeout has moved the model; None if it has not come to that yet."""
@@ -210,123 +189,156 @@ class Projector:
         if self.teaches_model:
             if event.x is None:
                 raise ErasedPast(event.seq)
-            self.learner.advance(event.to_decision(self.learner.id, self._restoring()))
-        made = event.body["decision"]
-        log = made["log_propensity"]
-        self.stats.decision(event.time, made["labels"], made["top"], None if log is None else exp(log))
+            self._follower.made(event)
+        made = event.body
+        log = made.log_propensity
+        self.stats.decision(event.time, made.labels, made.top, None if log is None else exp(log))
         self.records.put(DecisionRecord(event))
+
+    def _answered(self, event: Event) -> None:
+        """An outcome or a timeout: what it teaches is learnt with the next `_settle`."""
+        record = self._record(event)
+        timeout, body, expired, erased = (
+            event.kind == TIMEOUT,
+            event.body,
+            record.timeout,
+            record.event.erased,
+        )
+        if timeout and (record.outcome is not None or expired is not None):
+            return  # it comes too late to mean anything
+        hit, label, feedback = body.hit, body.label, self.learner.feedback
+        if timeout:
+            record.timeout = event
+        else:
+            record.outcome = event
+        teaches, default_learnt, refused = hit is not None and not self.settings.frozen, False, None
+        if teaches and expired is not None:
+            self._settle()  # whether the default was learnt must be known
+            default_learnt = learnt(expired, record, self.settings, self.refused)
+            teaches = not default_learnt or expired.body.hit != hit
+        # of a label that could not be shown when the set was made, the learner hears that it was not shown
+        named = label is not None and "label" in feedback and self._was_eligible(record.made, label)
+        if teaches and record.event.x is None:
+            if self.teaches_model and erased is not None and erased > event.seq:
+                raise ErasedPast(event.seq)
+            refused = "its features were erased"
+        elif teaches and default_learnt:
+            refused = self._learn_given(record, record.made.drawn, hit)
+        elif teaches and not named and "hit" not in feedback:
+            refused = "the label is disabled"
+        elif teaches and self.teaches_model:
+            self._learning.append(len(self._counting))
+            self._follower.answered(record.event, hit, label if named else None)
+        if refused is not None:
+            self._refuse(event.seq, refused, None)
+        self._counting.append((event, record, teaches and refused is None, refused is not None))
+
+    def _was_eligible(self, made: DecisionBody, label: str) -> bool:
+        if made.eligible is not None:
+            return label in made.eligible
+        return self._follower.number.get(label, made.k) < made.k
+
+    def _heard(self, event: Event) -> None:
+        """What a person said of a row, or what holds in place of an earlier event."""
+        record, body = self._record(event), event.body
+        refused = None
+        if record.event.x is None:
+            refused = "its features were erased"
+        elif body.hit is not None and not self.settings.frozen:
+            refused = self._learn_given(record, body.labels or record.made.drawn, body.hit)
+        if refused is not None:
+            self._refuse(event.seq, refused, None)
+        self.stats.heard(event.kind == CORRECTION, learnt(event, record, self.settings, self.refused))
+
+    def _learn_given(self, record: DecisionRecord, labels: Sequence[str], hit: bool) -> str | None:
+        """Learn from a bit about a set and the row of a decision, beside its own answer; why that was not possible."""
+        made, learner = record.made, self.learner
+        if not self.teaches_model:
+            return None
+        same = labels == made.drawn
+        log = made.log_propensity if same else None
+        given = Decision.given(
+            record.event.row(),
+            labels,
+            None if log is None else exp(log) or None,
+            top=made.top if same else None,
+            eligible=made.eligible if made.eligible is not None else self.labels[: made.k],
+            rule=made.rule if same else None,
+        )
+        if "hit" not in learner.feedback or not learner.learns_from(given):
+            return f"{learner.owner} learns from an answer once, and from no set but its own"
+        try:
+            learner.update(given, hit=hit)
+        except SuperarmError as error:
+            return str(error)
+        return None
 
     def _changed(self, event: Event) -> None:
         change = event.body
         snapshots = [note.seq for note in self.store.snapshots()] if change["what"] == "rollback" else []
         try:
             if check_change(change, self.learner, self.settings.disabled, self.settings.frozen, snapshots):
-                self.learner = self.settings.apply(self.learner, change, event.seq, self.store.snapshot)
+                learner = self.settings.apply(self.learner, change, event.seq, self.store.snapshot)
+                self._use(learner)
         except (Refused, InvalidInput) as error:  # of two processes that changed the same, the second
             self._refuse(event.seq, str(error), error.field)
             return
-        if change["what"] == "rollback":  # what is in memory has rows in the layout of the model that was
-            self.records.clear()
         self.stats.grow(self.labels)
         for shadow in self.shadows.values():
             shadow.change(change)
 
-    def _lesson(self, event: Event, record: DecisionRecord) -> Lesson | None:
-        """What an outcome or a timeout teaches; None if it comes too late to mean anything."""
-        timeout, body = event.kind == TIMEOUT, event.body
-        if timeout and (record.outcome is not None or record.timeout is not None):
-            return None
-        expired = record.timeout
-        late = expired is not None
-        default_learnt = late and learnt(expired, record, self.settings, self.refused)
+    def _erase(self, event: Event) -> None:
+        assert self.on_erasure is not None
+        self.seq = event.seq
+        try:
+            self.on_erasure(event)
+        except BaseException:  # it comes again, with the next attempt
+            self.seq = event.seq - 1
+            raise
+
+    def _use(self, learner: Learner) -> None:
+        self.learner, self._follower = learner, Follower(learner)
+
+    def _settle(self) -> None:
+        """Learn what was gathered, in one compiled loop, and count it."""
+        for number, reason in self._follower.go().items():
+            at = self._learning[number]
+            event, record, *_ = self._counting[at]
+            self._refuse(event.seq, reason, None)
+            self._counting[at] = event, record, False, True
+        for counted in self._counting:
+            self._count(*counted)
+        self._learning.clear()
+        self._counting.clear()
+
+    def _count(self, event: Event, record: DecisionRecord, taught: bool, refused: bool) -> None:
+        made, body, timeout = record.made, event.body, event.kind == TIMEOUT
+        expired = None if timeout else record.timeout
+        self.records.answered(event.id)
         if timeout:
-            record.timeout = event
-        else:
-            record.outcome = event
-        hit, label, erased = body["hit"], body.get("label"), record.event.erased
-        eligible, feedback = record.made["eligible"], self.learner.feedback
-        refused = None
-        # of a label that was disabled when the set was made, the learner hears that it was not shown
-        named = label is not None and "label" in feedback and (eligible is None or label in eligible)
-        teaches, value = ("label", label) if named else ("hit", hit)
-        if hit is None or default_learnt or self.settings.frozen:
-            teaches = ""
-        elif record.event.x is None:
-            if self.teaches_model and erased is not None and erased > event.seq:
-                raise ErasedPast(event.seq)
-            teaches, refused = "", "its features were erased"
-        elif not named and "hit" not in feedback:
-            teaches, refused = "", "the label is disabled"
-        return Lesson(event, record, late, teaches, value, refused)
-
-    def _learn(self, run: list[Lesson]) -> list[Lesson]:
-        """Learn from lessons of one kind in one call, and count them; an empty list for the next ones."""
-        if not run:
-            return run
-        teaches = run[0].teaches
-        if teaches and self.teaches_model:
-            decisions = [self._decision(one.record) for one in run]
-            values = [one.value for one in run]
-            try:
-                if teaches == "label":
-                    self.learner.update_many(decisions, labels=values)
-                else:
-                    self.learner.update_many(decisions, values)
-            except SuperarmError:  # at one of them: all before it are learnt
-                run = [self._learn_one(*both) for both in zip(run, decisions, strict=True)]
-        for one in run:
-            self._count(one)
-        return []
-
-    def _learn_one(self, lesson: Lesson, decision: Decision) -> Lesson:
-        if not is_answered(self.learner, decision):
-            try:
-                self.learner.update(decision, **{lesson.teaches: lesson.value})
-            except SuperarmError as error:  # the learner is as before; the outcome is kept all the same
-                return lesson._replace(teaches="", refused=str(error))
-        return lesson
-
-    def _decision(self, record: DecisionRecord) -> Decision:
-        event = record.event
-        k = event.body["k"]
-        if event.decision is None and k < len(self.labels) and record.made["eligible"] is None:
-            # labels have come since: which there were, the record itself tells
-            made = {**event.body["decision"], "eligible": list(self.labels[:k])}
-            event._body = {**event.body, "decision": made}
-        return event.to_decision(self.learner.id, self._restoring())
-
-    def _restoring(self) -> Restorer:
-        if self._restorer is None or not self._restorer.fits(self.learner):
-            self._restorer = Restorer(self.learner)
-        return self._restorer
-
-    def _count(self, lesson: Lesson) -> None:
-        event, record, late, teaches, _, refused = lesson
-        made, body = record.made, event.body
-        if refused is not None:
-            self._refuse(event.seq, refused, None)
-        taught, timeout = bool(teaches), event.kind == TIMEOUT
-        if timeout:
-            self.stats.timeout(taught, refused is not None)
+            self.stats.timeout(taught, refused)
         else:
             age = max(0.0, event.time - record.event.time)
-            self.stats.outcome(
-                event.time, age, made["labels"], body["hit"], late, taught, refused is not None
-            )
+            self.stats.outcome(event.time, age, made.labels, body.hit, expired is not None, taught, refused)
         if record.event.x is None:
             return
         if not timeout:
-            self.estimate.add(made["top"], made["labels"], made["log_propensity"], body["hit"])
+            self.estimate.add(made.top, made.labels, made.log_propensity, body.hit)
         if self.shadows and not self.settings.frozen:
-            default = record.timeout.body["hit"] if late and record.timeout is not None else None
-            decision = self._decision(record)
+            default = None if expired is None else expired.body.hit
+            decision = record.event.to_decision(self.learner.id)
             for shadow in self.shadows.values():
-                shadow.outcome(decision, body["hit"], body.get("label"), timeout=timeout, default=default)
+                shadow.outcome(decision, body.hit, body.label, timeout=timeout, default=default)
 
     def _refuse(self, seq: int, reason: str, field: str | None) -> None:
         self.refused[seq] = [reason, field]
         if len(self.refused) > MOST_REFUSED:
             del self.refused[next(iter(self.refused))]
+
+    def _record(self, event: Event) -> DecisionRecord:
+        record = self.records.get(event.id)
+        # it may be gone: an erasure or a rollback has come in between
+        return self._fetch([event.id], event.seq - 1) if record is None else record
 
     def _prefetch(self, events: Sequence[Event]) -> None:
         """Have all decisions at hand that are answered here and were made earlier."""
@@ -368,18 +380,18 @@ class Projector:
 
 
 def learnt(
-    event: Event | None,
+    event: Event,
     record: DecisionRecord | None,
     settings: LabelSettings,
     refused: dict[int, list[str | None]],
 ) -> bool:
-    """Whether an outcome or a timeout that was projected has moved the model."""
-    if event is None or event.body["hit"] is None:
+    """Whether an outcome, a timeout, an answer or a correction that was projected has moved the model."""
+    hit = event.body.hit
+    if hit is None or event.seq in refused or settings.frozen_at(event.seq):
         return False
-    if event.seq in refused or settings.frozen_at(event.seq):
-        return False
-    if event.kind == OUTCOME and record is not None and record.timeout is not None:
-        return not learnt(record.timeout, record, settings, refused)
+    expired = record.timeout if event.kind == OUTCOME and record is not None else None
+    if expired is not None and expired.body.hit == hit:  # the default was that already
+        return not learnt(expired, record, settings, refused)
     return True
 
 

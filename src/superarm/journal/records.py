@@ -11,7 +11,7 @@ from typing import Any
 from orjson import loads
 
 from superarm.data.rows import row_to_json
-from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, unpack_row
+from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 __all__ = ["DecisionRecord", "DecisionStatus", "Records"]
 
@@ -48,23 +48,23 @@ class DecisionRecord:
         return DecisionStatus.ANSWERED if self.timeout is None else DecisionStatus.LATE
 
     @property
-    def made(self) -> dict[str, Any]:
-        """What `Decision.to_dict` gave."""
-        return self.event.body["decision"]  # type: ignore[no-any-return]
+    def made(self) -> DecisionBody:
+        """The facts of the decision."""
+        return self.event.body  # type: ignore[no-any-return]
 
     @property
     def propensity(self) -> float | None:
-        log = self.made["log_propensity"]
+        log = self.made.log_propensity
         return None if log is None else exp(log)
 
     def shown(self) -> dict[str, Any]:
         """What the asker is told."""
-        body = self.event.body
+        made = self.made
         return {
             "id": self.event.id,
-            "labels": body["decision"]["labels"],
+            "labels": made.labels,
             "propensity": self.propensity,
-            "model_version": body["version"],
+            "model_version": made.version,
         }
 
     def answered(self, learnt: bool | None) -> dict[str, Any] | None:
@@ -74,14 +74,20 @@ class DecisionRecord:
             return None
         body, timeout = event.body, self.outcome is None
         late = None if learnt is None and not timeout else not timeout and self.timeout is not None
-        told = {"hit": body["hit"], "label": body.get("label"), "time": event.time, "learnt": learnt}
-        return told | {"late": late, "timeout": timeout}
+        return {
+            "hit": body.hit,
+            "label": body.label,
+            "time": event.time,
+            "learnt": learnt,
+            "late": late,
+            "timeout": timeout,
+        }
 
     def full(self, learnt: bool | None) -> dict[str, Any]:
         """All about it, as JSON-ready values; features and context are None once they were erased."""
         event, made, features = self.event, self.made, None
         if event.x is not None:
-            x = unpack_row(event.x, event.body["width"])
+            x = event.row()
             features = x if isinstance(x, dict) else row_to_json(x)
             if not isinstance(x, dict) and isinstance(features, dict):
                 del features["width"]  # as it came: the service knows it
@@ -90,9 +96,9 @@ class DecisionRecord:
             "time": event.time,
             "state": self.status.value,
             "features": features,
-            "top": made["top"],
-            "eligible": made["eligible"],
-            "set_size": len(made["labels"]),
+            "top": made.top,
+            "eligible": made.eligible,
+            "set_size": len(made.labels),
             "context": None if event.context is None else loads(event.context),
             "erased": event.x is None,
             "outcome": self.answered(learnt),
@@ -100,13 +106,14 @@ class DecisionRecord:
 
 
 class Records:
-    """The newest records, as many as fit into so many bytes; older ones are read from the store."""
+    """The newest open records, as many as fit into so many bytes; others are read from the store."""
 
     OVERHEAD = 3_000  # bytes of a record beside its row, its context and its body
 
     def __init__(self, most_bytes: int = 64 << 20) -> None:
         self.most_bytes, self.bytes = most_bytes, 0
         self._records: OrderedDict[str, tuple[DecisionRecord, int]] = OrderedDict()
+        self._answered: list[str] = []
 
     def __len__(self) -> int:
         return len(self._records)
@@ -127,8 +134,15 @@ class Records:
         self.bytes += size
         return record
 
-    def trim(self) -> None:
-        """Let the oldest go that do not fit."""
+    def answered(self, id_: str) -> None:
+        """It is needed until this turn has ended."""
+        self._answered.append(id_)
+
+    def next_turn(self) -> None:
+        """Let those go that were answered, and the oldest that do not fit."""
+        for id_ in self._answered:
+            self.drop(id_)
+        self._answered.clear()
         while self.bytes > self.most_bytes and self._records:
             _, (_, freed) = self._records.popitem(last=False)
             self.bytes -= freed

@@ -14,11 +14,12 @@ from typing import Any
 
 from superarm.journal.compare import BITS, ODDS, SAME, SETS, compare, nearly_same_model
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import DECISION, Event, unpack_row
-from superarm.journal.projector import ErasedPast, Projector, load_class
-from superarm.journal.snapshots import model_bytes
+from superarm.journal.events import DECISION, Event
+from superarm.journal.projector import ErasedPast, Projector
+from superarm.journal.snapshots import load_class, model_bytes
 from superarm.journal.store import Store
 from superarm.learners import Learner
+from superarm.native.core import Cursor
 
 __all__ = ["Replay", "Replayed", "replay"]
 
@@ -126,10 +127,10 @@ class Replay:
             window.append(event)
             if event.kind != DECISION:
                 continue
-            model = event.body["model"]
+            model = event.body.model
             if event.x is None:
                 self._unknown = model  # where its draw has left the cursor
-            if event.x is None or model < began or (model == self._unknown and "cursor" not in event.body):
+            if event.x is None or model < began or (model == self._unknown and event.body.cursor is None):
                 self.unchecked += 1
             elif model < self.projector.seq:
                 self._check_old(event, model)
@@ -142,13 +143,12 @@ class Replay:
         if self._cursor_of != projector.seq:
             self._cursor, self._cursor_of = learner.cursor(), projector.seq
         cursor = self._cursor
-        if "cursor" in body:
-            cursor = type(cursor).from_dict(body["cursor"])
-        assert event.x is not None
-        x, eligible = unpack_row(event.x, body["width"]), body["decision"]["eligible"]
-        size, coverage = body["asked"], body.get("coverage")
-        again = learner.decide(x, eligible=eligible, set_size=size, coverage=coverage, at=cursor)
-        self.different[compare(again, body["decision"])] += 1
+        if body.cursor is not None:
+            cursor = Cursor(body.round, body.cursor)
+        again = learner.decide(
+            event.row(), eligible=body.eligible, set_size=body.asked, coverage=body.coverage, at=cursor
+        )
+        self.different[compare(again, body)] += 1
 
     def _check_old(self, event: Event, model: int) -> None:
         if self._old is None or self._old.seq > model:

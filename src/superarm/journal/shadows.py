@@ -115,7 +115,7 @@ class Shadow:
                 top = [one for one in ranked if among is None or one in among]
                 log = None if isnan(decision.log_propensity) else decision.log_propensity
                 self.estimate.add(top[: len(decision.top)], decision.labels, log, hit)
-                if default is not None:
+                if default == hit:
                     return  # it has been learnt already
             self._learn(decision, hit, label)
         except SuperarmError as error:

@@ -7,16 +7,28 @@ import os
 import tempfile
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from superarm.journal.errors import JournalForeign
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, load
+from superarm.learners.registry import parse
 from superarm.native import cpu_level
 
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
 
-__all__ = ["SnapshotDraft", "learner_from", "made_by", "model_bytes"]
+__all__ = ["SnapshotDraft", "learner_from", "load_class", "made_by", "model_bytes"]
+
+
+def load_class(meta: dict[str, Any], learner: str | None) -> None:
+    """A learner in a user's own file must be imported before it can be loaded, by the user's word alone."""
+    spec = str(meta["learner"])
+    if spec.partition(":")[0].endswith(".py"):
+        if learner is None:
+            wanted = f"given: it is in a file ({spec}), and a journal's word is not enough to run one"
+            raise JournalForeign.must("--learner", "superarm", wanted, None)
+        parse(learner)
 
 
 def model_bytes(learner: Learner) -> bytes:

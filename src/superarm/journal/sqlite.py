@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from orjson import loads
+from orjson import dumps
 
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
@@ -23,29 +22,15 @@ from superarm.journal.lock import FileLock
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import (
-    Head,
-    Pending,
-    Snapshot,
-    SnapshotNote,
-    checked_events,
-    checked_rows,
-    checked_snapshot,
-    damaged,
-    pieces,
-    snapshot_digest,
-    snapshot_texts,
-)
+from superarm.journal.store import Head, Store, dropping
 
 __all__ = ["SqliteStore"]
 
-COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
-FOUND_AT_ONCE = 256  # ids
 CLEAN = "clean"  # up to this event no decision has content any more
 Values = Sequence[Any]
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """An open journal.
 
     Args:
@@ -54,6 +39,8 @@ class SqliteStore:
         max_mb: the size in megabytes beyond which it counts as full; None: the disk is the limit.
         accept_loss: open it although the mark says that its last events are lost.
     """
+
+    AMONG = "e.id IN (SELECT value FROM json_each(?))"
 
     def __init__(
         self,
@@ -106,7 +93,8 @@ class SqliteStore:
             raise down(self.path, error) from error
         self._marker.begin(self._head.seq, self._head.digest, self.progress(COPY))
         clear_parts(self.path)
-        self._transaction(lambda writer: writer.execute("DELETE FROM probe"))  # the log is there now
+        # parts of snapshots that were never finished; (and the log is there now)
+        self._write_all([("DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)", ())])
         self._files = self._named()
 
     def _named(self) -> list[tuple[int, int]]:
@@ -193,12 +181,12 @@ class SqliteStore:
         for event in events:
             seq += 1
             event.seq, kind = seq, event.kind
-            event.digest = chain = link(chain, seq, event.own)
-            rows.append(event.row)
+            event.digest = chain = link(chain, seq, event.own())
+            rows.append(event.values)
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))
             elif kind in (OUTCOME, TIMEOUT):
-                done.append((event.body["of"],))
+                done.append((event.body.of,))
 
         def write(writer: sqlite3.Connection) -> None:
             writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -215,59 +203,18 @@ class SqliteStore:
             self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
-    def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
-        seq, texts = snapshot.seq, snapshot_texts(snapshot)
-        for part, number, data in pieces(snapshot.parts):
-            values = (seq, part, number, data)
-            self._write("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", values)
-            yield
-        own = snapshot_digest(self.digest_at(seq), seq, snapshot.time, *texts)
-
-        def finish(writer: sqlite3.Connection) -> None:
-            sql = "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, 0)"
-            writer.execute(sql, (seq, snapshot.time, *texts, own))
-            writer.execute(
-                "DELETE FROM chunks WHERE seq NOT IN (SELECT seq FROM snapshots)"
-            )  # of jobs that failed
-
-        self._transaction(finish)
-        if self._marker is not None:
-            self._marker.sync()
-
-    def drop_snapshots(self, seqs: Iterable[int]) -> None:
-        gone = [(seq,) for seq in seqs]
-        self._transaction(lambda writer: _drop(writer, gone))
-
-    def pin_snapshot(self, seq: int) -> None:
-        self._write("UPDATE snapshots SET pinned = 1 WHERE seq = ?", (seq,))
-
-    def set_progress(self, key: str, value: int) -> None:
-        self._write("INSERT OR REPLACE INTO progress VALUES (?, ?)", (key, value))
-
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        body = erasure.body
-        forget = (
-            "UPDATE events SET x = NULL, context = NULL, erased = ? WHERE kind = 1 AND x IS NOT NULL AND "
-        )
-
-        def write(writer: sqlite3.Connection) -> int:
-            if body.get("ids") is None:
-                sql = forget + "seq < ? AND time < ? AND seq > ?"
-                values = (erasure.seq, erasure.seq, body["before"], self.progress(CLEAN))
-                count = writer.execute(sql, values).rowcount
-                sql = "SELECT min(seq) FROM events WHERE kind = 1 AND x IS NOT NULL AND seq > ?"
-                first = writer.execute(sql, values[-1:]).fetchone()[0]
-                clean = (first or self._head.seq + 1) - 1
-                writer.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (CLEAN, clean))
-            else:
-                sql = forget + "seq < ? AND id = ?"
-                count = sum(
-                    writer.execute(sql, (erasure.seq, erasure.seq, id_)).rowcount for id_ in body["ids"]
-                )
-            _drop(writer, [(seq,) for seq in drop])
-            return count
-
-        return int(self._transaction(write))
+        body, seq = erasure.body, erasure.seq
+        forget = "UPDATE events SET x = NULL, context = NULL, erased = ? WHERE kind = 1 AND x IS NOT NULL AND seq < ?"
+        if body.get("ids") is None:
+            clean = self.progress(CLEAN)
+            done = [
+                (f"{forget} AND time < ? AND seq > ?", (seq, seq, body["before"], clean)),
+                (NOW_CLEAN, (CLEAN, clean, self._head.seq)),
+            ]
+            return self._write_all([*done, *dropping(drop)])[0]
+        done = [(f"{forget} AND id = ?", (seq, seq, id_)) for id_ in body["ids"]]
+        return sum(self._write_all([*done, *dropping(drop)])[: len(done)])
 
     def scrub(self) -> None:
         assert self._writer is not None
@@ -281,11 +228,14 @@ class SqliteStore:
             raise JournalDown(f"the log of journal {self.path} cannot be emptied while somebody reads in it")
 
     def probe(self) -> None:
-        self._write("INSERT INTO probe VALUES (zeroblob(262144))")
-        self._write("DELETE FROM probe")
+        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
+            self._write_all([(sql, ())])
 
-    def _write(self, sql: str, values: Values = ()) -> None:
-        self._transaction(lambda writer: writer.execute(sql, values))
+    def _write_all(self, statements: Sequence[tuple[str, Values]]) -> list[int]:
+        def work(writer: sqlite3.Connection) -> list[int]:
+            return [writer.execute(sql, values).rowcount for sql, values in statements]
+
+        return self._transaction(work)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------ reading
 
@@ -298,6 +248,9 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise self._unreadable(error) from error
 
+    def _ids(self, ids: Sequence[str]) -> str:
+        return dumps(list(ids)).decode()
+
     def _unreadable(self, error: Exception) -> JournalDamaged | JournalDown:
         if isinstance(error, sqlite3.OperationalError):
             return down(self.path, error)
@@ -307,83 +260,10 @@ class SqliteStore:
         rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
         return Head(*rows[0]) if rows else Head(0, 0.0, chain_start(self.meta()))
 
-    def meta(self) -> dict[str, Any]:
-        return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
-
-    def progress(self, key: str) -> int:
-        rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
-        return int(rows[0][0]) if rows else 0
-
-    def digest_at(self, seq: int) -> bytes:
-        if seq == 0:
-            return chain_start(self.meta())
-        rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
-        if not rows:
-            raise damaged(self, seq, "is missing")
-        return bytes(rows[0][0])
-
-    def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        assert self._reader is not None
-        until = self._head.seq if until is None else until
-        sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
-        try:
-            for row in self._reader.execute(sql, (after, until)):
-                yield Event(*row)
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
-
-    def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        return checked_events(self, after, until)
-
-    def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
-        found: dict[str, list[Event]] = {}
-        for start in range(0, len(ids), FOUND_AT_ONCE):
-            some = ids[start : start + FOUND_AT_ONCE]
-            among = f"e.id IN ({', '.join('?' * len(some))})"
-            events = self._checked(f"{among} AND e.kind < 4", some)
-            for event in events + self._checked(f"{among} AND e.kind IN (4, 5)", some):
-                found.setdefault(event.id, []).append(event)
-        return found
-
-    def changes(self, after: int = 0) -> list[Event]:
-        return self._checked("e.kind > 5 AND e.seq > ?", (after,))
-
-    def _checked(self, where: str, values: Values) -> list[Event]:
-        """Events, each with the digest before it, in order."""
-        columns = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
-        sql = (
-            f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
-        )
-        return checked_rows(self, self._select(sql, values))
-
-    def pending(
-        self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
-    ) -> list[Pending]:
-        sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND seq <= ? AND time < ? ORDER BY seq LIMIT ?"
-        last = self._head.seq if until is None else until
-        rows = self._select(sql, (after, last, inf if before is None else before, limit))
-        return [Pending(*row) for row in rows]
-
-    def recent(self, limit: int) -> list[Event]:
-        sql = f"SELECT {COLUMNS} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT ?"
-        return [Event(*row) for row in self._select(sql, (limit,))]
-
     def content_before(self, time: float) -> bool:
         first = self.progress(CLEAN)
         sql = "SELECT 1 FROM events WHERE kind = 1 AND seq > ? AND x IS NOT NULL AND time < ? LIMIT 1"
         return bool(self._select(sql, (first, time)))
-
-    def snapshots(self) -> list[SnapshotNote]:
-        rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
-        return [SnapshotNote(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
-
-    def snapshot(self, seq: int) -> Snapshot:
-        sql = "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?"
-        row = next(iter(self._select(sql, (seq,))), None)
-        sql = "SELECT data FROM chunks WHERE seq = ? AND part = ? ORDER BY number"
-        return checked_snapshot(
-            self, seq, row, lambda name: b"".join(r[0] for r in self._select(sql, (seq, name)))
-        )
 
     # ------------------------------------------------------------ for people on call
 
@@ -411,6 +291,7 @@ class SqliteStore:
         return self._log_path.stat().st_size if self._log_path.exists() else 0
 
 
-def _drop(writer: sqlite3.Connection, seqs: Sequence[tuple[int]]) -> None:
-    writer.executemany("DELETE FROM snapshots WHERE seq = ? AND NOT pinned", seqs)
-    writer.execute("DELETE FROM chunks WHERE seq NOT IN (SELECT seq FROM snapshots)")
+# all before the first decision that still has content, among those after a number, is clean
+NOW_CLEAN = """
+INSERT OR REPLACE INTO progress SELECT ?1, coalesce(
+  (SELECT min(seq) - 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND seq > ?2), ?3)"""

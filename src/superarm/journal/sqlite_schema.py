@@ -4,7 +4,7 @@ meta        what it was made for
 events      facts, numbered from 1, each with its digests
 pending     decisions that wait for an outcome
 snapshots   totals and makers of each snapshot, and the digests of its parts
-chunks      the parts of the snapshots, in pieces: SQLite holds no value above 10^9 bytes
+parts       the parts of the snapshots, in pieces: SQLite holds no value above 10^9 bytes
 progress    how far some work has come, by its name
 probe       empty: to try whether anything can be written
 """
@@ -22,7 +22,7 @@ from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
 from superarm.journal.files import PRIVATE_FILE, clear_parts, sync_folder
 from superarm.journal.lock import FileLock
-from superarm.journal.store import Snapshot, pieces, snapshot_digest, snapshot_texts
+from superarm.journal.store import PUT_PART, PUT_SNAPSHOT, Snapshot, pieces, snapshot_row
 
 __all__ = ["FORMAT", "check_format", "connect", "create", "down", "format_of"]
 
@@ -43,8 +43,8 @@ CREATE TABLE snapshots (
   seq INTEGER PRIMARY KEY, time REAL NOT NULL, totals TEXT NOT NULL, made_by TEXT NOT NULL,
   parts TEXT NOT NULL, digest BLOB NOT NULL, pinned INTEGER NOT NULL
 );
-CREATE TABLE chunks (seq INTEGER NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL);
-CREATE UNIQUE INDEX chunk ON chunks (seq, part, number);
+CREATE TABLE parts (seq INTEGER NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE UNIQUE INDEX part ON parts (seq, part, number);
 CREATE TABLE progress (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE probe (filler BLOB);
 """
@@ -123,13 +123,8 @@ def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
             connection.executescript(f"BEGIN;{TABLES}PRAGMA user_version = {FORMAT};")
             rows = [(key, dumps(value).decode()) for key, value in meta.items()]
             connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            for piece in pieces(first.parts):
-                connection.execute("INSERT INTO chunks VALUES (0, ?, ?, ?)", piece)
-            texts = snapshot_texts(first)
-            own = snapshot_digest(chain_start(meta), 0, first.time, *texts)
-            connection.execute(
-                "INSERT INTO snapshots VALUES (0, ?, ?, ?, ?, ?, 1)", (first.time, *texts, own)
-            )
+            connection.executemany(PUT_PART, [(0, *piece) for piece in pieces(first.parts)])
+            connection.execute(PUT_SNAPSHOT, snapshot_row(first, chain_start(meta), pinned=True))
             connection.execute("COMMIT")
             # now, under a name that nobody reads: a crash in it would leave something to roll back
             connection.execute("PRAGMA journal_mode = WAL")

@@ -27,13 +27,15 @@ class Stats:
     width doubles and neighbours merge.
     """
 
-    COUNTS = ("decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused")
+    COUNTS = (
+        "decisions", "explored", "outcomes", "hits", "timeouts", "late", "answers", "corrections", "learnt", "refused"
+    )  # fmt: skip
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
         self.places = {label: i for i, label in enumerate(self.labels)}  # their numbers
         self.decisions = self.explored = self.outcomes = self.hits = 0
-        self.timeouts = self.late = self.learnt = self.refused = 0
+        self.timeouts = self.late = self.answers = self.corrections = self.learnt = self.refused = 0
         self.floor: float | None = None  # the least propensity of all sets so far
         self.recent = self.usual = 0.0  # hit rates of the last answers, and of many more
         self.age_sum = 0.0
@@ -44,6 +46,7 @@ class Stats:
         self.sizes: list[int] = []  # sets of 0, 1, 2 … labels
         self.start, self.width = 0.0, 0.25
         self.slots: list[list[int]] = []
+        self._at, self._last = -1.0, [0]
 
     def grow(self, labels: Sequence[str]) -> None:
         """New labels have come at the end."""
@@ -70,8 +73,9 @@ class Stats:
         while len(self.sizes) <= len(labels):
             self.sizes.append(0)
         self.sizes[len(labels)] += 1
+        shown, places = self.shown, self.places
         for label in labels:
-            self.shown[self.places[label]] += 1
+            shown[places[label]] += 1
         if propensity is not None and (self.floor is None or propensity < self.floor):
             self.floor = propensity
 
@@ -91,9 +95,9 @@ class Stats:
         slot[OUTCOMES] += 1
         self.hits += hit
         slot[HITS] += hit
-        answered, hits = self.answered, self.hit
+        answered, hits, places = self.answered, self.hit, self.places
         for label in labels:
-            place = self.places[label]
+            place = places[label]
             answered[place] += 1
             hits[place] += hit
         count = self.outcomes + self.late
@@ -104,6 +108,14 @@ class Stats:
         self.timeouts += 1
         self.learnt += learnt
         self.refused += refused
+
+    def heard(self, correction: bool, learnt: bool) -> None:
+        """What a person said beside the outcome."""
+        if correction:
+            self.corrections += 1
+        else:
+            self.answers += 1
+        self.learnt += learnt
 
     @property
     def falling(self) -> bool:
@@ -118,6 +130,12 @@ class Stats:
         return self.recent < self.usual - 5.0 * error
 
     def _slot(self, at: float) -> list[int]:
+        if at == self._at and self.slots:  # all events of a turn have one time
+            return self._last
+        self._at, self._last = at, self._find_slot(at)
+        return self._last
+
+    def _find_slot(self, at: float) -> list[int]:
         if not self.slots:
             self.start = float(int(at))
         index = max(int((at - self.start) / self.width), 0)

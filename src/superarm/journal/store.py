@@ -8,23 +8,33 @@ Events and snapshots are checked whenever they are read: what comes out is what 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
+from math import inf
 from operator import itemgetter
 from pathlib import Path
 from struct import pack
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from orjson import dumps, loads
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import Event, digest
+from superarm.journal.events import DECISION, Event, chain_start, digest
 
 __all__ = ["Head", "Pending", "Snapshot", "SnapshotNote", "Store", "is_url", "open_store"]
 
 ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
 PIECE = 1 << 20  # bytes of a snapshot that are written at once
+READ_AT_ONCE = 4_000  # events
+COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
+SET_PROGRESS = "INSERT INTO progress VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+PUT_PART = (
+    "INSERT INTO parts VALUES (?, ?, ?, ?) ON CONFLICT (seq, part, number) DO UPDATE SET data = excluded.data"
+)
+PUT_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
+DROP_PARTS = "DELETE FROM parts WHERE seq = ? AND seq NOT IN (SELECT seq FROM snapshots)"
 
 
 class Head(NamedTuple):
@@ -60,96 +70,224 @@ class Snapshot(NamedTuple):
     made_by: dict[str, str]  # superarm, cpu
 
 
-class Store(Protocol):
-    """An open journal. One thread at a time may write; reading may go on beside it."""
+class Store:
+    """An open journal. One thread at a time may write; reading may go on beside it.
+
+    A database defines the first part; statements have ``?`` for values, and are the same for both where they can be.
+    """
 
     name: str  # as messages call it
     read_only: bool
+    AMONG: str  # how a statement asks for some ids
 
-    def meta(self) -> dict[str, Any]:
-        """What it was made for."""
+    def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a statement that reads."""
+        raise NotImplementedError
+
+    def _write_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+        """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
+        raise NotImplementedError
+
+    def _ids(self, ids: Sequence[str]) -> Any:
+        """Ids as the value in `AMONG`."""
+        raise NotImplementedError
 
     def head(self) -> Head:
         """The last event that is durable."""
-
-    # writing: each call is durable when it returns, or has not happened
+        raise NotImplementedError
 
     def append(self, events: Sequence[Event]) -> list[Event]:
-        """Write events in this order; each gets its number and digest.
+        """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
         Gives those that were not written: their id has such an event already.
         """
-
-    def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
-        """Keep a snapshot, piece by piece: it counts when the iterator has ended."""
-
-    def drop_snapshots(self, seqs: Iterable[int]) -> None:
-        """Take snapshots away; pinned ones, and the first one, stay."""
-
-    def pin_snapshot(self, seq: int) -> None:
-        """Keep it for ever: a replay will need it."""
-
-    def set_progress(self, key: str, value: int) -> None: ...
+        raise NotImplementedError
 
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
         """Forget x and context of the decisions that an erasure names, and drop snapshots; how many."""
+        raise NotImplementedError
 
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
-
-    # reading: what is durable
-
-    def progress(self, key: str) -> int: ...
-
-    def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """All events after a number, in order, each checked."""
-
-    def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """The same, as they are read."""
-
-    def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
-        """All events about these ids, in order."""
-
-    def changes(self, after: int = 0) -> list[Event]:
-        """All changes and erasures, oldest first."""
-
-    def pending(
-        self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
-    ) -> Any:
-        """Decisions that wait, by their numbers: after that one, up to that one, made before a time."""
-
-    def recent(self, limit: int) -> list[Event]:
-        """The newest decisions, newest first."""
+        raise NotImplementedError
 
     def content_before(self, time: float) -> bool:
         """Whether a decision made before a time still has content."""
-
-    def snapshots(self) -> list[SnapshotNote]:
-        """The kept snapshots, oldest first, without their content."""
-
-    def snapshot(self, seq: int) -> Snapshot: ...
-
-    # for people on call
+        raise NotImplementedError
 
     def probe(self) -> None:
         """Try whether a good deal can be written; leave nothing behind."""
+        raise NotImplementedError
 
     def reopen(self) -> None:
         """Begin anew, after a failure."""
+        raise NotImplementedError
 
     def check(self) -> None:
         """Whether what is written can still be found under the journal's name; JournalDown if not."""
+        raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
         """What the database itself finds wrong, one sentence each; for verify."""
+        raise NotImplementedError
 
     def size(self) -> int:
         """Bytes on the disk."""
+        raise NotImplementedError
 
     def log_bytes(self) -> int:
         """Bytes of the write-ahead log; 0 where the database sees to that."""
+        return 0
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ events
+
+    def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
+        """All events after a number, in order, each checked against the one before it."""
+        until = self.head().seq if until is None else until
+        if after >= until:
+            return
+        before, expected = self.digest_at(after), after + 1
+        for event in self.unchecked(after, until):
+            if event.seq != expected:
+                raise self._damaged(expected, "is missing")
+            if not event.follows(before):
+                raise self._damaged(event.seq, "is not what was written")
+            before, expected = event.digest, expected + 1
+            yield event
+        if expected <= until:
+            raise self._damaged(expected, "is missing")
+
+    def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
+        """The same, as they are read."""
+        until = self.head().seq if until is None else until
+        sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_AT_ONCE}"
+        while after < until:
+            rows = self._select(sql, (after, until))
+            for row in rows:
+                yield Event(*row)
+            if len(rows) < READ_AT_ONCE:
+                return
+            after = rows[-1][0]
+
+    def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
+        """All events about these ids, in order."""
+        found: dict[str, list[Event]] = {}
+        if ids:
+            among = (self._ids(ids),)
+            events = self._checked(f"{self.AMONG} AND e.kind < 4", among)
+            for event in events + self._checked(f"{self.AMONG} AND e.kind IN (4, 5)", among):
+                found.setdefault(event.id, []).append(event)
+        return found
+
+    def changes(self, after: int = 0) -> list[Event]:
+        """All changes and erasures, oldest first."""
+        return self._checked("e.kind > 5 AND e.seq > ?", (after,))
+
+    def _checked(self, where: str, values: Sequence[Any]) -> list[Event]:
+        """Events, each checked against the digest before it, in order."""
+        columns = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
+        sql = (
+            f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
+        )
+        events = []
+        for *row, before in sorted(self._select(sql, values), key=itemgetter(0)):
+            event = Event(*row)
+            if not event.follows(before if event.seq > 1 else self.digest_at(0)):
+                raise self._damaged(event.seq, "is not what was written")
+            events.append(event)
+        return events
+
+    def _damaged(self, seq: int, how: str) -> JournalDamaged:
+        return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
+
+    def recent(self, limit: int) -> list[Event]:
+        """The newest decisions, newest first."""
+        sql = f"SELECT {COLUMNS} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT ?"
+        return [Event(*row) for row in self._select(sql, (limit,))]
+
+    def pending(
+        self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
+    ) -> list[Pending]:
+        """Decisions that wait, by their numbers: after that one, up to that one, made before a time."""
+        sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND seq <= ? AND time < ? ORDER BY seq LIMIT ?"
+        last, latest = 1 << 62 if until is None else until, inf if before is None else before
+        return [Pending(*row) for row in self._select(sql, (after, last, latest, limit))]
+
+    def digest_at(self, seq: int) -> bytes:
+        """The chain up to an event."""
+        if seq == 0:
+            return chain_start(self.meta())
+        rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
+        if not rows:
+            raise self._damaged(seq, "is missing")
+        return bytes(rows[0][0])
+
+    # ------------------------------------------------------------ meta and progress
+
+    def meta(self) -> dict[str, Any]:
+        """What it was made for."""
+        return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
+
+    def progress(self, key: str) -> int:
+        """How far some work has come; 0 if it has not begun."""
+        rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
+        return int(rows[0][0]) if rows else 0
+
+    def set_progress(self, key: str, value: int) -> None:
+        self._write_all([(SET_PROGRESS, (key, value))])
+
+    # ------------------------------------------------------------ snapshots
+
+    def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
+        """Keep a snapshot, piece by piece: it counts when the iterator has ended."""
+        seq = snapshot.seq
+        for piece in pieces(snapshot.parts):
+            self._write_all([(PUT_PART, (seq, *piece))])
+            yield
+        self._write_all([(PUT_SNAPSHOT, snapshot_row(snapshot, self.digest_at(seq), pinned=False))])
+
+    def drop_snapshots(self, seqs: Iterable[int]) -> None:
+        """Take snapshots away; pinned ones, and the first one, stay."""
+        self._write_all(dropping(seqs))
+
+    def drop_old_snapshots(self, keep: int) -> None:
+        """Keep only the newest few, and pinned ones; 0 keeps all."""
+        old = [note.seq for note in self.snapshots() if not note.pinned]
+        if keep and len(old) > keep:
+            self.drop_snapshots(old[:-keep])
+
+    def pin_snapshot(self, seq: int) -> None:
+        """Keep it for ever: a replay will need it."""
+        self._write_all([("UPDATE snapshots SET pinned = true WHERE seq = ?", (seq,))])
+
+    def snapshots(self) -> list[SnapshotNote]:
+        """The kept snapshots, oldest first, without their content."""
+        rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
+        return [SnapshotNote(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
+
+    def snapshot(self, seq: int) -> Snapshot:
+        """One of them, checked."""
+        where = f"the snapshot after event {seq} of {self.name}"
+        rows = self._select(
+            "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?", (seq,)
+        )
+        if not rows:
+            raise JournalDamaged(f"{where} is missing")
+        at, totals, made_by, told, own = rows[0]
+        sql = "SELECT data FROM parts WHERE seq = ? AND part = ? ORDER BY number"
+        try:
+            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, told) == own
+            names = loads(told) if same else ()
+            parts = {name: b"".join(row[0] for row in self._select(sql, (seq, name))) for name in names}
+            same = same and describe(parts) == names
+        except (TypeError, ValueError, AttributeError):  # of a kind that it never had
+            same = False
+        if not same:
+            raise JournalDamaged(f"{where} is not what was written")
+        return Snapshot(seq, at, parts, loads(totals), loads(made_by))
 
 
 def is_url(journal: object) -> bool:
@@ -192,66 +330,18 @@ def pieces(parts: dict[str, bytes]) -> Iterator[tuple[str, int, bytes]]:
             yield name, number, bytes(view[start : start + PIECE])
 
 
-def snapshot_texts(snapshot: Snapshot) -> tuple[str, str, str]:
-    made = (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
-    totals, made_by, parts = (dumps(value).decode() for value in made)
-    return totals, made_by, parts
+def snapshot_row(snapshot: Snapshot, chain: bytes, *, pinned: bool) -> tuple[Any, ...]:
+    """A snapshot as the tables have it, but for its parts."""
+    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+    totals, made_by, parts = (dumps(value).decode() for value in kept)
+    return seq, at, totals, made_by, parts, snapshot_digest(chain, seq, at, totals, made_by, parts), pinned
+
+
+def dropping(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
+    """The statements that drop snapshots, and their parts."""
+    return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
 
 
 def snapshot_digest(chain: bytes, seq: int, at: float, totals: str, made_by: str, parts: str) -> bytes:
     """Of everything that a snapshot says, and of the event it stands after."""
     return digest(chain + pack("<qd", seq, at) + "\0".join((totals, made_by, parts)).encode())
-
-
-# ---------------------------------------------------------------- reading, as both databases do it
-
-
-def checked_events(store: Any, after: int, until: int | None) -> Iterator[Event]:
-    """Events in order, each checked against the one before it."""
-    until = store.head().seq if until is None else until
-    if after >= until:
-        return
-    before, expected = store.digest_at(after), after + 1
-    for event in store.unchecked(after, until):
-        if event.seq != expected:
-            raise damaged(store, expected, "is missing")
-        if not event.follows(before):
-            raise damaged(store, event.seq, "is not what was written")
-        before, expected = event.digest, expected + 1
-        yield event
-    if expected <= until:
-        raise damaged(store, expected, "is missing")
-
-
-def checked_rows(store: Any, rows: Iterable[Sequence[Any]]) -> list[Event]:
-    """Events from rows that end with the digest before each, in order."""
-    events = []
-    for *row, before in sorted(rows, key=itemgetter(0)):
-        event = Event(*row)
-        if not event.follows(before if event.seq > 1 else store.digest_at(0)):
-            raise damaged(store, event.seq, "is not what was written")
-        events.append(event)
-    return events
-
-
-def checked_snapshot(
-    store: Any, seq: int, row: Sequence[Any] | None, part: Callable[[str], bytes]
-) -> Snapshot:
-    """A snapshot from its row (time, totals, made_by, parts, digest) and whatever reads one part."""
-    where = f"the snapshot after event {seq} of {store.name}"
-    if row is None:
-        raise JournalDamaged(f"{where} is missing")
-    at, totals, made_by, told, own = row
-    try:
-        same = snapshot_digest(store.digest_at(seq), seq, at, totals, made_by, told) == own
-        parts = {name: part(name) for name in loads(told)} if same else {}
-        same = same and describe(parts) == loads(told)
-    except (TypeError, ValueError, AttributeError):  # of a kind that it never had
-        same = False
-    if not same:
-        raise JournalDamaged(f"{where} is not what was written")
-    return Snapshot(seq, at, parts, loads(totals), loads(made_by))
-
-
-def damaged(store: Any, seq: int, how: str) -> JournalDamaged:
-    return JournalDamaged(f"event {seq} of journal {store.name} {how}", event=seq)

@@ -112,7 +112,7 @@ class Verifier:
                 self.erased += event.x is None
                 waiting[event.seq] = event.id
             elif event.kind in (OUTCOME, TIMEOUT):
-                waiting.pop(event.body["of"], None)
+                waiting.pop(event.body.of, None)
 
     def _index(self, waiting: dict[int, str]) -> None:
         """The list of decisions that wait says what the events say."""

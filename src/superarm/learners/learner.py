@@ -107,8 +107,8 @@ class Learner(Predictions):
                 `advance`.
         """
         core = self.core
-        if eligible is None and set_size is None and at is None and coverage is None and core is not None:
-            made = core.decide_plain(x)
+        if eligible is None and set_size is None and coverage is None and core is not None:
+            made = core.decide_plain(x, at)
             if type(made) is Decision:
                 return made
         among = self.inputs.can_show if eligible is None else self.inputs.eligible(eligible)
@@ -180,7 +180,9 @@ class Learner(Predictions):
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.columns is not None:
             self.inputs.row(decision.x)
-        self.have_core().advance(decision.round, feedback.moved_by(self, decision))
+        core, log = self.have_core(), np.frombuffer(feedback.moved_by(self, decision))
+        core.round = max(core.round, decision.round + 1)
+        core.advance(log, np.array([0, len(log)]), 0, 1)
 
     # ------------------------------------------------------------ many rounds
 

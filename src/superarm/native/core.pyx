@@ -70,6 +70,13 @@ cdef inline const Py_ssize_t* labels_of(array):
     return <const Py_ssize_t*>np.PyArray_DATA(array)
 
 
+cdef void count_in(Rule rule, const double* log, const Py_ssize_t* ends, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """What deciding moves, by what was written down at each decision."""
+    cdef Py_ssize_t i
+    for i in range(first, last):
+        rule.on_decided(rule.decided, log + ends[i], ends[i + 1] - ends[i])
+
+
 cdef int read_row(object row, Row* out) except -1:
     """``row`` is a dense row (an array), or has ``dense``, ``indices`` and ``values``."""
     dense = row if type(row) is np.ndarray else row.dense
@@ -176,7 +183,7 @@ cdef class Core(Stage):
         memcpy(cursor.decided, self.rule.decided, self.rule.n_decided * sizeof(double))
         return cursor
 
-    def decide_plain(self, x):
+    def decide_plain(self, x, at=None):
         """The decision for a plain dense row, with nothing asked for; ``None`` if it is not that simple."""
         if not (self.plain and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
             return None
@@ -185,7 +192,9 @@ cdef class Core(Stage):
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        return self.decide(row, row, self.can_show, self.set_size, None)
+        if at is not None and (type(at) is not Cursor or (<Cursor>at).numbers.shape[0] != self.rule.n_decided):
+            return None
+        return self.decide(row, row, self.can_show, self.set_size, at)
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor at):
         """A decision of m of the ``eligible`` labels (an increasing array); an int that says why there is none.
@@ -238,11 +247,9 @@ cdef class Core(Stage):
         made.taught, made.token = (), self.scored
         return made
 
-    def advance(self, int64_t round, bytes draw_log):
-        """Move as if it had made the decision of that round, whose rule wrote down ``draw_log``."""
-        cdef const char* numbers = draw_log
-        self.round = max(self.round, round + 1)
-        self.rule.on_decided(self.rule.decided, <const double*>numbers, len(draw_log) // sizeof(double))
+    def advance(self, np.ndarray log, np.ndarray log_ends, Py_ssize_t first, Py_ssize_t last):
+        """Move as if it had made the decisions from ``first`` to before ``last``, whose rule wrote down ``log``."""
+        count_in(self.rule, <const double*>np.PyArray_DATA(log), labels_of(log_ends), first, last)
 
     # ------------------------------------------------------------ one answer
 
@@ -446,7 +453,7 @@ cdef class Core(Stage):
     def update_many(
         self, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
         np.ndarray sizes, np.ndarray odds, np.ndarray log, np.ndarray log_ends, np.ndarray hits, np.ndarray labels,
-        bint given,
+        bint given, made=None,
     ):
         """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
 
@@ -458,8 +465,16 @@ cdef class Core(Stage):
             hits: a bit (uint8) for each of ``which``.
             labels: a label's number for each of ``which``, or -1.
             given: somebody else chose the sets.
+            made: decisions to be counted in on the way: (log, log_ends, the first, and how many come before each
+                answer), or ``None``.
         """
-        cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, next_m
+        cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, counted = 0
+        cdef const Py_ssize_t* before = NULL
+        cdef const Py_ssize_t* made_end = NULL
+        cdef const double* made_log = NULL
+        if made is not None:
+            made_log, made_end = <const double*>np.PyArray_DATA(made[0]), labels_of(made[1])
+            counted, before = made[2], labels_of(made[3])
         cdef const Py_ssize_t* order = labels_of(which)
         cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
         cdef const Py_ssize_t* end = labels_of(ends)
@@ -496,6 +511,9 @@ cdef class Core(Stage):
                         rows.prefetch_row(order[min(i + 2, n - 1)])
                         rows.at(order[i + 1], &ahead)
                         self.prefetch_weights(&ahead)
+                    if before != NULL:
+                        count_in(self.rule, made_log, made_end, counted, before[i])
+                        counted = before[i]
                     status = self.learn_step(&round, &answer, False, logs + log_end[at], log_end[at + 1] - log_end[at])
                     if status:
                         break

@@ -25,6 +25,7 @@ from superarm.journal.events import (
     OUTCOME,
     TIMEOUT,
     Event,
+    OutcomeBody,
     decision_event,
     dumps,
     loads,
@@ -34,7 +35,7 @@ from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
 
-__all__ = ["DecisionRequest", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
+__all__ = ["DecisionRequest", "Inputs", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
@@ -59,6 +60,16 @@ class OutcomeRequest:
     id: str
     hit: bool | None = None
     label: str | None = None
+
+
+class Inputs(NamedTuple):
+    """What a request may hold."""
+
+    width: int | None  # of a row; None until it is known
+    named: bool | None  # whether rows have names; None until a row has come
+    labels: frozenset[str]
+    set_size: int
+    coverage: float | None  # as promised
 
 
 class NotYet(Exception):
@@ -107,6 +118,7 @@ class RequestHandler:
         self.model, self.cursor = model, model.learner.cursor()
         self._staged, self._more, self._damaged = {}, [], {}
         self._at = None
+        self.records.next_turn()
         kinds = (DecisionRequest, OutcomeRequest)
         self.know([call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None])
 
@@ -159,21 +171,12 @@ class RequestHandler:
             record = self.records.get(request.id)
             if known is not None or record is not None:
                 return self._same(known or record.event, request, context)  # type: ignore[union-attr]
-        model, cursor = self.model, self.cursor
-        facts: dict[str, Any] = {
-            "asked": request.set_size,
-            "among": None if request.eligible is None else list(request.eligible),
-            "model": model.seq,
-            "version": model.version,
-            "k": model.learner.n_labels,
-        }
-        if request.coverage is not None:
-            facts["coverage"] = request.coverage
+        model, cursor, moved = self.model, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
         if self.next_round is not None:
             cursor.round = self.next_round()
-            facts["cursor"] = cursor.to_dict()
+            moved = cursor.numbers.tolist()
         try:
             decision = model.learner.decide(
                 request.x,
@@ -191,7 +194,19 @@ class RequestHandler:
             self.warned += 1
         at = self.now()
         id_ = request.id or self._new_id(at)
-        event = self._staged[DECISION, id_] = decision_event(at, id_, decision, context, facts)
+        event = self._staged[DECISION, id_] = decision_event(
+            at,
+            id_,
+            decision,
+            context,
+            asked=request.set_size,
+            among=None if request.eligible is None else list(request.eligible),
+            model=model.seq,
+            version=model.version,
+            k=model.learner.n_labels,
+            coverage=request.coverage,
+            cursor=moved,
+        )
         return event
 
     def outcome(self, request: OutcomeRequest) -> str:
@@ -205,10 +220,10 @@ class RequestHandler:
             raise NotYet  # its decision gets its number with the commit
         decision = record.event
         body, label = decision.body, request.label
-        among = body["among"]
+        among = body.among
         if label is not None and among is not None and label not in among:
             raise Refused.must("label", "outcome", "one of the eligible labels", label)
-        hit = label in body["decision"]["labels"] if request.hit is None else request.hit
+        hit = label in body.labels if request.hit is None else request.hit
         kept = self._staged.get((OUTCOME, id_)) or record.outcome
         if kept is not None:
             self._agree(kept.body, request, hit)
@@ -216,7 +231,7 @@ class RequestHandler:
         if label is None and "hit" not in self.model.learner.feedback:
             name = type(self.model.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
-        told = {"of": decision.seq, "hit": hit, "label": label}
+        told = OutcomeBody(decision.seq, hit, label)
         self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, told, id_)
         return id_
 
@@ -225,7 +240,7 @@ class RequestHandler:
         before = len(self._staged)
         for one in due:
             if (OUTCOME, one.id) not in self._staged:
-                told = {"of": one.seq, "hit": default}
+                told = OutcomeBody(one.seq, default)
                 self._staged[TIMEOUT, one.id] = Event.new(self.now(), TIMEOUT, told, one.id)
         return len(self._staged) - before
 
@@ -292,9 +307,9 @@ class RequestHandler:
         body, kept = event.body, event.context
         checks = {
             "features": self._same_row(request.x, event),
-            "eligible": eligible == (None if body["among"] is None else sorted(body["among"])),
-            "set_size": request.set_size == body["asked"],
-            "coverage": request.coverage == body.get("coverage"),
+            "eligible": eligible == (None if body.among is None else sorted(body.among)),
+            "set_size": request.set_size == body.asked,
+            "coverage": request.coverage == body.coverage,
             "context": context == kept
             or (None not in (context, kept) and request.context == loads(kept or b"")),
         }
@@ -305,17 +320,17 @@ class RequestHandler:
         return event
 
     def _same_row(self, x: Any, event: Event) -> bool:
-        width, layout = event.body["width"], self.model.learner.inputs.layout
+        width, layout = event.body.width, self.model.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
             return isinstance(x, dict) and bool(plain_row(x) == loads(event.x or b"{}"))
         row = as_row(x, self.model.learner.n_features, "decision")
         return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
 
-    def _agree(self, kept: dict[str, Any], request: OutcomeRequest, hit: bool) -> None:
-        if hit == kept["hit"] and request.label in (None, kept["label"]):
+    def _agree(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
+        if hit == kept.hit and request.label in (None, kept.label):
             return
         field = "hit" if request.label is None else "label"
-        first = kept["hit"] if kept["label"] is None or field == "hit" else kept["label"]
+        first = kept.hit if kept.label is None or field == "hit" else kept.label
         got = request.hit if request.label is None else request.label
         raise Conflict.must(field, "outcome", f"{first!r}, as it was first answered", got)
 

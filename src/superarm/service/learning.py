@@ -13,7 +13,7 @@ from typing import Any
 
 from superarm.journal.clock import implausible
 from superarm.journal.erase import Eraser
-from superarm.journal.events import ERASURE, TIMEOUT, Event, dumps
+from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.lease import Lease
 from superarm.journal.postgres import PostgresStore
 from superarm.journal.projector import AT_ONCE, Projector
@@ -114,7 +114,7 @@ class Learning:
             return
         now = self.clock()
         while due := self.store.pending(EXPIRED_AT_ONCE, before=now - self.timeout):
-            told = [Event.new(now, TIMEOUT, {"of": one.seq, "hit": self.default}, one.id) for one in due]
+            told = [Event.new(now, TIMEOUT, OutcomeBody(one.seq, self.default), one.id) for one in due]
             self.store.append(told)
             self.lease.beat()
 
@@ -133,6 +133,4 @@ class Learning:
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):
             self.lease.beat()
         self.snapshot_seq = self.projector.seq
-        old = [note.seq for note in self.store.snapshots() if not note.pinned]
-        if self.keep_snapshots and len(old) > self.keep_snapshots:
-            self.store.drop_snapshots(old[: -self.keep_snapshots])
+        self.store.drop_old_snapshots(self.keep_snapshots)

@@ -13,6 +13,7 @@ from superarm.journal.projector import Projector, learnt
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Store
+from superarm.learners import Learner
 from superarm.service.handler import ServingModel
 from superarm.service.status import Metric, one
 
@@ -125,6 +126,10 @@ class LocalModel:
         return f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
 
     # ------------------------------------------------------------ for those who look
+
+    @property
+    def learner(self) -> Learner:
+        return self.projector.learner
 
     @property
     def stats(self) -> Stats:

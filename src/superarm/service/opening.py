@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from superarm.errors import InvalidInput
 from superarm.journal.create import check_asked, first
 from superarm.journal.errors import JournalDown, JournalForeign
-from superarm.journal.projector import load_class
+from superarm.journal.shadows import make_shadows
+from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite_schema import create as create_file
 from superarm.journal.store import is_url, open_store
 from superarm.service.local import LocalModel
 
 if TYPE_CHECKING:
+    from superarm.journal.postgres_address import Address
     from superarm.service.service import Service
+    from superarm.service.shared import SharedModel
 
 __all__ = ["open_service"]
 
@@ -44,9 +47,7 @@ def open_service(
     mine = {name: settings.pop(name) for name in OF_SERVICE if name in settings}
     source: Any
     if is_url(journal):
-        from superarm.service.shared import open_shared
-
-        source, created, down = open_shared(str(journal), asked, model, create, shadows, mine, settings)
+        source, created, down = _open_shared(str(journal), asked, model, create, shadows, mine, settings)
     else:
         path = Path(journal).resolve()
         kept = {name: value for name, value in settings.items() if name not in OF_DATABASES}
@@ -104,6 +105,60 @@ def _open_local(
         if created:
             _remove(path)
         raise
+
+
+def _open_shared(
+    url: str,
+    asked: dict[str, Any],
+    model: str | Path | None,
+    create_new: bool,
+    shadows: Sequence[str],
+    settings: dict[str, Any],
+    options: dict[str, Any],
+) -> tuple[SharedModel, bool, JournalDown | None]:
+    """The model of this process on a shared journal, whether that is new, and why it cannot be written."""
+    from superarm.journal.postgres import PostgresStore
+    from superarm.journal.postgres_address import Address
+    from superarm.service.shared import PATIENCE, SharedModel
+
+    address = Address(url, patience=options.get("patience", PATIENCE))
+    created = _create_shared(address, asked, model, create_new, shadows)
+    if created:
+        log.warning("a new journal was made", extra={"journal": str(address)})
+    store, down = PostgresStore(address), None
+    try:
+        check_asked(str(address), store.meta(), asked)
+        load_class(store.meta(), asked["learner"])
+        try:
+            store.probe()
+        except (
+            JournalDown,
+            JournalForeign,
+        ) as error:  # say, a role that may only read: it can still be looked at
+            down = JournalDown(str(error))
+        return SharedModel(store, shadows=shadows, settings=settings, **options), created, down
+    except BaseException:
+        store.close()
+        raise
+
+
+def _create_shared(
+    address: Address, asked: dict[str, Any], model: str | Path | None, new: bool, shadows: Sequence[str]
+) -> bool:
+    from superarm.journal.postgres import create
+    from superarm.journal.postgres_address import failures
+    from superarm.journal.postgres_schema import check, make_tables
+
+    with address.connect("superarm creates") as connection, failures(address):
+        tables = check(connection, address)
+        if tables and connection.execute("SELECT 1 FROM meta").fetchone() is not None:
+            return False
+    if not new:
+        raise JournalForeign.must("journal", "superarm serve", "there already", str(address))
+    meta, begin = first(asked, model)
+    make_shadows(shadows, learner_from(begin.parts["model"]))  # a start that will fail leaves nothing behind
+    make_tables(address)
+    return create(address, meta, begin)
 
 
 def _remove(path: Path) -> None:

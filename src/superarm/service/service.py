@@ -14,37 +14,26 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
-from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
+from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.records import DecisionRecord
-from superarm.journal.snapshots import SnapshotDraft, model_bytes
-from superarm.service import views
-from superarm.service.handler import DecisionRequest, NotYet, OutcomeRequest, RequestHandler
-from superarm.service.status import Metric, Status, falling_sentence, one, promise_sentences
+from superarm.journal.snapshots import SnapshotDraft
+from superarm.service import changing, views
+from superarm.service.handler import DecisionRequest, Inputs, NotYet, OutcomeRequest, RequestHandler
+from superarm.service.status import Metric, Status, one
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
-__all__ = ["Inputs", "Service"]
+__all__ = ["Service"]
 
 log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
-CHANGE_SECONDS = 20.0  # that an operator waits for the process that learns
 EXPIRED_AT_ONCE = 500
-
-
-class Inputs(NamedTuple):
-    """What a request may hold."""
-
-    width: int | None  # of a row; None until it is known
-    named: bool | None  # whether rows have names; None until a row has come
-    labels: frozenset[str]
-    set_size: int
-    coverage: float | None  # as promised
 
 
 class Service:
@@ -75,7 +64,7 @@ class Service:
         self.handler = RequestHandler(store, model.records, model.now, getattr(model, "next_round", None))
         self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
-        self._model_file: asyncio.Future[bytes] | None = None
+        self._inputs_of: Any = None
         if default is not None and "hit" not in model.model().learner.feedback:
             name = type(model.model().learner).__name__
             wanted = f"none: {name} learns from labels, not from hits"
@@ -265,9 +254,7 @@ class Service:
     def kept_snapshot(self, seq: int) -> None:
         """A snapshot was kept: older ones than the last few may go."""
         self.model.snapshot_seq = seq
-        old = [note.seq for note in self.store.snapshots() if not note.pinned]
-        if self.keep_snapshots and len(old) > self.keep_snapshots:
-            self.store.drop_snapshots(old[: -self.keep_snapshots])
+        self.store.drop_old_snapshots(self.keep_snapshots)
 
     # ------------------------------------------------------------ what is awaited
 
@@ -366,92 +353,34 @@ class Service:
 
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
         """Change something while it runs; each change is an event of the journal."""
-        what, erased, finished = change["what"], 0, True
-        if what == "erase":
-            ids, before = change.get("ids"), change.get("before")
-            if (ids is None) == (before is None):
-                raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
-            seq = await self.submit(self.erase_now, (ids, before))
-            await self._projected(seq)
-            erased, finished = self.model.erased(seq)
-        else:
-            given = {name: value for name, value in change.items() if value is not None}
-            if what == "set_explore":
-                params = {name: given[name] for name in ("explore", "uniform") if name in given}
-                given = {"what": what, "params": params}
-            seq = await self.submit(self.change_now, given)
-            await self._projected(seq)
-            if seq in self.model.refused:
-                reason, field = self.model.refused[seq]
-                raise Refused(str(reason), field=field)
-        serving = self.model.model()
-        labels = list(serving.learner.labels or ())
-        told = {"what": what, "seq": seq or self.model.seq, "labels": labels}
-        told |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
-        return told | {"erased": erased, "finished": finished}
+        return await changing.change(self, change)
 
-    async def _projected(self, seq: int | None) -> None:
-        """Wait until whoever projects has come to an event."""
-        until = time.monotonic() + CHANGE_SECONDS
-        while seq is not None and self.model.seq < seq:
-            if time.monotonic() > until:
-                raise JournalDown(
-                    "nobody learns at the moment: the change is kept, and made as soon as somebody does"
-                )
-            await asyncio.sleep(0.02)
-            await self.look(self.model.refresh)
+    async def model_file(self) -> bytes:
+        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
+        return await self.upkeep.model_file()
 
     async def take_snapshot(self) -> None:
         """A snapshot now: a copy in a turn, the bytes in another thread, the writing piece by piece."""
         await self.upkeep.snapshot()
 
-    async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
-        if self._model_file is None:
-            self._model_file = asyncio.ensure_future(self._make_model_file())
-            self._model_file.add_done_callback(self._made_model_file)
-        return await asyncio.shield(self._model_file)
-
-    def _made_model_file(self, made: asyncio.Future[bytes]) -> None:
-        self._model_file = None
-        if not made.cancelled():
-            made.exception()  # whoever asked was told
-
-    async def _make_model_file(self) -> bytes:
-        if self.model.shared:
-            return await self.look(self.model.model_file)  # type: ignore[no-any-return]
-        learner = await self.submit(lambda _: copy.deepcopy(self.model.projector.learner))
-        return await asyncio.to_thread(model_bytes, learner)
-
     # ------------------------------------------------------------ for people on call
 
     @property
     def inputs(self) -> Inputs:
-        learner = self.model.model().learner
-        row = learner.example_row()
-        named = isinstance(row, dict) if self.model.stats.decisions > 0 else None
-        labels = frozenset(str(label) for label in learner.labels or ())
-        return Inputs(learner.n_features, named, labels, learner.set_size, self.meta.get("coverage"))
+        """What a request may hold, as of now; for every request, so it is made once for each learner and row layout."""
+        learner, begun = self.model.learner, self.model.stats.decisions > 0
+        now = (learner.known, learner.inputs.layout, learner.set_size, begun)
+        if now != self._inputs_of:
+            named = isinstance(learner.example_row(), dict) if begun else None
+            labels = frozenset(str(label) for label in learner.labels or ())
+            promised = self.meta.get("coverage")
+            self._inputs = Inputs(learner.n_features, named, labels, learner.set_size, promised)
+            self._inputs_of = now
+        return self._inputs
 
     def status(self) -> Status:
         """What people on call need to know."""
-        model = self.model
-        return Status(
-            down=None if self.down is None else str(self.down),
-            full=isinstance(self.down, JournalFull),
-            events=model.seq,
-            snapshot_lag=model.seq - model.snapshot_seq,
-            restart_seconds=self.restart_seconds,
-            replayed=model.replayed,
-            turn_seconds=0.0 if self.turns is None else self.turns.age,
-            log_bytes=self.store.log_bytes(),
-            broken_snapshots=model.broken_snapshots,
-            upkeep_failures=self.upkeep.failures,
-            upkeep_error=self.upkeep.error,
-            erasing=model.erasing(),
-            falling=falling_sentence(model.stats),
-            more=(*promise_sentences(model.model().learner), *model.trouble()),
-        )
+        return views.status(self)
 
     async def info(self) -> dict[str, Any]:
         """What the service was made for."""

@@ -16,30 +16,29 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from superarm.errors import SuperarmError
 from superarm.journal.changes import LabelSettings
-from superarm.journal.create import check_asked, first
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, Event
 from superarm.journal.lease import LeaseLost, try_acquire
-from superarm.journal.postgres import PostgresStore, create
-from superarm.journal.postgres_address import Address, failures, psycopg
+from superarm.journal.postgres import PostgresStore
+from superarm.journal.postgres_address import failures, psycopg
 from superarm.journal.postgres_clock import NOW, DatabaseClock
-from superarm.journal.postgres_schema import BLOCK, check, make_tables
-from superarm.journal.projector import Projector, learnt, load_class
+from superarm.journal.postgres_schema import BLOCK, check
+from superarm.journal.projector import Projector, learnt
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, model_bytes
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Snapshot
+from superarm.learners import Learner
 from superarm.service.handler import ServingModel
 from superarm.service.learning import EVERY, Learning
 from superarm.service.status import Metric, one
 
-__all__ = ["SharedModel", "open_shared"]
+__all__ = ["PATIENCE", "SharedModel"]
 
 log = logging.getLogger("superarm.service")
 
@@ -48,52 +47,6 @@ PATIENCE = 5.0  # seconds that a caller waits for the database
 RETRY_SECONDS = 0.5
 FRESH_SECONDS = 0.2  # totals for those who look may be this old
 LOOKERS = 4  # threads for those who only look
-
-
-def open_shared(
-    url: str,
-    asked: dict[str, Any],
-    model: str | Path | None,
-    create_new: bool,
-    shadows: Sequence[str],
-    settings: dict[str, Any],
-    options: dict[str, Any],
-) -> tuple[SharedModel, bool, JournalDown | None]:
-    """The model of this process on a shared journal, whether that is new, and why it cannot be written."""
-    address = Address(url, patience=options.get("patience", PATIENCE))
-    created = _create(address, asked, model, create_new, shadows)
-    if created:
-        log.warning("a new journal was made", extra={"journal": str(address)})
-    store, down = PostgresStore(address), None
-    try:
-        check_asked(str(address), store.meta(), asked)
-        load_class(store.meta(), asked["learner"])
-        try:
-            store.probe()
-        except (
-            JournalDown,
-            JournalForeign,
-        ) as error:  # say, a role that may only read: it can still be looked at
-            down = JournalDown(str(error))
-        return SharedModel(store, shadows=shadows, settings=settings, **options), created, down
-    except BaseException:
-        store.close()
-        raise
-
-
-def _create(
-    address: Address, asked: dict[str, Any], model: str | Path | None, new: bool, shadows: Sequence[str]
-) -> bool:
-    with address.connect("superarm creates") as connection, failures(address):
-        tables = check(connection, address)
-        if tables and connection.execute("SELECT 1 FROM meta").fetchone() is not None:
-            return False
-    if not new:
-        raise JournalForeign.must("journal", "superarm serve", "there already", str(address))
-    meta, begin = first(asked, model)
-    make_shadows(shadows, learner_from(begin.parts["model"]))  # a start that will fail leaves nothing behind
-    make_tables(address)
-    return create(address, meta, begin)
 
 
 class SharedModel:
@@ -199,6 +152,10 @@ class SharedModel:
         return self._serving
 
     @property
+    def learner(self) -> Learner:
+        return self._serving.learner
+
+    @property
     def seq(self) -> int:
         """The last event that the newest model here knows."""
         return self._coming[0].seq if self._coming is not None else self._serving.seq
@@ -212,7 +169,7 @@ class SharedModel:
                 record = self.records.get(event.id)
                 if record is not None:
                     record.outcome = event
-        self.records.trim()
+                    self.records.answered(event.id)
 
     def reload(self) -> None:
         self.records.clear()
@@ -395,7 +352,7 @@ class SharedModel:
             thread.join(self.patience)
         self._lookers.shutdown(wait=False, cancel_futures=True)
         with suppress(SuperarmError):
-            self.store._write("DELETE FROM processes WHERE process = %s", (self.process,))
+            self.store._write_all([("DELETE FROM processes WHERE process = ?", (self.process,))])
 
 
 ALIVE = f"""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.errors import JournalDown
-from superarm.journal.snapshots import SnapshotDraft
+from superarm.journal.snapshots import SnapshotDraft, model_bytes
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -30,6 +31,7 @@ class Upkeep:
         self._task: asyncio.Task[None] | None = None
         self._retain_at = 0.0
         self._one: asyncio.Lock | None = None  # one snapshot at a time
+        self._model_file: asyncio.Future[bytes] | None = None
 
     def start(self) -> None:
         self._one = asyncio.Lock()
@@ -107,3 +109,21 @@ class Upkeep:
         eraser = self.service.model.eraser
         if eraser is not None and eraser.problem is not None and self.service.down is None:
             await self.service.submit(lambda _: eraser.finish())
+
+    async def model_file(self) -> bytes:
+        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
+        if self._model_file is None:
+            self._model_file = asyncio.ensure_future(self._make_model_file())
+            self._model_file.add_done_callback(self._made_model_file)
+        return await asyncio.shield(self._model_file)
+
+    def _made_model_file(self, made: asyncio.Future[bytes]) -> None:
+        self._model_file = None
+        if not made.cancelled():
+            made.exception()  # whoever asked was told
+
+    async def _make_model_file(self) -> bytes:
+        if self.service.model.shared:
+            return await self.service.look(self.service.model.model_file)  # type: ignore[no-any-return]
+        learner = await self.service.submit(lambda _: copy.deepcopy(self.service.model.projector.learner))
+        return await asyncio.to_thread(model_bytes, learner)

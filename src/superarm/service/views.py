@@ -5,14 +5,24 @@ from __future__ import annotations
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from superarm.journal.errors import JournalFull
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
-from superarm.service.status import Metric, model_metrics, one, promise_metrics, status_metrics
+from superarm.service.status import (
+    Metric,
+    Status,
+    falling_sentence,
+    model_metrics,
+    one,
+    promise_metrics,
+    promise_sentences,
+    status_metrics,
+)
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
-__all__ = ["info", "metrics", "report", "stats"]
+__all__ = ["info", "metrics", "report", "stats", "status"]
 
 
 def info(service: Service) -> dict[str, Any]:
@@ -36,6 +46,27 @@ def info(service: Service) -> dict[str, Any]:
         "default_outcome": service.default,
         "superarm": __version__,
     }
+
+
+def status(service: Service) -> Status:
+    """What people on call need to know."""
+    model = service.model
+    return Status(
+        down=None if service.down is None else str(service.down),
+        full=isinstance(service.down, JournalFull),
+        events=model.seq,
+        snapshot_lag=model.seq - model.snapshot_seq,
+        restart_seconds=service.restart_seconds,
+        replayed=model.replayed,
+        turn_seconds=0.0 if service.turns is None else service.turns.age,
+        log_bytes=service.store.log_bytes(),
+        broken_snapshots=model.broken_snapshots,
+        upkeep_failures=service.upkeep.failures,
+        upkeep_error=service.upkeep.error,
+        erasing=model.erasing(),
+        falling=falling_sentence(model.stats),
+        more=(*promise_sentences(model.model().learner), *model.trouble()),
+    )
 
 
 def stats(service: Service) -> dict[str, Any]:
@@ -101,13 +132,13 @@ def _brief(record: DecisionRecord) -> dict[str, Any]:
     return {
         "id": event.id,
         "time": event.time,
-        "labels": made["labels"],
-        "explored": set(made["labels"]) != set(made["top"]),
+        "labels": made.labels,
+        "explored": set(made.labels) != set(made.top),
         "propensity": record.propensity,
         "state": record.status.value,
         "hit": None
         if record.status is DecisionStatus.PENDING
-        else (record.outcome or record.timeout).body["hit"],  # type: ignore[union-attr]
+        else (record.outcome or record.timeout).body.hit,  # type: ignore[union-attr]
     }
 
 

@@ -1,0 +1,136 @@
+"""What people say beside the outcome, and blocks of events: learnt in their order, the same bits as one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from journal_kit import bits, replayed
+from service_kit import LABELS, Clock, D, rows
+
+import superarm as sa
+from superarm.data.rows import Row
+from superarm.journal.events import ANSWER, CORRECTION, AnswerBody, Event
+from superarm.journal.projector import Projector
+from superarm.learners.registry import make
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+
+def say(session, kind, id_, about, hit=None, labels=None):
+    """Somebody says something: an event of its own."""
+    event = Event.new(50.0, kind, AnswerBody(about, "ann", hit, labels), id_)
+    session.call(lambda _: session.service.handler.stage(event))
+    return event
+
+
+def twin_of():
+    return sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
+
+
+def given(decision, labels=None):
+    """The row of a decision, and a set that somebody asked about."""
+    if labels is not None:
+        return sa.Decision.given(decision.x, labels, eligible=LABELS)
+    odds = {"top": decision.top, "eligible": LABELS, "rule": decision.rule}
+    return sa.Decision.given(decision.x, decision.drawn, decision.propensity, **odds)
+
+
+def test_several_answers_about_one_row_are_learnt_beside_its_outcome(drive):
+    session, twin = drive(), twin_of()
+    (x,) = rows(1)
+    made = session.decide(DecisionRequest(x, "a")).record.event.seq
+    decision = twin.decide(x)
+    session.outcome(OutcomeRequest("a", hit=False))
+    twin.update(decision, hit=False)
+    say(session, ANSWER, "a", made, True, ["label-4"])
+    twin.update(given(decision, ["label-4"]), hit=True)
+    say(session, ANSWER, "a", made, False)
+    twin.update(given(decision), hit=False)
+    assert bits(session.learner) == bits(twin)
+    assert (session.stats.answers, session.stats.learnt, session.stats.refused) == (2, 3, 0)
+    assert replayed(session, from_start=True).same
+    totals = session.stats.to_dict()
+    session.store.close()
+    assert drive().stats.to_dict() == totals
+
+
+def test_a_correction_teaches_what_holds_instead_and_one_that_takes_back_teaches_nothing(drive):
+    session, twin = drive(), twin_of()
+    (x,) = rows(1)
+    session.decide(DecisionRequest(x, "a"))
+    decision = twin.decide(x)
+    outcome = session.outcome(OutcomeRequest("a", hit=False)).record.outcome.seq
+    twin.update(decision, hit=False)
+    say(session, CORRECTION, "a", outcome)
+    assert bits(session.learner) == bits(twin)
+    say(session, CORRECTION, "a", outcome, True)
+    twin.update(given(decision), hit=True)
+    assert bits(session.learner) == bits(twin)
+    assert (session.stats.corrections, session.stats.learnt) == (2, 2)
+
+
+def test_who_cannot_learn_from_other_sets_says_so_and_keeps_the_answer(drive):
+    session = drive(learner="banditron:gamma=0.3", set_size=1)
+    made = session.decide(DecisionRequest(rows(1)[0], "a")).record.event.seq
+    session.outcome(OutcomeRequest("a", hit=False))
+    before = bits(session.learner)
+    event = say(session, ANSWER, "a", made, True)
+    assert bits(session.learner) == before
+    assert "learns from an answer once" in session.projector.refused[event.seq][0]
+    session.freeze()
+    say(session, ANSWER, "a", made, True)
+    session.erase(ids=["a"])
+    event = say(session, CORRECTION, "a", made, True)
+    assert session.projector.refused[event.seq][0] == "its features were erased"
+    assert (session.stats.answers, session.stats.corrections, session.stats.learnt) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("learner", ["set-logit", "banditron:gamma=0.3"])
+def test_a_late_yes_after_a_learnt_no_is_learnt_where_the_learner_can(drive, learner):
+    clock = Clock()
+    can = learner == "set-logit"
+    session = drive(learner=learner, set_size=1 + can, timeout=10.0, default=False, clock=clock)
+    twin = twin_of() if can else make(learner, labels=LABELS, n_features=D, set_size=1, seed=0)
+    (x,) = rows(1)
+    session.decide(DecisionRequest(x, "a"))
+    decision = twin.decide(x)
+    clock.now += 11.0
+    assert session.expire() == 1
+    twin.update(decision, hit=False)
+    outcome = session.outcome(OutcomeRequest("a", hit=True)).outcome
+    if can:
+        twin.update(given(decision), hit=True)
+    assert bits(session.learner) == bits(twin)
+    assert (outcome["late"], outcome["learnt"], session.stats.refused) == (True, can, int(not can))
+    assert replayed(session, from_start=True).same
+
+
+KINDS = {
+    "dense": [np.array([i % 3, 1.0, -i], np.float32) for i in range(60)],
+    "sparse": [Row(None, ([i % 4, 5 + i % 3], [1.0, i]), 9) for i in range(60)],
+    "mixed": [Row([1.0, i], ([i % 5], [0.5]), 6) for i in range(60)],
+    "names": [{"age": i if i % 7 else "41", f"n{i % 9}": 1.5, "town": f"t{i % 5}"} for i in range(60)],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_events_give_the_bits_of_single_ones(drive, kind):
+    width = {"dense": 3, "sparse": 9, "mixed": (2, 6), "names": None}[kind]
+    session = drive(n_features=width)
+    dice, open_ = np.random.default_rng(5), []
+    for i, x in enumerate(KINDS[kind]):
+        eligible = tuple(LABELS[:4]) if i % 6 == 5 else None
+        open_.append(session.decide(DecisionRequest(x, f"d{i}", eligible=eligible)).id)
+        if i == 30:
+            session.add_labels(["new"])
+        while len(open_) > 3:  # late, and in any order
+            id_ = open_.pop(int(dice.integers(len(open_))))
+            session.outcome(OutcomeRequest(id_, hit=i % 3 == 0))
+    live = bits(session.learner)
+    whole = Projector(session.store, session.store.snapshot(0))
+    whole.catch_up()
+    single = Projector(session.store, session.store.snapshot(0))
+    for event in session.store.events():
+        single.project([event])
+    assert bits(whole.learner) == bits(single.learner) == live
+    assert whole.stats.to_dict() == single.stats.to_dict() == session.stats.to_dict()
+    assert replayed(session, from_start=True).same
