@@ -24,8 +24,8 @@ from superarm.decisions.decision import Decision
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.extras import need
+from superarm.learners.predictions import probabilities
 from superarm.learners.registry import make, parse
-from superarm.logs.batches import probabilities
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -193,7 +193,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
         """The probabilities of all labels for rows X: the learner's own, or the softmax of its scores."""
         X = self._rows(X)
-        return np.ones((_length(X), 1)) if self.learner_ is None else probabilities(self.learner_, X)
+        return np.ones((_length(X), 1)) if self.learner_ is None else probabilities(self.learner_.scores(X))
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The best label for every row of X."""

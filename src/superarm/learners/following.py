@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from superarm.data.rows import stack
-from superarm.decisions.decisions import Among, Columns, joined
+from superarm.decisions.decisions import Among, DrawnSets, joined
 from superarm.errors import FeedbackError, SuperarmError
 from superarm.learners.feedback import failed
 from superarm.learners.learner import Learner
@@ -66,7 +66,7 @@ class Follower:
     def made(self, decision: Stored) -> None:
         """It made this decision."""
         learner = self.learner
-        if learner.core is None or learner.names is not None:
+        if learner.core is None or learner.columns is not None:
             learner.inputs.row(decision.row())
         self._round = max(self._round, decision.body.round + 1)
         self._logs.append(decision.draw_log(learner))
@@ -118,7 +118,7 @@ class Follower:
         self.__init__(learner)  # type: ignore[misc]
         return refused
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> DrawnSets:
         number, learner = self.number, self.learner
         flat, ends, sizes, odds, logs = list[int](), [0], list[int](), list[float](), list[Array]()
         for one in self._answered:
@@ -130,7 +130,7 @@ class Follower:
             odds += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
             logs.append(one.draw_log(learner))
         sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
-        return Columns(*sets, np.array(odds).reshape(-1, 3), *joined(logs, np.float64))
+        return DrawnSets(*sets, np.array(odds).reshape(-1, 3), *joined(logs, np.float64))
 
     def _among(self) -> Among:
         """The labels that could be shown: the eligible ones, or all that there were."""

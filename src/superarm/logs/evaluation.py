@@ -192,8 +192,9 @@ class Tally:
         calibrated = self.calibration.calibrate(*expected, batch.hit)
         guess, whole = calibrated[0], np.ones(len(batch))
         # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
-        q = calibrated if choice.draws is None and choice.gamma is None else expected
-        self.by_set.add(set_weights(batch, odds, choice), batch.hit, *q, guess, whole, known)
+        q, q_logged = calibrated if choice.draws is None and choice.gamma is None else expected
+        weights = set_weights(batch, odds, choice)
+        self.by_set.add(weights, batch.hit, q, q_logged, guess, whole, known)
         control = odds.m / np.maximum(pi.sum(axis=1), 1e-300)
         weights = linear_weights(batch, odds, pi)
         self.by_label.add(weights, batch.hit, *expected, guess, control, known)

@@ -263,7 +263,7 @@ def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, facts
     policy, tally = AtWork(Policy(learner.name, learner=learner), learner.known, facts.n_features), Tally()
     likely = _likely(learner)
     for batch in checks:
-        s = policy.scores(batch)
+        s = learner.scores(batch.matrix_for(learner))
         p = probabilities(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
         tally.add(batch, logged_odds(batch), policy.choose(batch, s), p)
