@@ -194,7 +194,8 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         assert all(np.array_equal(before[key], array) for key, array in other.state().items())
         # all that moves a rule is in the record
         numbers = rule.moves(made.rule if made.known else rule.record(np.frombuffer(made.draw_log), NUMBERS))
-        other.advance(made.round, numbers.tobytes())
+        other.round = made.round + 1
+        other.advance(numbers, np.array([0, len(numbers)]), 0, 1)
         assert cursor == one.cursor() == other.cursor()
         assert Cursor.from_dict(cursor.to_dict()) == cursor
         if t % 2:
