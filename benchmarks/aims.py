@@ -179,7 +179,7 @@ def cell(figure: str, now: float, then: float | None) -> str:
 
 def show_table(found: dict[str, dict[str, float]], kept: dict[str, Any], aims: dict[str, float]) -> None:
     print(
-        f"In brackets: {kept['name']}, {kept['seeds']} seeds."
+        f"In brackets: {kept['name']}, seeds: {kept['seeds']}."
         if kept
         else "No figures of a release to compare with."
     )
@@ -219,7 +219,7 @@ def main() -> None:
         kept = {"name": arguments.keep, "rounds": rounds, "seeds": seeds, "sets": rounded}
         KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
-    print(f"\nSetLogit, {rounds:,} rounds, {seeds} seed{'s' if seeds > 1 else ''}. ", end="")
+    print(f"\nSetLogit, {rounds:,} rounds, seeds: {seeds}. ", end="")
     show_table(found, kept if kept.get("rounds") == rounds else {}, RANK_AIMS if rounds == ROUNDS else {})
 
 
