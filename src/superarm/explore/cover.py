@@ -83,8 +83,8 @@ class Coverage:
         threshold: q, which the answers move.
         edge: the least probability that is shown, exp(-q); 0 where q is so large that everything is.
         capped_misses: misses among sets that set_size made smaller than the promise asks for.
-        noes_to_all: noes to sets of all labels that could be shown, which do not count: the answers are
-            wrong, or the truth is none of the labels.
+        noes_to_all: noes to sets of all labels, which do not count: the answers are wrong, or the truth is
+            none of the labels.
         trouble: why the promise cannot be kept, and what that costs; ``None`` while it can.
     """
 

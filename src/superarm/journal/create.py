@@ -44,7 +44,7 @@ def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, An
     if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
         raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
-    common["coverage"] = learner.params.get("coverage")
+    common["coverage"] = _promised(learner)
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}
@@ -52,12 +52,16 @@ def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, An
     return meta | common, Snapshot(0, now, parts, first_totals(labels), made_by())
 
 
+def _promised(learner: Learner) -> float | None:
+    return None if learner.coverage is None else learner.coverage.promised
+
+
 def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     if asked["learner"] is not None:
         parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
     for name in ("labels", "n_features", "set_size", "coverage", "seed"):
-        has = learner.params.get(name) if name == "coverage" else getattr(learner, name, None)
+        has = _promised(learner) if name == "coverage" else getattr(learner, name)
         if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
             wanted = f"left out or {has!r}, which {model} has"
             raise JournalForeign.must(name, "superarm serve", wanted, asked[name])

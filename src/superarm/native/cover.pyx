@@ -331,7 +331,7 @@ cdef class CoverRule(Rule):
         tally[2] += weight * draw_log[3]
         if draw_log[4] == 1.0:
             tally[3] += weight * missed
-        if weight == 0.0 and not answer.hit and answer.label < 0:  # everything was shown
+        if not answer.hit and answer.label < 0 and self.none < 0 and draw_log[3] == self.k:
             tally[4] += 1.0
         if not self.short:
             missed = tally[1] - alpha * tally[0]

@@ -98,7 +98,7 @@ def trace_html(trace: Trace) -> Markup:
     ]
     if trace.promised is not None:
         told = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
-        rows.append(("coverage", told, rate(trace.coverage), bar(trace.coverage), ""))
+        rows.append(("coverage", told, rate(trace.coverage), bar(trace.coverage), Markup("")))
     title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
     return table(title, ("", "", "share of rounds", "", "over rounds, logarithmic"), rows)
 
