@@ -16,6 +16,7 @@ from superarm.cli.app import app
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Cover, draw_of
 from superarm.logs import Log, Policy, Writer, evaluate, survey
+from superarm.nightly import decide_file, learn_file
 from superarm.streams import open_data
 
 NUMBERED = {"labels": None, "n_labels": 6, "coverage": None}
@@ -413,3 +414,24 @@ def test_scikit_learn() -> None:
     decisions = model.decide(X[:5], coverage=0.5)
     assert {one.rule["coverage"] for one in decisions} == {0.5}
     assert SetFeedbackClassifier(coverage=0.9, set_size=2, passes=1).fit(X, names).learner_.set_size == 2
+
+
+def test_files_overnight(tmp_path: Path) -> None:
+    """superarm decide and learn: the thresholds of the levels that were asked for move as in the process."""
+    X, y = rows(400)
+    live = learner(**NUMBERED, explore=Cover(coverage=0.9, warm_up=0))
+    live.run(X[:100], y[:100])
+    live.save(tmp_path / "model.npz")
+    np.save(tmp_path / "rows.npy", X[100:])
+    decide_file(tmp_path / "model.npz", tmp_path / "rows.npy", tmp_path / "made.parquet", coverage=0.7)
+    decisions = live.decide_many(X[100:], coverage=0.7)
+    hits = [bool(label in one.labels) for one, label in zip(decisions, y[100:], strict=True)]
+    live.update_many(decisions, hits)
+    ids = range(100, 400)
+    lines = [f"{i},{str(hit).lower()}" for i, hit in zip(ids, hits, strict=True)]
+    (tmp_path / "answers.csv").write_text("\n".join(["id,hit", *lines]) + "\n")
+    learn_file(tmp_path / "model.npz", tmp_path / "made.parquet", tmp_path / "answers.csv")
+    again = sa.load(tmp_path / "model.npz")
+    assert again.coverage_at(0.7) == live.coverage_at(0.7)
+    assert again.coverage_at(0.7).answers == 300
+    assert again.coverage == live.coverage
