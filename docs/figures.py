@@ -1,4 +1,4 @@
-"""The figures of docs/concepts.md, as SVG in docs/img/:  python docs/figures.py  (about a minute)
+"""The figures of docs/concepts.md and docs/coverage.md, as SVG in docs/img/:  python docs/figures.py  (about a minute)
 
 Everything is computed here: exact probabilities from superarm.explore and superarm.theory, and runs on
 digits with fixed seeds. Another kind of CPU may change the last digits of the runs.
@@ -227,6 +227,33 @@ def which_sets() -> alt.Chart:
     return _sized(alt.layer(dots, *names), "Every set of 2 out of 5 labels (42, 34, 14, 7 and 3 %)")
 
 
+def promise() -> alt.Chart:
+    """How often the right label was shown, in windows of 1,000 answers, where the world changes half-way."""
+    stream = sa.streams.open_data("digits")
+    X, y, _ = next(iter(stream.chunks(0)))
+    k = stream.n_labels
+    learners = {
+        "coverage = 0.95": sa.SetLogit(n_labels=k, coverage=0.95, seed=0),
+        "set_size = 2": sa.SetLogit(n_labels=k, set_size=2, explore="show", seed=0),
+    }
+    rows, window, random = [], 1000, np.random.default_rng(0)
+    for start in range(0, 24_000, window):
+        visit = random.integers(0, len(y), window)
+        truth = y if start < 14_000 else (y + 1) % k
+        for name, learner in learners.items():
+            missed = learner.run(X, truth, visit)[2]
+            rows.append({"round": start + window / 2, "share": 1 - missed / window, "sets": name})
+        rows.append({"round": start + window / 2, "share": 0.95, "sets": "promised"})
+    return _lines(
+        pl.DataFrame(rows),
+        x=alt.X("round:Q", title="round"),
+        y=alt.Y("share:Q", title="right label shown", scale=alt.Scale(domain=[0, 1])),
+        series="sets",
+        order=[*learners, "promised"],
+        title="Every label becomes another after 14,000 rounds (digits; warm-up: 4,000)",
+    )
+
+
 def _between(p: dict[str, float], shown: tuple[str, ...], first: str, second: str) -> float:
     """Mutual information of the bit and which of two labels is right, given that one of them is."""
     total = p[first] + p[second]
@@ -276,6 +303,7 @@ FIGURES = {
     "bit-for-bit": bit_for_bit,
     "gamma-exact": gamma_exact,
     "gamma-runs": gamma_runs,
+    "promise": promise,
 }
 
 

@@ -82,6 +82,7 @@ def decide_file(
     *,
     id_column: str | None = None,
     set_size: int | None = None,
+    coverage: float | None = None,
     progress: Progress = None,
 ) -> Decided:
     """Choose a set for every row of a file, and write them to ``output``.
@@ -91,7 +92,8 @@ def decide_file(
         rows: .parquet, .csv or .jsonl with a column for each feature; .npy, or .npz with X.
         output: a .parquet file: a row for each decision, with all that `learn_file` needs.
         id_column: the column that names a row; ``id`` if there is one, else rounds are the names.
-        set_size: how many labels to show.
+        set_size: how many labels to show; with a promised coverage, the most.
+        coverage: another promise than the model's, for these rows.
         progress: called with the number of rows done since the last call.
     """
     need("logs")
@@ -108,7 +110,7 @@ def decide_file(
         raise InvalidInput.must("content", str(rows), "at least one row", "none")
     frames = []
     for start in range(0, n, CHUNK):
-        part = learner.decide_many(X[start : start + CHUNK], set_size=set_size)
+        part = learner.decide_many(X[start : start + CHUNK], set_size=set_size, coverage=coverage)
         frames.append(part.to_frame())
         if progress is not None:
             progress(len(part))

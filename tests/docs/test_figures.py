@@ -24,7 +24,8 @@ def script(name: str) -> ModuleType:
 def test_every_figure_is_made_shown_and_small() -> None:
     made = script("figures").FIGURES
     files = {path.stem: path.stat().st_size for path in (DOCS / "img").glob("*.svg")}
-    shown = set(re.findall(r"\(img/([\w-]+)\.svg\)", (DOCS / "concepts.md").read_text(encoding="utf-8")))
+    pages = [(DOCS / name).read_text(encoding="utf-8") for name in ("concepts.md", "coverage.md")]
+    shown = {name for page in pages for name in re.findall(r"\(img/([\w-]+)\.svg\)", page)}
     assert set(made) == set(files) == shown
     assert max(files.values()) < 60_000
 

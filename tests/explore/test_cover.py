@@ -170,7 +170,7 @@ def test_what_leaving_out_may_cost_falls_with_doubt_and_time(certain: float, ans
     rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
     rule._core.rule.state()["decided"][:] = answers, 0.2 * answers, certain * answers
     decision = rule.decide(probabilities=p)
-    beta = min(0.95, 2.5 * certain**1.5 * (1 + answers / 10_000) ** -0.75)
+    beta = min(0.95, 3 * certain**1.5 / (1 + answers / (500 * len(p))))
     share = beta * 0.2 * (answers + 1) / (0.2 * answers)
     bids = [min(1.0, 2 * value / 0.5) for value in p[1:]]
     assert decision.rule is not None

@@ -15,8 +15,11 @@ import superarm as sa
 from superarm.cli.app import app
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Cover, draw_of
+from superarm.logs import Log, Policy, Writer, evaluate, survey
+from superarm.nightly import decide_file, learn_file
 from superarm.streams import open_data
 
+NUMBERED = {"labels": None, "n_labels": 6, "coverage": None}
 NAMES = ["ant", "bee", "cat", "dog", "emu", "fox"]
 
 
@@ -304,3 +307,131 @@ def test_parameters() -> None:
         sa.SetLogit(labels=NAMES).decide([1.0], coverage=0.9)
     assert sa.SetLogit(labels=NAMES).coverage is None
     assert sa.SetLogit(labels=NAMES, explore=Cover(coverage=0.8)).coverage.promised == 0.8  # type: ignore[union-attr]
+
+
+def test_given_sets_shorten_the_warm_up() -> None:
+    one, (X, y) = learner(labels=None, n_labels=6), rows(200)
+    before = one.coverage.warm_up  # type: ignore[union-attr]
+    for x, label in zip(X, y, strict=True):
+        one.update(sa.Decision.given(x, [0, 1, 2], None), hit=bool(label < 3))
+    assert one.coverage.warm_up == before - 200  # type: ignore[union-attr]
+    assert one.coverage.answers == 0  # type: ignore[union-attr]
+
+
+def test_noes_to_sets_of_all_labels_are_told() -> None:
+    """Wrong answers: even a set of all labels is missed."""
+    rule = Cover(coverage=0.9, warm_up=0)
+
+    def use() -> None:
+        for _ in range(3000):
+            rule.update(rule.decide([1.0, 0.5, 0.0, -0.5]), hit=False)
+
+    with pytest.warns(UserWarning, match="answers were no although all labels were shown"):
+        use()
+    kept = rule.kept()
+    assert kept.noes_to_all + kept.answers == 3000
+    assert kept.trouble is not None
+    assert "false_no" in kept.trouble
+
+
+def test_a_label_that_is_not_eligible_any_more() -> None:
+    """A retired label is one that is never eligible: the promise goes on among the others."""
+    X, y = rows(4000)
+    one = learner(**NUMBERED, explore=Cover(coverage=0.9, warm_up=500))
+    left, hits = [0, 1, 2, 3, 4], []
+    for x, label in zip(X, y, strict=True):
+        decision = one.decide(x, eligible=left)
+        assert 5 not in decision.labels
+        if label != 5:
+            hits.append(label in decision.labels)
+            one.update(decision, hit=bool(hits[-1]))
+    assert np.mean(hits[1500:]) > 0.88
+
+
+def test_evaluate_says_what_would_have_been_covered(tmp_path: Path) -> None:
+    """From a log of uniform sets; against what the labels say."""
+    X, y = rows(9000)
+    one = learner(**NUMBERED, explore=Cover(coverage=0.9, warm_up=500))
+    one.run(X[:3000], y[:3000])
+    random = np.random.default_rng(5)
+    with Writer(tmp_path / "log.jsonl") as writer:
+        for i, x in enumerate(X[3000:]):
+            labels = random.permutation(6)[:3].tolist()
+            decision = sa.Decision.given(x, labels, 1 / 20)
+            writer.add(decision, hit=bool(y[3000 + i] in labels), id=str(i))
+    log = Log(tmp_path / "log.jsonl")
+    policies = [
+        Policy("own", learner=one),
+        Policy("less", learner=one, coverage=0.6),
+        Policy("m", one, set_size=2),
+    ]
+    own, less, fixed = evaluate(log, policies, survey(log, labels=6), holdout=None).verdicts
+    for verdict, level in ((own, 0.9), (less, 0.6)):
+        sets = one.predict_set(X[3000:], coverage=level)
+        covered = np.mean([label in shown for label, shown in zip(y[3000:], sets, strict=True)])
+        assert verdict.coverage == level
+        assert verdict.mean_size == pytest.approx(np.mean([len(shown) for shown in sets]))
+        assert verdict.best is not None
+        assert abs(verdict.best.rate - covered) < verdict.best.width  # four standard errors
+        assert f"coverage = {level:g}, mean size {verdict.mean_size:.2f}" in repr(verdict)
+    assert (fixed.coverage, fixed.mean_size) == (None, 2.0)
+    with pytest.raises(InvalidInput, match="coverage"):
+        Policy("no", fixed=[1, 2], coverage=0.9)
+
+
+def test_a_log_of_a_promise_can_be_judged(tmp_path: Path) -> None:
+    """Sets of several sizes, some with a runner-up left out: the log looks as its rule says, and answers."""
+    X, y = rows(3000)
+    one = learner(**NUMBERED, explore=Cover(coverage=0.8, warm_up=0, uniform=0.1))
+    with Writer(tmp_path / "log.jsonl") as writer:
+        for i, (x, label) in enumerate(zip(X, y, strict=True)):
+            decision = one.decide(x)
+            hit = bool(label in decision.labels)
+            one.update(decision, hit=hit)
+            writer.add(decision, hit=hit, id=str(i))
+    log = Log(tmp_path / "log.jsonl")
+    answer = evaluate(log, [Policy("own", learner=one, draws=True)], survey(log, labels=6), holdout=None)
+    assert answer.warnings == ()
+    assert answer.rows == 3000
+    weights = {one.name: one.mean_weight for one in answer.verdicts[0].estimates}
+    assert 0.5 < weights["ips"] < 1.5
+
+
+def test_scikit_learn() -> None:
+    pytest.importorskip("sklearn")
+    from superarm.sklearn import SetFeedbackClassifier
+
+    X, y = rows(3000)
+    names = np.array(list("abcdef"))[y]
+    model = SetFeedbackClassifier(coverage=0.9, passes=2, random_state=0).fit(X, names)
+    kept = model.learner_.coverage
+    assert (kept.promised, model.learner_.set_size) == (0.9, 6)
+    assert kept.kept > 0.88
+    sets = model.predict_set(X[:50])
+    assert len({len(shown) for shown in sets}) > 1
+    assert set(np.concatenate(sets)) <= set("abcdef")
+    assert model.predict_set(X[:50], 2).shape == (50, 2)
+    decisions = model.decide(X[:5], coverage=0.5)
+    assert {one.rule["coverage"] for one in decisions} == {0.5}
+    assert SetFeedbackClassifier(coverage=0.9, set_size=2, passes=1).fit(X, names).learner_.set_size == 2
+
+
+def test_files_overnight(tmp_path: Path) -> None:
+    """superarm decide and learn: the thresholds of the levels that were asked for move as in the process."""
+    X, y = rows(400)
+    live = learner(**NUMBERED, explore=Cover(coverage=0.9, warm_up=0))
+    live.run(X[:100], y[:100])
+    live.save(tmp_path / "model.npz")
+    np.save(tmp_path / "rows.npy", X[100:])
+    decide_file(tmp_path / "model.npz", tmp_path / "rows.npy", tmp_path / "made.parquet", coverage=0.7)
+    decisions = live.decide_many(X[100:], coverage=0.7)
+    hits = [bool(label in one.labels) for one, label in zip(decisions, y[100:], strict=True)]
+    live.update_many(decisions, hits)
+    ids = range(100, 400)
+    lines = [f"{i},{str(hit).lower()}" for i, hit in zip(ids, hits, strict=True)]
+    (tmp_path / "answers.csv").write_text("\n".join(["id,hit", *lines]) + "\n")
+    learn_file(tmp_path / "model.npz", tmp_path / "made.parquet", tmp_path / "answers.csv")
+    again = sa.load(tmp_path / "model.npz")
+    assert again.coverage_at(0.7) == live.coverage_at(0.7)
+    assert again.coverage_at(0.7).answers == 300
+    assert again.coverage == live.coverage

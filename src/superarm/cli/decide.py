@@ -21,6 +21,9 @@ def decide(
         typer.Option(help="The column that names a row. Else id; without one, rounds are the ids."),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show; else as the model.")] = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="Another coverage than the model promises, for these rows.")
+    ] = None,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
@@ -36,7 +39,8 @@ def decide(
 
     check_output(output, "decide", force=force)
     with progress_bar(None, "rows", quiet=as_json) as tick:
-        made = decide_file(model, rows, output, id_column=id_column, set_size=set_size, progress=tick)
+        how = {"id_column": id_column, "set_size": set_size, "coverage": coverage}
+        made = decide_file(model, rows, output, **how, progress=tick)  # type: ignore[arg-type]
     if as_json:
         print(json.dumps({"model": str(model), "output": str(output), **asdict(made)}))
         return

@@ -14,7 +14,7 @@ the scores are. Two things teach, as sets that hold everything do not:
 - **Leaving out.** Afterwards runners-up in T are left out now and then, paid from a share of alpha:
 
     pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)),   q_b = min(1, beta alpha t / M)
-    beta = min(0.95, 2.5 (C / t)^1.5 (1 + t / 10,000)^-0.75)
+    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k))
 
   by one uniform u, as RunnerUp does; nothing fills up, and the top label stays. M sums what leaving out at
   q_b = 1 would have cost, sum_r b_r p_r, over the t decisions that count; C sums how certain they were,
@@ -83,8 +83,8 @@ class Coverage:
         threshold: q, which the answers move.
         edge: the least probability that is shown, exp(-q); 0 where q is so large that everything is.
         capped_misses: misses among sets that set_size made smaller than the promise asks for.
-        noes_to_all: noes to sets of all labels that could be shown, which do not count: the answers are
-            wrong, or the truth is none of the labels.
+        noes_to_all: noes to sets of all labels, which do not count: the answers are wrong, or the truth is
+            none of the labels.
         trouble: why the promise cannot be kept, and what that costs; ``None`` while it can.
     """
 

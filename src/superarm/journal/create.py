@@ -44,12 +44,16 @@ def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, An
     if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
         raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
-    common |= {"coverage": learner.params.get("coverage"), "columns": asked["columns"]}
+    common |= {"coverage": _promised(learner), "columns": asked["columns"]}
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}
     labels = [str(label) for label in learner.labels]
     return meta | common, Snapshot(0, now, parts, first_totals(labels), made_by())
+
+
+def _promised(learner: Learner) -> float | None:
+    return None if learner.coverage is None else learner.coverage.promised
 
 
 def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
@@ -59,7 +63,7 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     if asked["columns"] is not None:
         raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
     for name in ("labels", "n_features", "set_size", "coverage", "seed"):
-        has = learner.params.get(name) if name == "coverage" else getattr(learner, name, None)
+        has = _promised(learner) if name == "coverage" else getattr(learner, name)
         if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
             wanted = f"left out or {has!r}, which {model} has"
             raise JournalForeign.must(name, "superarm serve", wanted, asked[name])

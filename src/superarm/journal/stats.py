@@ -163,5 +163,6 @@ class Stats:
     def from_dict(cls, labels: Sequence[str], data: dict[str, Any]) -> Stats:
         stats = cls(labels)
         for name in cls._KEPT:
-            setattr(stats, name, data[name])
+            if name in data:  # sizes were not always counted
+                setattr(stats, name, data[name])
         return stats

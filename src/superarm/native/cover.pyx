@@ -6,7 +6,7 @@ p = softmax of the scores over the eligible labels, alpha = 1 - coverage. From q
 is shown. Runners-up in T are left out with probability
 
     pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)),   q_b = min(1, beta alpha t / M)
-    beta = min(0.95, 2.5 (C / t)^1.5 (1 + t / 10,000)^-0.75)
+    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k))
 
 by one uniform u: with the running sums of pi, those in whose interval u or u + 1 falls. In the first
 ``warm_up`` rounds the best labels are shown whose p sum up nearest to one half.
@@ -43,8 +43,8 @@ cdef extern from *:
     #define LEAST 1e-4 /* over k: the least p that is told from 0 */
     #define ENOUGH 1000.0 /* answers from which a broken promise is told */
     #define MOST 0.95 /* the largest share of alpha that leaving out may cost */
-    #define SPEND 2.5 /* that share, were all certain at the start */
-    #define SLOW 10000.0 /* decisions until it falls */
+    #define SPEND 3.0 /* that share, were all certain at the start */
+    #define SLOW 500.0 /* decisions a label until it has halved */
     """
     const int LEVELS, COUNTS, HEAD
     const float EQUAL
@@ -236,9 +236,10 @@ cdef class CoverRule(Rule):
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1."""
         cdef Py_ssize_t i
         cdef double* own = self.own
-        cdef double b, beta, q = 1.0, cost = 0.0, t = decided[0], rest = max(1e-9, 1.0 - own[0])
+        cdef double b, beta, certain, q = 1.0, cost = 0.0, t = decided[0], rest = max(1e-9, 1.0 - own[0])
         if decided[1] > 0.0:
-            beta = min(MOST, SPEND * exp(1.5 * log(decided[2] / t) - 0.75 * log(1.0 + t / SLOW)))
+            certain = decided[2] / t
+            beta = min(MOST, SPEND * certain * sqrt(certain) / (1.0 + t / (SLOW * self.k)))
             q = min(1.0, beta * alpha * (t + 1.0) / decided[1])
         self.sums[0] = 0.0
         for i in range(1, size):
@@ -331,7 +332,7 @@ cdef class CoverRule(Rule):
         tally[2] += weight * draw_log[3]
         if draw_log[4] == 1.0:
             tally[3] += weight * missed
-        if weight == 0.0 and not answer.hit and answer.label < 0:  # everything was shown
+        if not answer.hit and answer.label < 0 and self.none < 0 and draw_log[3] == self.k:
             tally[4] += 1.0
         if not self.short:
             missed = tally[1] - alpha * tally[0]

@@ -1,0 +1,126 @@
+"""A promised coverage behind a service: for one request, kept in the journal, replayed, told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from service_kit import LABELS, D
+
+from superarm import SetLogit
+from superarm.errors import SuperarmError
+from superarm.explore import Cover
+from superarm.journal.errors import Conflict
+from superarm.journal.replay import replay
+from superarm.journal.store import open_store
+from superarm.service import Service, views
+from superarm.service.client.client import Client
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+
+
+def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[dict[str, Any]]:
+    """Decisions, answered; what was kept of each."""
+    handler, random = service.handler, np.random.default_rng(start)
+    made = []
+    for i in range(start, stop):
+        x = random.normal(size=D).astype(np.float32)
+        decision = service.call(handler.decide, DecisionRequest(x, f"d{i}", **asked)).body
+        made.append(decision)
+        label = LABELS[int(np.argmax([*x, 0.3]))]
+        hit = label in decision["decision"]["labels"]
+        service.call(handler.outcome, OutcomeRequest(f"d{i}", hit=hit))
+    return made
+
+
+def test_a_promise_in_the_journal(tmp_path):
+    path, rule = tmp_path / "events.db", Cover(coverage=0.9, warm_up=0)
+    SetLogit(labels=LABELS, n_features=D, explore=rule, curves=0).save(tmp_path / "model.npz")
+    service = Service.open(path, model=tmp_path / "model.npz")
+    rounds(service, 0, 60)
+    others = rounds(service, 60, 90, coverage=0.5)
+    assert {made["coverage"] for made in others} == {0.5}
+    assert {made["decision"]["rule"]["coverage"] for made in others} == {0.5}
+    learner = service.model.model().learner
+    assert (learner.coverage.answers, learner.coverage_at(0.5).answers) == (60, 30)
+    assert learner.coverage.threshold != learner.coverage_at(0.5).threshold
+
+    again = DecisionRequest(np.random.default_rng(60).normal(size=D).astype(np.float32), "d60")
+    with pytest.raises(Conflict, match="coverage"):
+        service.call(service.handler.decide, again)
+
+    info, stats = views.info(service), views.stats(service)
+    assert (info["coverage"], info["set_size"]) == (0.9, len(LABELS))
+    assert sum(stats["sizes"]) == 90
+    assert stats["sizes"][0] == 0
+    assert stats["promise"]["promised"] == 0.9
+    assert stats["promise"]["kept"] == learner.coverage.kept
+    numbers = {one.name: one.samples[0][1] for one in views.metrics(service)}
+    assert numbers["coverage_promised"] == 0.9
+    assert numbers["coverage_kept"] == learner.coverage.kept
+    assert numbers["set_size_mean"] == learner.coverage.mean_size
+    assert numbers["coverage_broken"] == 0
+    thresholds = learner.core.rule.state()["thresholds"].copy()
+    service.close()
+
+    service = Service.open(path)  # what was promised goes with the journal
+    assert service.meta["coverage"] == 0.9
+    assert (service.model.model().learner.core.rule.state()["thresholds"] == thresholds).all()
+    service.close()
+    with pytest.raises(SuperarmError, match=r"coverage of superarm serve must be left out or 0.9"):
+        Service.open(path, coverage=0.8)
+
+
+def test_replay_gives_the_same_sets_and_thresholds(tmp_path):
+    path = tmp_path / "events.db"
+    service = Service.open(path, labels=LABELS, n_features=D, coverage=0.8)
+    learner = service.model.model().learner
+    assert (learner.set_size, learner.rule.uniform) == (len(LABELS), 0.0)  # uniform sets are off
+    rounds(service, 0, 40)
+    rounds(service, 40, 60, coverage=0.6)
+    service.close()
+    store = open_store(path, read_only=True)
+    try:
+        done = replay(store, from_start=True)
+    finally:
+        store.close()
+    assert (done.different, done.unchecked) == (0, 0)
+
+
+def test_a_promise_that_cannot_be_kept_is_told(tmp_path):
+    service = Service.open(
+        tmp_path / "events.db", learner="set-logit:curves=0", labels=LABELS, n_features=D, coverage=0.9
+    )
+    rounds(service, 0, 1)
+    learner = service.model.model().learner
+    learner.core.rule.state()["tally"][0] = 1500.0, 600.0, 1500.0, 500.0, 0.0
+    [trouble] = service.status().trouble
+    assert trouble.startswith("set_size is too small for a coverage of 0.9: 0.600 of 1,500 answers were yes")
+    assert "500 of the misses" in trouble
+    numbers = {one.name: one.samples[0][1] for one in views.metrics(service)}
+    assert numbers["coverage_broken"] == 1
+    service.close()
+
+
+def test_http(live, open_service):
+    web = live(open_service(coverage=0.9, set_size=None))
+    row = {"features": [0.1] * D}
+    assert web.get("/v1/info")[1]["coverage"] == 0.9
+    status, made = web.post("/v1/decisions", row | {"coverage": 0.5})
+    assert status == 200
+    assert 1 <= len(made["labels"]) <= len(LABELS)
+    status, told = web.post("/v1/decisions", row | {"coverage": 1.5})
+    assert (status, told["error"]["field"]) == (422, "coverage")
+    status, _ = web.post("/v1/decisions", row | {"set_size": len(LABELS)})
+    assert status == 200
+    assert b"superarm_coverage_promised 0.9" in web.get("/metrics")[1]
+    with Client(web.url) as client:
+        shown = client.decide([0.1] * D, id="mine", coverage=0.5)
+    assert web.get(f"/v1/decisions/{shown.id}")[1]["labels"] == list(shown.labels)
+
+
+def test_http_without_a_promise(live):
+    web = live()
+    status, told = web.post("/v1/decisions", {"features": [0.1] * D, "coverage": 0.5})
+    assert (status, told["error"]["field"]) == (422, "coverage")
+    assert web.get("/v1/info")[1]["coverage"] is None
