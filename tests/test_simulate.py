@@ -255,7 +255,7 @@ def test_trace():
     }
     assert trace.error_rate == trace.counts[-1, 0] / 1000
     assert trace.rounds_per_second > 0
-    curve = trace.curve
+    curve = trace.to_frame()
     assert curve.columns == ["round", "error_rate", "miss_rate", "shown_miss_rate"]
     assert curve["round"].to_list() == trace.rounds.tolist()
     assert curve["shown_miss_rate"][-1] == trace.shown_miss_rate
