@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from journal_kit import bits, replayed, sha256_of
+from people import people as world_of_people
 from service_kit import LABELS
-from test_named import people as world_of_people
 
 from superarm.journal.errors import Conflict, Refused
 from superarm.learners.registry import make

@@ -141,6 +141,8 @@ class Column:
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
         given = value_of(value, self.name, owner)
+        if isinstance(given, np.ndarray):
+            raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
         return given if given is None or kind in AS_NUMBER else as_word(given)
 
     def to_dict(self) -> dict[str, Any]:
