@@ -162,14 +162,14 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
     refused: list[tuple[Any, str]] = [
         (lambda: decide_file(tmp_path / "none.npz", rows, made), "a model file"),
         (lambda: decide_file(model, tmp_path / "none.csv", made), "file of .* must be an existing file"),
-        (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
+        (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a Parquet file"),
         (
             lambda: decide_file(model, rows, made, id_column="name"),
             "--id-column of .* must be one of id, age",
         ),
         (lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made), "different in every row"),
         (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "at least one row"),
-        (lambda: decide_file(model, file("bad.parquet", "no"), made), "a .parquet file"),
+        (lambda: decide_file(model, file("bad.parquet", "no"), made), "a Parquet file"),
         (lambda: decide_file(model, file("rows.txt", "no"), made), "ending of"),
         (lambda: decide_file(model, file("bad.npz", "no"), made), "a matrix"),
         (lambda: decide_file(model, tmp_path / "none.npy", made), "must be an existing file"),

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from superarm.cli.column_options import Vectors
+
 
 def decide(
     model: Annotated[Path, typer.Argument(help="The model file; its rounds go on.")],
@@ -19,6 +21,7 @@ def decide(
         typer.Option(help="The column that names a row. Else id; without one, rounds are the ids."),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show; else as the model.")] = None,
+    vectors: Vectors = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Choose a set of labels for every row of a file.
@@ -32,7 +35,9 @@ def decide(
     from superarm.nightly import decide_file
 
     with progress_bar(None, "rows", quiet=as_json) as tick:
-        made = decide_file(model, rows, output, id_column=id_column, set_size=set_size, progress=tick)
+        made = decide_file(
+            model, rows, output, id_column=id_column, set_size=set_size, vectors=vectors, progress=tick
+        )
     if as_json:
         print(json.dumps({"model": str(model), "output": str(output), **asdict(made)}))
         return

@@ -45,6 +45,7 @@ def train(
     numbers: col.Numbers = None,
     dates: col.Dates = None,
     leave_out: col.LeaveOut = None,
+    vectors: col.Vectors = None,
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
@@ -80,6 +81,7 @@ def train(
         skip_bad,
         col.asked(text, words, numbers, dates, leave_out),
         columns,
+        vectors,
     )
     opt.check_folder("--output", output)
     source = reading.log(log)
