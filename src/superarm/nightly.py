@@ -197,7 +197,7 @@ def _made(path: Path) -> polars.DataFrame:
     try:
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput.must("content", str(path), "a Parquet file", str(error)) from error
+        raise InvalidInput.must("content", str(path), "what superarm decide wrote", str(error)) from error
 
 
 def _write_log(answered: polars.DataFrame, kind: str, path: Path) -> int:

@@ -162,7 +162,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
     refused: list[tuple[Any, str]] = [
         (lambda: decide_file(tmp_path / "none.npz", rows, made), "a model file"),
         (lambda: decide_file(model, tmp_path / "none.csv", made), "file of .* must be an existing file"),
-        (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a Parquet file"),
+        (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
         (
             lambda: decide_file(model, rows, made, id_column="name"),
             "--id-column of .* must be one of id, age",
@@ -176,7 +176,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
         (lambda: decide_file(plain, rows, made), "columns for the 3 features"),
         (
             lambda: decide_file(plain, file("w.csv", "a,b,c\n1,2,x\n"), made),
-            "c of .* must be a column of numbers",
+            "c of .*row 1 must be a number",
         ),
         (lambda: learn_file(other, made, answers), "learner of .* must be that of"),
         (lambda: learn_file(model, answers, answers), "what superarm decide wrote"),
