@@ -696,7 +696,7 @@ def _column(look: Look, asked: str | None, count: int) -> Column:
         times=look.times if kind == DATES else False,
         length=look.length if kind == VECTOR else 0,
         many=many,
-        fill=float(np.float32(look.mean)) if kind in (NUMBERS, TRUTHS) else 0.0,
+        fill=float(np.float32(look.mean)) if kind in (NUMBERS, TRUTHS) and abs(look.mean) <= LARGEST else 0.0,
     )
 
 
