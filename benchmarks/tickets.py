@@ -5,7 +5,7 @@ at random, and whether the ticket was solved. The figure is how often the right 
 new tickets; at least .985 is wanted by every door:
 
   train       superarm.logs on the CSV                 frame      the same on a pandas frame
-  dicts       one row at a time, nothing declared      sklearn    partial_fit_sets on a pandas frame
+  dicts       one row at a time, nothing declared      sklearn    partial_fit on a pandas frame
   service     sets of its own, nothing declared        simulate   sets of its own, from the CSV
   declared    service with the columns of `train`
 
@@ -122,7 +122,7 @@ def from_sklearn(log: list[dict[str, Any]]) -> Any:
     frame = pd.DataFrame(log)
     model = SetFeedbackClassifier(set_size=3, random_state=0)
     shown = [labels.split(";") for labels in frame["labels"]]
-    model.partial_fit_sets(frame[FEATURES], shown, frame["solved"], classes=TEAMS)
+    model.partial_fit(frame[FEATURES], frame["solved"], shown=shown, classes=TEAMS)
     return model
 
 

@@ -92,7 +92,7 @@ def learners() -> alt.Chart:
     curves = []
     for spec, name in specs.items():
         for seed in SEEDS:
-            curve = _trace(spec, "digits", 4, 100_000, seed).curve
+            curve = _trace(spec, "digits", 4, 100_000, seed).to_frame()
             curves.append(curve.select("round", "error_rate", pl.lit(name).alias("learner")))
     frame = pl.concat(curves).group_by("round", "learner").mean().filter(pl.col("round") >= 10).sort("round")
     return _lines(
@@ -124,7 +124,7 @@ def bit_for_bit() -> alt.Chart:
     curves = []
     for spec, (name, bits) in specs.items():
         for seed in SEEDS:
-            curve = _trace(spec, "digits", m, rounds, seed).curve
+            curve = _trace(spec, "digits", m, rounds, seed).to_frame()
             told = (pl.col("round") * bits).alias("bits")
             curves.append(curve.select("round", told, "error_rate", pl.lit(name).alias("feedback")))
     frame = pl.concat(curves).group_by("round", "bits", "feedback").mean().sort("bits")

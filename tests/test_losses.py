@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.losses import set_nll
+from superarm.losses import posterior, set_nll
 
 NOISE = [(0.0, 0.0), (0.02, 0.1), (0.0, 0.3), (0.4, 0.0)]
 
@@ -138,3 +138,26 @@ def test_a_linear_network_learns_from_bits() -> None:
         post = p * (inside == hit[:, None])
         W += x.T @ (post / post.sum(axis=1, keepdims=True) - p) / 50  # minus the slope of set_nll
     assert ((X @ W).argmax(axis=1) == y).mean() > 0.85
+
+
+@pytest.mark.parametrize(("false_yes", "false_no"), NOISE)
+def test_the_posterior_by_its_definition(false_yes: float, false_no: float) -> None:
+    logits, shown, hit = example()
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    inside = np.zeros(p.shape, bool)
+    np.put_along_axis(inside, shown, True, axis=1)
+    yes = np.where(inside, 1 - false_no, false_yes)
+    expected = p * np.where(hit[:, None], yes, 1 - yes)
+    expected /= expected.sum(axis=1, keepdims=True)
+    noise = {"false_yes": false_yes, "false_no": false_no}
+    assert np.allclose(posterior(logits, shown, hit, **noise), expected, atol=1e-12)
+    assert np.allclose(posterior(logits, inside, hit, **noise), expected, atol=1e-12)
+    with pytest.raises(InvalidInput, match="hit of posterior must be 12 answers"):
+        posterior(logits, shown, hit[:3])
+
+
+def test_the_posterior_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    given = example()
+    made = posterior(*map(torch.tensor, given), false_no=0.1)
+    assert np.allclose(made.numpy(), posterior(*given, false_no=0.1), atol=1e-9)

@@ -8,6 +8,7 @@ from importlib import import_module
 from itertools import islice
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -255,7 +256,7 @@ def test_trace():
     }
     assert trace.error_rate == trace.counts[-1, 0] / 1000
     assert trace.rounds_per_second > 0
-    curve = trace.curve
+    curve = trace.to_frame()
     assert curve.columns == ["round", "error_rate", "miss_rate", "shown_miss_rate"]
     assert curve["round"].to_list() == trace.rounds.tolist()
     assert curve["shown_miss_rate"][-1] == trace.shown_miss_rate
@@ -334,3 +335,17 @@ def test_sparse_rows_of_a_stream():
     wanted = fitted(X[2].astype(np.float32), Layout(0, X.shape[1]), "it")
     assert row.indices.tolist() == wanted.indices.tolist()
     assert row.values.round(4).tolist() == wanted.values.round(4).tolist()
+
+
+def test_a_frame_is_a_stream() -> None:
+    """Its label column is found by its name, or asked for."""
+    random = np.random.default_rng(0)
+    size = random.normal(size=300)
+    frame = pl.DataFrame({"size": size, "label": np.where(size > 0, "big", "small")})
+    learner = sa.SetLogit(labels=["big", "small"])
+    trace = sa.simulate(learner, frame, 900)
+    assert trace.error_rate < 0.1
+    assert learner.columns.kinds == {"size": "numbers"}
+    assert repr(sa.streams.from_frame(frame)) == "Arrays(frame: 300 rows of 1 features, 2 labels)"
+    with pytest.raises(InvalidInput, match="label of frame must be the name of the label column"):
+        sa.simulate(learner, frame.rename({"label": "kind"}))

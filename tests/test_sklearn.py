@@ -95,8 +95,30 @@ def test_sets_that_somebody_else_showed(digits):
     for _ in range(10):
         shown = [random.permutation(names)[:4] for _ in X]
         hit = [label in s for label, s in zip(y, shown, strict=True)]
-        model.partial_fit_sets(X, shown, hit, classes=names)
+        model.partial_fit(X, hit, shown=shown, classes=names)
     assert model.score(X, y) > 0.85
+
+
+def test_sets_that_somebody_else_showed_in_a_search(digits):
+    """Metadata routing: scikit-learn hands the rows of ``shown`` to fit and score."""
+    import sklearn
+    from sklearn.model_selection import GridSearchCV, cross_val_score
+
+    X, y = digits
+    random = np.random.default_rng(0)
+    shown = np.array([random.permutation(np.unique(y))[:4] for _ in X])
+    hit = (shown == y[:, None]).any(axis=1)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SetFeedbackClassifier(random_state=0, passes=5)
+        model.set_fit_request(shown=True).set_score_request(shown=True)
+        scores = cross_val_score(model, X, hit, params={"shown": shown}, cv=3)
+        found = GridSearchCV(model, {"passes": [1, 5]}, cv=3).fit(X, hit, shown=shown)
+    assert (scores > -0.4).all()  # the mean log-likelihood of a bit; knowing only the rate gives -0.67
+    assert found.best_params_ == {"passes": 5}
+    assert found.best_estimator_.score(X, y) > 0.85
+    once = SetFeedbackClassifier(random_state=0, passes=1, shuffle=False).fit(X, hit, shown=shown)
+    steps = SetFeedbackClassifier(random_state=0).partial_fit(X, hit, shown=shown, classes=np.unique(y))
+    np.testing.assert_array_equal(once.decision_function(X), steps.decision_function(X))
 
 
 def test_sparse_rows_in_training_or_prediction(digits):
@@ -107,7 +129,7 @@ def test_sparse_rows_in_training_or_prediction(digits):
     dense = SetFeedbackClassifier(random_state=0, passes=1).fit(X, y)
     np.testing.assert_array_equal(dense.predict(X), dense.predict(csr_matrix(X)))
     one = SetFeedbackClassifier(random_state=0)
-    one.partial_fit_sets(csr_matrix(X[:5]), [["d0", "d1"]] * 5, [True] * 5, classes=np.unique(y))
+    one.partial_fit(csr_matrix(X[:5]), [True] * 5, shown=[["d0", "d1"]] * 5, classes=np.unique(y))
     assert one.predict(csr_matrix(X[:1]))[0] in ("d0", "d1")
 
 
@@ -138,34 +160,34 @@ def test_pipeline_grid_search_and_pickle(digits):
             "classes of partial_fit must be those of the first call",
         ),
         (
-            lambda m, X, y: m.fit(X, y).partial_fit_sets(X, [["d0"]], [True]),
+            lambda m, X, y: m.fit(X, y).partial_fit(X, [True], shown=[["d0"]]),
             InvalidInput,
             "one for each row of X",
         ),
         (
-            lambda m, X, y: m.fit(X, y).partial_fit_sets(X[:1], ["d0|d1"], [True]),
+            lambda m, X, y: m.fit(X, y).partial_fit(X[:1], [True], shown=["d0|d1"]),
             InvalidInput,
             r"shown of SetFeedbackClassifier must be a list of labels for each row, got 'd0\|d1'",
         ),
         (
-            lambda m, X, y: make_set_pipeline(StandardScaler(), m).partial_fit_sets(X[:1], [["d0"]], [True]),
+            lambda m, X, y: make_set_pipeline(StandardScaler(), m).partial_fit(X[:1], [True], shown=[["d0"]]),
             InvalidInput,
             "steps of SetPipeline must be fitted",
         ),
         (
-            lambda m, X, y: m.fit(X, y).partial_fit_sets(X[:1], [["new"]], [True]),
+            lambda m, X, y: m.fit(X, y).partial_fit(X[:1], [True], shown=[["new"]]),
             InvalidInput,
             "shown of SetFeedbackClassifier must be made of its classes",
         ),
         (
             lambda m, X, y: (
-                m.set_params(learner="banditron").fit(X, y).partial_fit_sets(X[:1], [["d0"]], [True])
+                m.set_params(learner="banditron").fit(X, y).partial_fit(X[:1], [True], shown=[["d0"]])
             ),
             FeedbackError,
-            "learner of partial_fit_sets must be one of given sets",
+            "learner of SetFeedbackClassifier must be one of given sets",
         ),
         (
-            lambda m, X, y: m.fit(X, ["one"] * len(X)).partial_fit_sets(X[:1], [["one"]], [True]),
+            lambda m, X, y: m.fit(X, ["one"] * len(X)).partial_fit(X[:1], [True], shown=[["one"]]),
             InvalidInput,
             "at least two",
         ),
@@ -229,9 +251,9 @@ def test_sets_in_a_frame(frame):
     shown = [random.choice(names, 2, replace=False).tolist() for _ in y]
     hit = [label in two for label, two in zip(y, shown, strict=True)]
     lists, table = (SetFeedbackClassifier(random_state=0) for _ in range(2))
-    lists.partial_fit_sets(X, shown, hit, classes=names)
+    lists.partial_fit(X, hit, shown=shown, classes=names)
     columns = frame({"first": [s[0] for s in shown], "second": [s[1] for s in shown]})
-    table.partial_fit_sets(X, columns, pd.Series(hit), classes=names)
+    table.partial_fit(X, pd.Series(hit), shown=columns, classes=names)
     np.testing.assert_array_equal(lists.predict_proba(X), table.predict_proba(X))
     assert lists.learner_.columns is not None
 
@@ -240,9 +262,9 @@ def test_a_frame_of_sets_with_empty_places(digits):
     X, y = digits
     shown = pd.DataFrame({"a": ["d1", "d2"], "b": ["d3", None]})
     model = SetFeedbackClassifier(random_state=0)
-    model.partial_fit_sets(X[:2], shown, [True, False], classes=np.unique(y))
+    model.partial_fit(X[:2], [True, False], shown=shown, classes=np.unique(y))
     with pytest.raises(InvalidInput, match="one for each row of X"):
-        model.partial_fit_sets(X[:3], shown, [True, False])
+        model.partial_fit(X[:3], [True, False], shown=shown)
 
 
 def test_sets_through_a_pipeline(digits):
@@ -258,7 +280,7 @@ def test_sets_through_a_pipeline(digits):
     hits = (decisions.labels == y[900:, None]).any(axis=1)
     assert model.update(decisions, hits) is model
     assert model[-1].learner_.round == before + len(hits)
-    model.partial_fit_sets(X[:5], [[label] for label in y[:5]], [True] * 5)
+    model.partial_fit(X[:5], [True] * 5, shown=[[label] for label in y[:5]])
     some = model.decide(X[:10], eligible=["d1", "d2", "d3"], set_size=2)
     assert set(some.labels.ravel()) <= {"d1", "d2", "d3"}
 
@@ -277,7 +299,7 @@ def seen(digits):
 
 
 def learnt(X, shown, hit, names, **more):
-    model = SetFeedbackClassifier(random_state=0).partial_fit_sets(X, shown, hit, classes=names, **more)
+    model = SetFeedbackClassifier(random_state=0).partial_fit(X, hit, shown=shown, classes=names, **more)
     return model.predict_proba(X[:20])
 
 
@@ -341,7 +363,7 @@ def test_rows_without_an_answer_teach_nothing(seen, form):
     which = [i for i in range(300) if i % 3]
     alone = learnt(X, shown, form(some), names)
     model = SetFeedbackClassifier(random_state=0)
-    model.partial_fit_sets(X[which], [shown[i] for i in which], [hit[i] for i in which], classes=names)
+    model.partial_fit(X[which], [hit[i] for i in which], shown=[shown[i] for i in which], classes=names)
     np.testing.assert_array_equal(alone, model.predict_proba(X[:20]))
 
 
@@ -380,7 +402,7 @@ def test_a_column_transformer_before_it(frame, output):
     found = model.predict_set(X)
     assert (found[:, 0] == model.predict(X)).all()
     shown = frame({"first": found[:, 0], "second": found[:, 1]})
-    model.partial_fit_sets(X, shown, (found == y[:, None]).any(axis=1))
+    model.partial_fit(X, (found == y[:, None]).any(axis=1), shown=shown)
     again = clone(model).fit(X, y)
     assert again.predict_set(X, set_size=1).shape == (400, 1)
 

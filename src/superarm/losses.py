@@ -18,7 +18,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["namespace", "set_nll"]
+__all__ = ["namespace", "posterior", "set_nll"]
 
 NEVER = -1e30  # the logarithm of nothing; finite, so that no gradient becomes NaN
 
@@ -48,13 +48,52 @@ def set_nll(
     0.8
     """
     of = "set_nll"
+    if reduction not in ("mean", "sum", "none"):
+        raise InvalidInput.must("reduction", of, "'mean', 'sum' or 'none'", reduction)
+    xp, inside, yes = _checked(of, logits, shown, hit, false_yes, false_no)
+    log_in, log_out = _log_sum(xp, logits, inside), _log_sum(xp, logits, ~inside)
+    a = xp.where(yes, _log(1.0 - false_no), _log(false_no)) + log_in
+    b = xp.where(yes, _log(false_yes), _log(1.0 - false_yes)) + log_out
+    loss = _log_add(xp, log_in, log_out) - _log_add(xp, a, b)
+    if reduction == "none":
+        return loss
+    return xp.sum(loss) / loss.shape[0] if reduction == "mean" else xp.sum(loss)
+
+
+def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, false_no: float = 0.0) -> Any:
+    """The probability of every label, given the answer about a set: n x k, each row sums to 1.
+
+    They are the weights of expectation-maximisation: fit any classifier to each row with every label, weighted so.
+
+    Args:
+        logits: n x k scores, a row for each example.
+        shown: which labels were shown: n x m numbers of labels, or n x k of true and false.
+        hit: n answers.
+        false_yes, false_no: the chance of a wrong answer, as for `set_nll`.
+
+    >>> import numpy as np
+    >>> np.round(posterior(np.log([[0.5, 0.3, 0.2]]), [[0, 1]], [True]), 3).tolist()
+    [[0.625, 0.375, 0.0]]
+    """
+    xp, inside, yes = _checked("posterior", logits, shown, hit, false_yes, false_no)
+    said_in = xp.where(yes, _log(1.0 - false_no), _log(false_no))
+    said_out = xp.where(yes, _log(false_yes), _log(1.0 - false_yes))
+    x = logits + xp.where(inside, said_in[:, None], said_out[:, None])
+    top = xp.max(x, 1)
+    top = top.values if hasattr(top, "values") else top  # PyTorch gives the places, too
+    weights = xp.exp(x - top[:, None])
+    return weights / xp.sum(weights, 1)[:, None]
+
+
+def _checked(
+    of: str, logits: Any, shown: Any, hit: Any, false_yes: float, false_no: float
+) -> tuple[Any, Any, Any]:
+    """Whose functions to use, which labels were shown (n x k), and which answers were yes."""
     xp = namespace(logits)
     if not (0.0 <= false_yes < 1.0 and 0.0 <= false_no < 1.0 and false_yes + false_no < 1.0):
         raise InvalidInput.must(
             "false_yes and false_no", of, "at least 0, and below 1 together", (false_yes, false_no)
         )
-    if reduction not in ("mean", "sum", "none"):
-        raise InvalidInput.must("reduction", of, "'mean', 'sum' or 'none'", reduction)
     if len(logits.shape) != 2:
         raise InvalidInput.must("logits", of, "n x k", f"shape {tuple(logits.shape)}")
     n, k = logits.shape
@@ -66,13 +105,7 @@ def set_nll(
         raise InvalidInput.must(
             "hit", of, f"{n} answers, one for each row of logits", f"shape {tuple(yes.shape)}"
         )
-    log_in, log_out = _log_sum(xp, logits, inside), _log_sum(xp, logits, ~inside)
-    a = xp.where(yes, _log(1.0 - false_no), _log(false_no)) + log_in
-    b = xp.where(yes, _log(false_yes), _log(1.0 - false_yes)) + log_out
-    loss = _log_add(xp, log_in, log_out) - _log_add(xp, a, b)
-    if reduction == "none":
-        return loss
-    return xp.sum(loss) / n if reduction == "mean" else xp.sum(loss)
+    return xp, inside, yes
 
 
 def namespace(array: Any) -> Any:

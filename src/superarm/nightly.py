@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.data.columns import Column, Columns
-from superarm.data.tables import open_table, read_matrix
+from superarm.data.tables import WithVectors, columns_of, open_table, read_matrix
 from superarm.data.values import as_word, is_gap, plain_row
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
@@ -83,6 +83,7 @@ def decide_file(
     id_column: str | None = None,
     set_size: int | None = None,
     coverage: float | None = None,
+    vectors: Path | None = None,
     progress: Progress = None,
 ) -> Decided:
     """Choose a set for every row of a file, and write them to ``output``.
@@ -94,6 +95,7 @@ def decide_file(
         id_column: the column that names a row; ``id`` if there is one, else rounds are the names.
         set_size: how many labels to show; with a promised coverage, the most.
         coverage: another promise than the model's, for these rows.
+        vectors: an .npy whose row i becomes a column of row i.
         progress: called with the number of rows done since the last call.
     """
     need("logs")
@@ -104,7 +106,7 @@ def decide_file(
     stamp, learner = _stamp(model), load(model)
     if not output.parent.is_dir():
         raise InvalidInput.must("--output", "superarm decide", "a file in an existing folder", str(output))
-    X, ids, missing, unused = _features(learner, rows, id_column)
+    X, ids, missing, unused = _features(learner, rows, id_column, vectors)
     n, first = len(X) if isinstance(X, list) else X.shape[0], learner.round
     if not n:
         raise InvalidInput.must("content", str(rows), "at least one row", "none")
@@ -197,7 +199,7 @@ def _made(path: Path) -> polars.DataFrame:
     try:
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput.must("content", str(path), "a Parquet file", str(error)) from error
+        raise InvalidInput.must("content", str(path), "what superarm decide wrote", str(error)) from error
 
 
 def _write_log(answered: polars.DataFrame, kind: str, path: Path) -> int:
@@ -234,11 +236,14 @@ def _replace(model: Path, stamp: bytes, learner: Learner) -> None:
     learner.save(model)
 
 
-def _features(learner: Learner, path: Path, id_column: str | None) -> tuple[Any, Any, Any, Any]:
+def _features(
+    learner: Learner, path: Path, id_column: str | None, vectors: Path | None
+) -> tuple[Any, Any, Any, Any]:
     """The rows, as the model takes them, their ids (or ``None``), and columns that lack or are not used."""
     if path.suffix.lower() in (".npy", ".npz"):
         return read_matrix(path), None, (), ()
-    table, ids = open_table(path).read(), None
+    source, ids = open_table(path), None
+    table = (source if vectors is None else WithVectors(source, vectors)).read()
     column = id_column or "id"
     if id_column is not None and id_column not in table:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
@@ -287,7 +292,9 @@ def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> 
     """Ids and answers, one for each id; and whether they are hits or labels."""
     import polars as pl
 
-    table = open_table(path).read()
+    table, n = columns_of(list(open_table(path).whole_rows()))
+    if not n:  # nobody has answered yet
+        return pl.DataFrame(schema={"id": pl.String, "answer": pl.Boolean}), "hits"
     if id_column not in table:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
     if (hit_column in table) == (label_column in table):

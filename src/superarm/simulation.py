@@ -99,8 +99,7 @@ class Trace:
         """Speed of the compiled loop, without making the data."""
         return float(self.rounds[-1] / self.seconds) if self.seconds else 0.0
 
-    @property
-    def curve(self) -> polars.DataFrame:
+    def to_frame(self) -> polars.DataFrame:
         """A row per checkpoint: the round, and each rate up to it."""
         need("logs")
         import polars

@@ -26,6 +26,7 @@ from superarm.errors import FeedbackError, InvalidInput
 from superarm.extras import need
 from superarm.learners.predictions import probabilities
 from superarm.learners.registry import make, parse
+from superarm.losses import set_nll
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -88,73 +89,122 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     # ------------------------------------------------------------ learning
 
-    def fit(self, X: Any, y: Any) -> SetFeedbackClassifier:
-        """Learn from scratch from rows X; y only answers whether it was in the set shown."""
-        X, y = self._validated(X, y, reset=True)
-        random = check_random_state(self.random_state)
-        self._begin(np.unique(y), X, random)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        shown: Iterable[Iterable[Any]] | None = None,
+        propensity: Iterable[float | None] | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> SetFeedbackClassifier:
+        """Learn from scratch.
+
+        Args:
+            X: the rows.
+            y: their labels, which only answer whether they were in the sets that it shows; or with ``shown``, whether
+                the right label was among those (rows without an answer, ``None`` or a gap, teach nothing).
+            shown: the labels that somebody else showed: a list for each row, or a data frame with a column for each
+                place. scikit-learn routes it: ``model.set_fit_request(shown=True)``.
+            propensity: the probability of each set, where it is known.
+            classes: all labels, where not every one of them was shown.
+        """
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
+        random = check_random_state(self.random_state)
+        if shown is not None:
+            sets, X = _sets(shown), self._checked(X, reset=True)
+            every = [label for labels in sets for label in labels] if classes is None else classes
+            self._begin(np.unique(np.asarray(every)), X, random)
+            X = self._as_learnt(X)
+            learner = self._whole_learner()
+            for turn in range(self.passes):
+                learner.anneal(1.0 - turn / self.passes, self.passes)
+                order = random.permutation(_length(X)) if self.shuffle else None
+                self._learn_sets(X, sets, y, propensity, order)
+            learner.anneal(1.0, self.passes)
+            return self
+        X, y = self._validated(X, y, reset=True)
+        self._begin(np.unique(y), X, random)
         codes, X = np.searchsorted(self.classes_, y), self._as_learnt(X)
         for _ in range(self.passes):
             self._run(X, codes, random.permutation(len(codes)) if self.shuffle else None)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> SetFeedbackClassifier:
-        """Go on learning from rows X, once, in order, answered by y; ``classes`` with the first call."""
-        X, y = self._validated(X, y, reset=self._first(classes))
-        if not hasattr(self, "classes_"):
-            self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
-            raise InvalidInput.must(
-                "classes", "partial_fit", f"those of the first call, {self.classes_}", classes
-            )
-        self._run(X, self._codes(y, "y"), None)
-        return self
-
-    def partial_fit_sets(
+    def partial_fit(
         self,
         X: Any,
-        shown: Iterable[Iterable[Any]],
-        hit: Iterable[Any],
-        *,
-        propensity: Iterable[float | None] | None = None,
+        y: Any,
         classes: Sequence[Any] | None = None,
+        *,
+        shown: Iterable[Iterable[Any]] | None = None,
+        propensity: Iterable[float | None] | None = None,
     ) -> SetFeedbackClassifier:
-        """Go on learning from sets that somebody else showed.
+        """Go on learning from rows X, once, in order, answered by y; arguments as for `fit`.
 
         Args:
-            X: a row for each set.
-            shown: the labels shown: a list for each row, or a data frame with a column for each place.
-            hit: whether the right one was among them; rows without an answer (``None``, a gap) teach nothing.
-            propensity: the probability of each set, where it is known.
+            X: the rows.
+            y: their labels; or with ``shown``, whether the right one was among those.
             classes: all labels, with the first call.
+            shown: the labels that somebody else showed.
+            propensity: the probability of each set.
         """
         first = self._first(classes)
-        X = self._checked(X, reset=first)
+        if shown is None:
+            X, y = self._validated(X, y, reset=first)
+        else:
+            X = self._checked(X, reset=first)
         if first:
             self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
+            wanted = f"those of the first call, {self.classes_}"
+            raise InvalidInput.must("classes", "partial_fit", wanted, classes)
+        if shown is None:
+            self._run(X, self._codes(y, "y"), None)
+        else:
+            self._learn_sets(self._as_learnt(X), _sets(shown), y, propensity, None)
+        return self
+
+    def _learn_sets(self, X: Any, sets: list[list[Any]], hit: Any, propensity: Any, order: Any) -> None:
+        """One pass over sets that somebody else showed."""
         learner = self._whole_learner()
         if not learner.learns_from_given:
-            raise FeedbackError.must(
-                "learner", "partial_fit_sets", "one of given sets, as set-logit", self.learner
-            )
-        sets, bits = _sets(shown), _column(hit)
+            wanted = "one of given sets, as set-logit"
+            raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
+        bits = _column(hit)
         odds = [None] * len(sets) if propensity is None else _column(propensity)
-        X = self._as_learnt(X)
         n = _length(X)
         if not len(sets) == len(bits) == len(odds) == n:
             got = f"{n} rows, {len(sets)} sets, {len(bits)} answers, {len(odds)} propensities"
-            raise InvalidInput.must("shown and hit", "partial_fit_sets", "one for each row of X", got)
+            raise InvalidInput.must("shown and y", "SetFeedbackClassifier", "one for each row of X", got)
         given, answers = list[Decision](), list[Any]()
-        for i, labels in enumerate(sets):
+        for i in range(n) if order is None else order:
             if bits[i] is not None:
-                codes = self._codes(np.asarray(labels), "shown")
+                codes = self._codes(np.asarray(sets[i]), "shown")
                 row = X.row(i) if isinstance(X, Rows) else X[[i]] if hasattr(X, "tocsr") else X[i]
                 given.append(Decision.given(row, learner.known.public(codes), odds[i]))
                 answers.append(bits[i])
         learner.update_many(given, answers)
-        return self
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, shown: Iterable[Iterable[Any]] | None = None
+    ) -> float:
+        """The share of rows X whose best label is y; with ``shown``, the mean log-likelihood of the answers y.
+
+        Args:
+            X: the rows.
+            y: their labels; or with ``shown``, whether the right one was among those.
+            sample_weight: of each row.
+            shown: the labels that were shown; scikit-learn routes it: ``model.set_score_request(shown=True)``.
+        """
+        if shown is None:
+            return float(super().score(X, y, sample_weight))
+        logits = np.log(np.maximum(self.predict_proba(X), 1e-300))
+        inside = np.zeros(logits.shape, bool)
+        for i, labels in enumerate(_sets(shown)):
+            inside[i, self._codes(np.asarray(labels), "shown")] = True
+        loss = set_nll(logits, inside, np.asarray(_column(y), bool), reduction="none")
+        return -float(np.average(loss, weights=sample_weight))
 
     def decide(
         self,
@@ -408,9 +458,9 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
         last: SetFeedbackClassifier = self[-1]
         return last.predict_set(self._before(X), set_size, coverage=coverage)
 
-    def partial_fit_sets(self, X: Any, *arguments: Any, **more: Any) -> SetPipeline:
-        """Go on learning from sets that somebody else showed for X; the steps before must be fitted."""
-        self[-1].partial_fit_sets(self._before(X), *arguments, **more)
+    def partial_fit(self, X: Any, y: Any, **more: Any) -> SetPipeline:
+        """Go on learning from X and y (and ``shown``, …: `SetFeedbackClassifier.partial_fit`); fit the steps before."""
+        self[-1].partial_fit(self._before(X), y, **more)
         return self
 
     def _before(self, X: Any) -> Any:

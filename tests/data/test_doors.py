@@ -227,3 +227,37 @@ def test_files(tmp_path: Path, table: Path, columns: sa.Columns) -> None:
         pl.DataFrame({"id": ids, "hit": hits}).write_csv(tmp_path / "answers.csv")
         assert learn_file(model, tmp_path / "d.parquet", tmp_path / "answers.csv").learnt == N
         assert state(sa.load(model)) == state(reference)
+
+
+def test_vectors_beside_a_table(tmp_path: Path) -> None:
+    """An .npy for simulate, train and decide; a list in a dict; a column of lists."""
+    random = np.random.default_rng(0)
+    vectors, teams = random.normal(size=(60, 3)).astype(np.float32), [TEAMS[i % 4] for i in range(60)]
+    np.save(tmp_path / "v.npy", vectors)
+    table = tmp_path / "t.csv"
+    ages = [20 + i % 9 for i in range(60)]
+    pl.DataFrame({"age": ages, "team": teams}).write_csv(table)
+    stream = Arrays(**read_data(table, "team", vectors=tmp_path / "v.npy"), shuffle=False)
+    assert stream.columns.kinds == {"age": "numbers", "vectors": "vector"}
+    learner = sa.SetLogit(labels=TEAMS, set_size=2)
+    sa.simulate(learner, stream, 60)
+    rows = [{"age": age, "vectors": vector} for age, vector in zip(ages, vectors.tolist(), strict=True)]
+    assert state(learner) == by_dicts(new(stream.columns), rows, teams)
+    learner.save(tmp_path / "m.npz")
+    pl.DataFrame({"age": ages}).write_csv(tmp_path / "rows.csv")
+    made = decide_file(
+        tmp_path / "m.npz", tmp_path / "rows.csv", tmp_path / "d.parquet", vectors=tmp_path / "v.npy"
+    )
+    assert (made.rows, made.missing, made.unused) == (60, (), ())
+    log = tmp_path / "log.csv"
+    pl.DataFrame({"age": ages, "labels": ["ads;login"] * 60, "hit": [i % 2 for i in range(60)]}).write_csv(
+        log
+    )
+    read = Log(log, vectors=tmp_path / "v.npy")
+    assert read.features.kinds == {"age": "numbers", "vectors": "vector"}
+    assert next(iter(read)).decision.x["vectors"] == vectors[0].tolist()
+    np.save(tmp_path / "short.npy", vectors[:5])
+    with pytest.raises(
+        sa.errors.InvalidInput, match=r"vectors of .*short.npy must be a matrix with as many rows as"
+    ):
+        read_data(table, "team", vectors=tmp_path / "short.npy")

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from people import CITIES, people
 
 import superarm as sa
 from superarm.data.columns import Columns
@@ -23,7 +24,6 @@ from superarm.data.values import plain_row
 from superarm.errors import InvalidInput
 
 LABELS = [f"label {i}" for i in range(6)]
-CITIES = ["Rome", "Oslo", "Lima", "Cairo", "Delhi", "Paris", "Quito", "Bonn"]
 
 values = st.one_of(
     st.none(),
@@ -36,21 +36,6 @@ values = st.one_of(
     st.datetimes(),
 )
 rows = st.dictionaries(st.text(min_size=1, max_size=6), values, max_size=12)
-
-
-def people(n: int, seed: int = 0) -> tuple[list[dict[str, Any]], np.ndarray[Any, Any]]:
-    """The world of the issue: age, income, city and vip, and a label that all of them decide."""
-    random, world = np.random.default_rng(seed), np.random.default_rng(5)
-    age, city, vip = random.integers(18, 80, n), random.integers(0, 8, n), random.random(n) < 0.3
-    income = np.round(np.exp(random.normal(10.5, 0.5, n)))
-    numbers = np.stack([(age - 49) / 18, (np.log(income) - 10.5) / 0.5], axis=1)
-    s = numbers @ (2.0 * world.normal(size=(2, 6))) + world.normal(size=(8, 6))[city]
-    y = (s + vip[:, None] * world.normal(size=6)).argmax(axis=1)
-    named = [
-        {"age": int(a), "income": float(i), "city": CITIES[c], "vip": bool(v)}
-        for a, i, c, v in zip(age, income, city, vip, strict=True)
-    ]
-    return named, y
 
 
 def open_columns(places: int = 40, words: int = 256) -> Columns:

@@ -53,7 +53,7 @@ def test_the_store_has_what_simulate_gives(tmp_path):
     curve = curves.filter(
         (polars.col("learner") == "mc-dbf") & (polars.col("set_size") == 4) & (polars.col("seed") == 2)
     )
-    assert curve["miss_rate"].to_list() == trace.curve["miss_rate"].to_list()
+    assert curve["miss_rate"].to_list() == trace.to_frame()["miss_rate"].to_list()
     assert {"version_numpy", "version_superarm", "cpu", "cores", "params", "seconds"} <= set(runs.columns)
 
 

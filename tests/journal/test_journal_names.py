@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from journal_kit import bits, replayed, sha256_of
+from people import people as world_of_people
 from service_kit import LABELS
-from test_named import people as world_of_people
 
 from superarm.journal.errors import Conflict, Refused
 from superarm.learners.registry import make
@@ -28,6 +28,8 @@ def people(n, seed=0):
         row |= {f"late {j}": float(random.normal()) for j in range(5) if i > 10 * j}
         if i % 7 == 0:
             row["age"] = None
+        if i > 25:  # the sparse part comes late
+            row["note"] = f"order {i % 5} is late again"
         yield {name: row[name] for name in random.permutation(list(row))}
 
 

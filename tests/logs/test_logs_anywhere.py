@@ -38,7 +38,7 @@ def test_frames_of_pandas_and_polars_are_logs(tmp_path):
     frames = [pd.DataFrame(data), pl.DataFrame(data), pl.DataFrame(data).lazy()]
     pl.DataFrame(data).write_parquet(tmp_path / "log.parquet")
     logs = [Log(frame, uniform=True) for frame in (*frames, tmp_path / "log.parquet")]
-    assert {log.feature_columns for log in logs} == {("age", "income")}
+    assert {tuple(log.features.names) for log in logs} == {("age", "income")}
     read = [[(r.decision.labels, r.hit, r.decision.x.tolist()) for r in log] for log in logs]
     assert read[0] == read[1] == read[2] == read[3]
     assert logs[0].fingerprint() == logs[1].fingerprint() == logs[2].fingerprint()

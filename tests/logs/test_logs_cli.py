@@ -39,7 +39,7 @@ def test_a_csv_becomes_a_model_and_an_honest_evaluation(slates, tmp_path):
     model = tmp_path / "model.npz"
     told = run("train", slates, *MAPPED, "--output", model, "--passes", 2)
     assert "4,000 rows, 4 labels\nfeatures: age, income (numbers) (by the first 4,000 rows)\n" in told
-    left = "visitor (words, hardly any of them twice); first, second (the set); clicked (the outcome)"
+    left = "visitor (an id: hardly any word twice); first, second (the set); clicked (the outcome)"
     assert f"left out: {left}\n" in told
     assert "hit rate of its top set" in told
     learner = sa.load(model)

@@ -217,6 +217,9 @@ def test_scores_of_a_model_that_wants_a_frame(log):
     source = Log(log, separator="|", uniform=True)
     answer = evaluate(source, [Policy("own", scores=model, set_size=2)], survey(source))
     assert len(answer.verdicts) == 1
+    frame = answer.to_frame()
+    assert frame["policy"].unique().to_list() == ["own"]
+    assert frame["name"].to_list() == [one.name for one in answer.verdicts[0].estimates]
     assert seen[0].columns == list(FEATURES)
     assert seen[0]["city"].to_list()[0] in CITIES
 

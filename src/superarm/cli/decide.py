@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from superarm.cli.column_options import Vectors
 from superarm.cli.output import Force, check_output
 
 
@@ -24,6 +25,7 @@ def decide(
     coverage: Annotated[
         float | None, typer.Option(help="Another coverage than the model promises, for these rows.")
     ] = None,
+    vectors: Vectors = None,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
@@ -39,8 +41,16 @@ def decide(
 
     check_output(output, "decide", force=force)
     with progress_bar(None, "rows", quiet=as_json) as tick:
-        how = {"id_column": id_column, "set_size": set_size, "coverage": coverage}
-        made = decide_file(model, rows, output, **how, progress=tick)  # type: ignore[arg-type]
+        made = decide_file(
+            model,
+            rows,
+            output,
+            id_column=id_column,
+            set_size=set_size,
+            coverage=coverage,
+            vectors=vectors,
+            progress=tick,
+        )
     if as_json:
         print(json.dumps({"model": str(model), "output": str(output), **asdict(made)}))
         return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
 from superarm.cli.output import Force, check_output
 from superarm.cli.train import _plain
@@ -70,6 +71,7 @@ def evaluate(
     propensity_column: opt.PropensityColumn = "propensity",
     eligible_column: opt.EligibleColumn = "eligible",
     features_columns: opt.FeaturesColumns = None,
+    vectors: col.Vectors = None,
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
@@ -101,6 +103,7 @@ def evaluate(
         separator,
         uniform,
         skip_bad,
+        vectors=vectors,
     )
     opt.check_folder("--figure", figure)
     check_output(figure, "evaluate", force=force, option="--figure")

@@ -95,6 +95,7 @@ class Reading:
     skip_bad: bool
     asked: dict[str, Any] = field(default_factory=dict)
     declared: Path | None = None
+    vectors: Path | None = None
 
     def columns(self) -> LogColumns:
         from superarm.logs import LogColumns
@@ -124,6 +125,7 @@ class Reading:
             features=self.features,
             separator=self.separator,
             declared=declared,
+            vectors=self.vectors,
             uniform=self.uniform,
             skip_bad=self.skip_bad,
         )

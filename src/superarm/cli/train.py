@@ -46,6 +46,7 @@ def train(
     numbers: col.Numbers = None,
     dates: col.Dates = None,
     leave_out: col.LeaveOut = None,
+    vectors: col.Vectors = None,
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
@@ -82,6 +83,7 @@ def train(
         skip_bad,
         col.asked(text, words, numbers, dates, leave_out),
         columns,
+        vectors,
     )
     opt.check_folder("--output", output)
     check_output(output, "train", force=force)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from superarm.data.looking import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Look, look_at
-from superarm.data.rows import NO_INDICES, NOTHING, AnyRow, Layout, Row, Rows, stack
+from superarm.data.rows import LARGEST, NO_INDICES, NOTHING, AnyRow, Layout, Row, Rows, stack
 from superarm.data.tables import columns_of, first_rows, records
 from superarm.data.values import (
     as_word,
@@ -117,6 +117,12 @@ class Column:
     def parse(self, value: Any, owner: str) -> Any:
         """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a stray word."""
         kind = self.kind
+        if (
+            (type(value) is float or type(value) is int)
+            and -LARGEST <= value <= LARGEST
+            and kind in AS_NUMBER
+        ):
+            return float(value)  # most of them
         if value is None or (isinstance(value, str) and value == ""):
             return None
         if kind == VECTOR:
@@ -141,6 +147,8 @@ class Column:
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
         given = value_of(value, self.name, owner)
+        if isinstance(given, np.ndarray):
+            raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
         return given if given is None or kind in AS_NUMBER else as_word(given)
 
     def to_dict(self) -> dict[str, Any]:
@@ -258,7 +266,7 @@ class Columns:
         in_words = strays or any(c.kind == DATES or (c.kind == WORDS and not c.many) for c in found)
         return cls(
             found,
-            left_out={name: why for name, why in left_out.items() if why},
+            left_out={name: left_out[name] for name in looks if left_out.get(name)},
             gaps=gaps,
             words=places if in_words else 0,
             remarks=remarks,
@@ -438,59 +446,56 @@ class Columns:
         """
         numbers, words = list[tuple[str, float]](), list[tuple[str, str]]()
         sparse, vectors = list[tuple[Column, str]](), list[tuple[Column, Array]]()
-        known = 0
-        for name, value in _items(x):
+        known, is_open = 0, self.is_open
+        given = x if isinstance(x, Mapping) else x.to_dict()
+        for name, value in given.items():
+            if type(name) is not str:
+                name = str(name)
             column = self.columns.get(name)
             if column is not None:
                 known += 1
-            else:
-                if not self.is_open:
-                    if notices is not None and name not in self.left_out:
-                        notices[name] = f"column {name!r} is new: it is left out"
-                    continue
-                column = _judged(name, value, owner)
-                if column is None:
-                    continue
-                if column.kind == VECTOR:
-                    wanted = "in the first row, or declared (columns=): a vector needs places of its own"
-                    raise InvalidInput.must(f"x[{name!r}]", owner, wanted, "a new vector")
-                if column.kind == TEXT:
-                    if not grow:
-                        if self.text_width is None:
-                            continue
-                    else:
+                parsed = column.parse(value, owner)
+            elif is_open:
+                kind, parsed = _judged(name, value, owner)
+                if kind == TEXT and (grow or self.text_width is not None):
+                    column = Column(name, TEXT)
+                    if grow:
                         self._add(column)
-            parsed = column.parse(value, owner)
+                elif kind == TEXT:
+                    continue
+            else:
+                if notices is not None and name not in self.left_out:
+                    notices[name] = f"column {name!r} is new: it is left out"
+                continue
             if parsed is None:
                 continue
             if isinstance(parsed, float):
                 numbers.append((name, parsed))
             elif isinstance(parsed, str):
-                if notices is not None:
+                if notices is not None and column is not None:
                     self._notice(notices, column, parsed)
-                if column.is_sparse:
+                if column is not None and column.is_sparse:
                     sparse.append((column, parsed))
                 elif self.words:
                     words.append((name, parsed))
             elif isinstance(parsed, date):
                 numbers.append((name, days(parsed)))
-                words += _date_words(
-                    name, parsed, isinstance(parsed, datetime) if self.is_open else column.times
-                )
-            else:
+                times = column.times if column is not None and not is_open else isinstance(parsed, datetime)
+                words += _date_words(name, parsed, times)
+            elif column is not None:
                 vectors.append((column, parsed))
         if notices is not None and not self.is_open and known < len(self.columns):
-            given = {name for name, _ in _items(x)}
+            there = {str(name) for name in given}
             for name in self.columns:
-                if name not in given:
+                if name not in there:
                     notices[name] = f"column {name!r} is missing: a gap"
         numbers.sort()  # new names get places, and shared places add up, in an order of their own
         if grow and self.is_open:
             for name, _ in numbers:
                 self._grow(name)
-            if self.text_width is None and self.has_sparse:
+            if sparse and self.text_width is None:
                 self.text_width = text_width(k)
-        row: Array = self._empty(1)[0]
+        row: Array = self._empty().copy()
         for name, number in numbers:
             at = self._at(name)
             if at is not None:
@@ -539,7 +544,7 @@ class Columns:
             for name in table:
                 if name not in self.columns and name not in self.left_out:
                     notices[name] = f"column {name!r} is new: it is left out"
-        rows, texts = self._empty(n), list[tuple[int, bool, list[Any]]]()
+        rows, texts = np.tile(self._empty(), (n, 1)), list[tuple[int, bool, list[Any]]]()
         for name, column in self.columns.items():
             cells = table.get(name)
             if cells is None:
@@ -637,8 +642,8 @@ class Columns:
 
     # ------------------------------------------------------------ places
 
-    def _empty(self, n: int) -> Array:
-        """Rows without a value."""
+    def _empty(self) -> Array:
+        """The dense part of a row without a value."""
         if self._blank is None:
             self._blank = np.zeros(self.d, np.float32)
             if self.gaps:
@@ -650,7 +655,7 @@ class Columns:
                 elif column.kind == VECTOR:  # one mark of length 1, over all its places
                     start = self.places + at
                     self._blank[start : start + column.length] = column.length**-0.5
-        return np.tile(self._blank, (n, 1))
+        return self._blank
 
     @property
     def _own(self) -> int:
@@ -691,21 +696,22 @@ def _column(look: Look, asked: str | None, count: int) -> Column:
         times=look.times if kind == DATES else False,
         length=look.length if kind == VECTOR else 0,
         many=many,
-        fill=float(np.float32(look.mean)) if kind in (NUMBERS, TRUTHS) else 0.0,
+        fill=float(np.float32(look.mean)) if kind in (NUMBERS, TRUTHS) and abs(look.mean) <= LARGEST else 0.0,
     )
 
 
-def _judged(name: str, value: Any, owner: str) -> Column | None:
-    """What a value is, judged alone: by a rule that needs no other row."""
-    if is_gap(value):
-        return None
+def _judged(name: str, value: Any, owner: str) -> tuple[str, Any]:
+    """The kind of a value, judged alone by a rule that needs no other row; and the value as `Column.parse` has it."""
     if isinstance(value, str):
-        if date_in(value) is not None:
-            return Column(name, DATES)
-        return Column(name, TEXT if is_text(value) else WORDS)
+        value = str(value)
+        when = date_in(value)
+        if when is not None:
+            return DATES, when
+        return TEXT if is_text(value) else WORDS, value or None
     if _is_vector(value):
-        return Column(name, VECTOR, length=1)
-    return Column(name, DATES if isinstance(value, date | np.datetime64) else NUMBERS)
+        wanted = "in the first row, or declared (columns=): a vector needs places of its own"
+        raise InvalidInput.must(f"x[{name!r}]", owner, wanted, "a new vector")
+    return NUMBERS, value_of(value, name, owner)
 
 
 def _is_vector(value: Any) -> bool:

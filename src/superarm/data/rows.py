@@ -42,7 +42,7 @@ NOTHING.flags.writeable = NO_INDICES.flags.writeable = False
 
 
 class Layout(NamedTuple):
-    """What rows look like: the columns of both parts, and how many dense ones may be missing (named.py)."""
+    """What rows look like: the columns of both parts, and how many dense ones may be missing (columns.py)."""
 
     d: int
     width: int
@@ -383,7 +383,7 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
 
 def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
     """A row as JSON-ready values."""
-    if isinstance(row, dict):  # with names (data/named.py)
+    if isinstance(row, dict):  # with names (columns.py)
         return {"named": row}
     if isinstance(row, Row):
         sparse = {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}

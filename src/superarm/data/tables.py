@@ -31,6 +31,7 @@ __all__ = [
     "JsonTable",
     "Table",
     "TableRow",
+    "WithVectors",
     "columns_of",
     "first_rows",
     "is_frame",
@@ -207,6 +208,40 @@ class FrameTable(Table):
         for row in self.rows():
             digest.update(json.dumps(row, default=_jsonable, sort_keys=True).encode())
         return digest.hexdigest()
+
+
+class WithVectors(Table):
+    """A table with a matrix beside it, whose rows become the column ``vectors``.
+
+    Args:
+        table: the table.
+        path: an .npy with a row for each of its rows.
+    """
+
+    def __init__(self, table: Table, path: Path) -> None:
+        self.table, self.path, self.name = table, path, table.name
+        self.matrix = read_matrix(path)
+        if hasattr(self.matrix, "tocsr"):
+            raise InvalidInput.must("vectors", str(path), "a dense matrix", "a sparse one")
+
+    def rows(self) -> Generator[TableRow, None, None]:
+        count = 0
+        for count, row in enumerate(self.table.rows(), 1):
+            if count > len(self.matrix):
+                break
+            yield (
+                row
+                if isinstance(row, str)
+                else row | {"vectors": np.asarray(self.matrix[count - 1], np.float32)}
+            )
+        if count != len(self.matrix):
+            wanted = f"a matrix with as many rows as {self.name}"
+            raise InvalidInput.must("vectors", str(self.path), wanted, f"{len(self.matrix)} rows")
+
+    def fingerprint(self) -> str:
+        with self.path.open("rb") as file:
+            own = hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.sha256(f"{self.table.fingerprint()} {own}".encode()).hexdigest()
 
 
 def _jsonable(value: Any) -> Any:

@@ -123,7 +123,7 @@ class Inputs:
         if named is not None:
             columns, self.notices = self._columns_for([named]), {}
             row = columns.row(named, self.owner, grow=grow, k=self.known.count, notices=self.notices)
-            if columns.layout != self.layout:  # the first text of open columns
+            if self.layout is None or (columns.text_width or 0) != self.layout.width:  # the first text
                 self.fix(columns.layout)
             return row
         if self.columns is not None and not isinstance(x, Row) and np.shape(x) != (self.columns.d,):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import nan, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
+from superarm.extras import need
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
@@ -21,6 +22,9 @@ from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, respelt
 from superarm.logs.weights import Choice, Odds, linear_weights, logged_odds, set_weights
 from superarm.progress import Progress, ticked
+
+if TYPE_CHECKING:
+    import polars
 
 __all__ = ["Evaluation", "Tally", "Verdict", "evaluate"]
 
@@ -104,6 +108,18 @@ class Evaluation:
     high: float
     warnings: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
+
+    def to_frame(self) -> polars.DataFrame:
+        """A row for each estimate of each policy."""
+        need("logs")
+        import polars
+
+        rows = [
+            {"policy": one.words, "set_size": one.set_size, **asdict(estimate), "read": estimate is one.best}
+            for one in self.verdicts
+            for estimate in one.estimates
+        ]
+        return polars.DataFrame(rows, infer_schema_length=None)
 
     def plot(self) -> Any:
         """Hit rates of all policies with their intervals, as an Altair chart."""

@@ -18,7 +18,7 @@ import numpy as np
 from superarm.data.columns import Columns
 from superarm.data.looking import AFTERWARDS
 from superarm.data.rows import NOTHING, AnyRow, Row
-from superarm.data.tables import TableRow, read_matrix
+from superarm.data.tables import TableRow, WithVectors, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.logs.cells import (
@@ -100,6 +100,7 @@ class Log:
         separator: what stands between the labels of a set in one cell; a semicolon by default.
         declared: what the columns are, as `superarm.Columns`, of one model or of several; taken if the log has
             them. Else the first 20,000 rows tell.
+        vectors: an .npy whose row i becomes a column of row i of the log, beside its others.
 
     Attributes:
         features: the columns taken as features, as what, and why the others are left out (none of
@@ -118,8 +119,11 @@ class Log:
         skip_bad: bool = False,
         separator: str | None = None,
         declared: Iterable[Columns] = (),
+        vectors: str | PathLike[str] | None = None,
     ) -> None:
         self.source = open_source(source)
+        if vectors is not None:
+            self.source = WithVectors(self.source, Path(vectors))
         self.name = self.source.name
         self.columns = columns or LogColumns()
         self.uniform, self.skip_bad, self.separator = uniform, skip_bad, separator

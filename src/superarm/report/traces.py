@@ -45,7 +45,9 @@ def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     if y not in RATES:
         raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, among=RATES)
     parts = [
-        trace.curve.with_columns(_facts(name, trace)) for name, traces in runs.items() for trace in traces
+        trace.to_frame().with_columns(_facts(name, trace))
+        for name, traces in runs.items()
+        for trace in traces
     ]
     data = next(iter(runs.values()))[0].data
     figure = Figure("rounds", y=y, log=("x",))

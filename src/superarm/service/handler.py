@@ -185,6 +185,13 @@ class RequestHandler:
                 coverage=request.coverage,
                 at=cursor,
             )
+        except InvalidInput as error:
+            if isinstance(request.x, dict) and error.field is not None and error.field.startswith("x["):
+                name = error.field[3:-2]
+                raise Refused(
+                    str(error).replace(error.field, f"features.{name}", 1), field=f"features.{name}"
+                ) from error
+            raise
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise Refused.must("features", "decision", wanted, "an overflow") from error

@@ -58,6 +58,11 @@ class Arrays:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.scale, self.name, self.columns = shuffle, scale, name, columns
 
+    def __repr__(self) -> str:
+        return (
+            f"Arrays({self.name}: {len(self.y):,} rows of {self.n_features} features, {self.n_labels} labels)"
+        )
+
     def chunks(self, seed: int) -> Iterator[Chunk]:
         """The rows again and again, in an order that ``seed`` decides."""
         turn = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm.data.columns import Columns
 from superarm.data.looking import AFTERWARDS
-from superarm.data.tables import TABLES, columns_of, open_table, read_matrix, sparse_matrix
+from superarm.data.tables import TABLES, WithVectors, columns_of, open_table, sparse_matrix
 from superarm.data.values import is_gap
 from superarm.errors import InvalidInput
 from superarm.extras import need
@@ -37,7 +37,9 @@ def read_data(
             "data", "superarm", f"a name or a file ending in {', '.join(SUFFIXES)}", str(path)
         )
     if suffix in TABLES:
-        return _table(open_table(path).read(), label, str(path), columns, vectors, asked)
+        table = open_table(path)
+        whole = (table if vectors is None else WithVectors(table, vectors)).read()
+        return _table(whole, label, str(path), columns, asked)
     given = {"label": label, "columns": columns, "vectors": vectors, **asked}
     for name, value in given.items():
         if value:
@@ -74,7 +76,7 @@ def from_frame(
     ('ham', 'spam')
     """
     asked = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
-    return Arrays(**_table(columns_of(frame)[0], label, name, columns, None, asked), name=name, **options)
+    return Arrays(**_table(columns_of(frame)[0], label, name, columns, asked), name=name, **options)
 
 
 def _table(
@@ -82,7 +84,6 @@ def _table(
     label: str | None,
     of: str,
     columns: Columns | None,
-    vectors: Path | None,
     asked: dict[str, Any],
 ) -> dict[str, Any]:
     names = list(table)
@@ -96,8 +97,6 @@ def _table(
         wanted = f"one of its columns {', '.join(names)}"
         raise InvalidInput.must("label", of, wanted, label, among=names)
     y = _labels(table.pop(label), label, of)
-    if vectors is not None:
-        table["vectors"] = _beside(vectors, len(y))
     if columns is None:
         taken = {name: "only known afterwards" for name in table if name.lower() in AFTERWARDS}
         columns = Columns.look(table, taken=taken, **asked)
@@ -122,14 +121,6 @@ def _labels(cells: Any, label: str, of: str) -> Any:
             except (TypeError, ValueError, OverflowError):
                 continue
     return np.array([str(value) for value in values])
-
-
-def _beside(path: Path, n: int) -> Any:
-    """Vectors that stand beside a table, a row for each of its rows."""
-    matrix = read_matrix(path)
-    if len(matrix.shape) != 2 or hasattr(matrix, "tocsr") or len(matrix) != n:
-        raise InvalidInput.must("vectors", str(path), f"a dense matrix of {n} rows", f"shape {matrix.shape}")
-    return list(np.asarray(matrix, np.float32))
 
 
 def _read_svmlight(path: Path) -> dict[str, Any]:
