@@ -52,11 +52,11 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
-    check_output(log, "simulate", force=force, option="--log")
     stream = open_data(data, scale=scale, label=label)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
         raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))
+    check_output(log, "simulate", force=force, option="--log")
     common = {
         spec: size_of(stream) | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs
     }
