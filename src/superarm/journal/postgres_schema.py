@@ -115,7 +115,7 @@ GRANTS = """
 GRANT USAGE ON SCHEMA superarm TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA superarm TO {role};
 GRANT INSERT ON superarm.events, superarm.meta TO {role};
-GRANT UPDATE ON superarm.head TO {role};
+GRANT INSERT, UPDATE ON superarm.head TO {role};
 GRANT UPDATE (x, context, erased) ON superarm.events TO {role};
 GRANT INSERT, UPDATE ON superarm.lease, superarm.snapshots, superarm.parts, superarm.progress TO {role};
 GRANT INSERT, UPDATE, DELETE ON superarm.published, superarm.processes, superarm.pending TO {role};

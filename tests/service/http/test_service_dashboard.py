@@ -144,5 +144,5 @@ def test_the_dashboard_of_many_processes(shared, live, browser, tmp_path):
         " && !document.getElementById('processes-card').innerText.includes('behind')"
     )
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "dashboard-processes.png")
-    assert b"\nsuperarm_processes 3\n" in web.get("/metrics")[1]
+    assert b"\nsuperarm_processes 3.0\n" in web.get("/metrics")[1]
     assert sum(session.model.learning is not None for session in sessions) == 1
