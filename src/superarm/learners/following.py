@@ -58,11 +58,16 @@ class Follower:
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
         self.number = {label: number for number, label in enumerate(learner.known.all())}
+        self._clear()
+
+    def _clear(self) -> None:
         self._round = 0
         self._logs: list[Array] = []
         self._before: list[int] = []  # how many decisions came before each answer
         self._answered: list[Stored] = []
-        self._rows: list[Any] = []
+        self._rows: list[
+            Any
+        ] = []  # of answers, where rows have names: what these mean may change with the next row
         self._hits: list[bool] = []
         self._told: list[int] = []
         self._all_live = True
@@ -81,10 +86,8 @@ class Follower:
         made, learner = decision.decision, self.learner
         if made is None or made.known is not learner.known or type(made.x) is dict:
             self._all_live = False
-        row = (
-            decision.row() if learner.names is not None else None
-        )  # what names mean may change with the next row
-        self._rows.append(learner.inputs.row(row) if type(row) is dict else row)
+        if learner.names is not None:
+            self._rows.append(self._row(decision))
         self._before.append(len(self._logs))
         self._answered.append(decision)
         self._hits.append(hit)
@@ -112,7 +115,7 @@ class Follower:
                 refused[start] = str(error)
                 start += 1
         core.advance(log, log_ends, counted, len(self._logs))
-        self.__init__(learner)  # type: ignore[misc]
+        self._clear()
         return refused
 
     def _learn_live(self, core: Any, start: int, made: tuple[Array, Array, int]) -> tuple[int, int]:
@@ -139,9 +142,7 @@ class Follower:
         if self._batch is None:
             layout = self.learner.inputs.layout
             assert layout is not None
-            rows = (
-                self._rows if self.learner.names is not None else [self._row(one) for one in self._answered]
-            )
+            rows = self._rows or [self._row(one) for one in self._answered]
             rounds = np.array([one.body.round for one in self._answered], np.int64)
             self._check_open(core, rounds)
             self._batch = stack(rows, layout), rounds, (*self._among(), *self._columns())
