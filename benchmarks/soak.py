@@ -5,7 +5,7 @@
 
 --kills             SIGKILL at random moments under load; then a restart, and a look at every acknowledged id
 --faults            so many of each kind (full disk, I/O error, short write, kill, power cut), spread over the
-                    operations of the workload in tests/service/fault_worker.py
+                    operations of the workload in tests/journal/fault_worker.py
 --every-operation   each kind at every single operation of it, until none fails
 
 --journal postgresql   three processes on a database that this starts: in each round something happens to them
@@ -30,15 +30,15 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KIT = ROOT / "tests" / "service"
+KIT, JOURNAL = ROOT / "tests" / "service", ROOT / "tests" / "journal"
 KINDS = ("full", "full once", "broken", "stays broken", "short", "kill", "power")
 
 
 def kills(count: int, folder: Path) -> dict[str, float]:
-    """The load and the checks of test_service_kill.py, as often as asked for."""
-    sys.path[:0] = [str(KIT), str(KIT / "core")]
+    """The load and the checks of test_kill.py, as often as asked for."""
+    sys.path[:0] = [str(KIT), str(JOURNAL)]
     from service_kit import Nursery
-    from test_service_kill import OPTIONS, Load, check, kill
+    from test_kill import OPTIONS, Load, check, kill
 
     nursery, journal, dice = Nursery(folder), folder / "events.db", random.Random(7)
     began, acknowledged = time.perf_counter(), 0
@@ -93,13 +93,13 @@ def rounds(count: int, folder: Path) -> dict[str, object]:
 
 def faults(every: int, folder: Path) -> dict[str, int]:
     library = folder / "failing_disk.so"
-    source = KIT / "failing_disk.c"
+    source = JOURNAL / "failing_disk.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl", "-lpthread"], check=True)
     memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else folder
     place = memory / f"superarm-soak-{os.getpid()}"
-    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(ROOT / "src"), str(KIT), str(JOURNAL), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"LD_PRELOAD": str(library), "DISK_FOLDER": str(place), "PYTHONPATH": paths}
-    command = [sys.executable, str(KIT / "fault_worker.py"), str(every), *KINDS]
+    command = [sys.executable, str(JOURNAL / "fault_worker.py"), str(every), *KINDS]
     try:
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
     finally:

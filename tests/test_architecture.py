@@ -57,7 +57,7 @@ FRAMEWORKS = {
     "vl_convert": {"report", "logs"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"service"},
+    "msgspec": {"journal", "service"},
     "orjson": {"journal", "service"},
     "uvloop": {"service"},
     "psycopg": {"journal"},

@@ -339,3 +339,37 @@ def test_ctrl_c_ends_quietly(name: str, tmp_path: Path) -> None:
     assert process.returncode in (130, -signal.SIGINT), told
     assert "Traceback" not in out + told
     assert "Error" not in out + told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "--data", "digits", "--rounds", "10", "--log", "there.jsonl"),
+        ("train", "log.csv", "--output", "there.jsonl"),
+        ("decide", "model.npz", "log.csv", "--output", "there.jsonl"),
+        ("evaluate", "log.csv", "--fixed", "a", "--uniform", "--figure", "there.jsonl"),
+        ("data", "features", "none.npz", "--output", "there.jsonl"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_command_writes_over_a_file_without_force_nor_over_a_journal_with_it(
+    arguments: tuple[str, ...],
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from superarm.cli import main
+
+    monkeypatch.chdir(files)
+    there = files / "there.jsonl"
+    for content, extra, words in (
+        (b"mine", (), "must be a new file, or given with --force, got 'there.jsonl'"),
+        (b"SQLite format 3\0 and more", ("--force",), "nothing overwrites these"),
+    ):
+        there.write_bytes(content)
+        monkeypatch.setattr(sys, "argv", ["superarm", *arguments, *extra])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert words in capsys.readouterr().err
+        assert there.read_bytes() == content

@@ -276,7 +276,8 @@ def test_train_says_what_it_takes_and_what_it_leaves_out(tmp_path):
         "labels (the set); hit (the outcome)"
     )
     assert "WARNING" not in told
-    told = json.loads(run("train", slates(tmp_path), "--uniform", "--output", tmp_path / "m.npz", "--json"))
+    again = ("--output", tmp_path / "m.npz", "--force", "--json")
+    told = json.loads(run("train", slates(tmp_path), "--uniform", *again))
     assert told["features"] == ["age", "income", "city"]
     assert told["left_out"]["customer_id"] == "an id"
     assert told["left_out"]["shop"] == "always 7"

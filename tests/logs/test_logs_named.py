@@ -94,7 +94,7 @@ def test_the_named_model_knows_more_than_the_numbers(log, tmp_path):
     """Words and gaps are worth something: the city decides half of it here."""
     rates = []
     for extra in ((), ("--features-columns", "income,vip")):
-        run("train", log, *READ, *extra, "--output", tmp_path / "m.npz")
+        run("train", log, *READ, *extra, "--output", tmp_path / "m.npz", "--force")
         told = json.loads(run("evaluate", log, *READ, "--model", tmp_path / "m.npz", "--json"))
         rates.append(told["verdicts"][0]["estimates"][-1]["value"])
     assert rates[0] > rates[1] + 0.1
@@ -234,7 +234,7 @@ def test_columns_that_lack(log, tmp_path):
     assert "ids: the numbers of their rounds, 0 to 1 (--id-column names the rows' own)" in told
     none = write(tmp_path / "none.csv", [{"size": 3}])
     with pytest.raises(InvalidInput, match=r"columns of .*none\.csv must be some of age, income, city"):
-        run("decide", tmp_path / "m.npz", none, "--output", tmp_path / "d.parquet")
+        run("decide", tmp_path / "m.npz", none, "--output", tmp_path / "d.parquet", "--force")
     frame = pl.DataFrame({"labels": [["a"], ["b"]], "hit": [1, 0]})
     with pytest.raises(InvalidInput, match=r"features of .* must be an x column, .* got 'lists in labels'"):
         Log(frame, columns=LogColumns(features=("labels",)))
@@ -252,7 +252,7 @@ def test_what_an_answer_would_take(log, tmp_path):
     assert "such rows to judge by would (train and evaluate with --holdout 0." in warning
     share = warning.split("--holdout ")[1].split(":")[0]
     # and it does
-    run("train", short, *READ, "--output", tmp_path / "m.npz", "--holdout", share)
+    run("train", short, *READ, "--output", tmp_path / "m.npz", "--holdout", share, "--force")
     told = run("evaluate", short, *READ, "--model", tmp_path / "m.npz", "--set-size", 1)
     assert "read: " in told
     told = run("evaluate", short, *READ, "--fixed", "books,toys", "--set-size", 1)

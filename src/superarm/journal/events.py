@@ -143,22 +143,12 @@ class Event:
         content: the digest of x and context; empty where there never were any.
         digest: the chain up to this event.
         erased: the number of the event that asked to erase x and context; None if none did.
+        decision: the live Decision, if this process made it.
     """
 
     __slots__ = (
-        "_body",
-        "_log",
-        "content",
-        "context",
-        "digest",
-        "erased",
-        "id",
-        "kind",
-        "seq",
-        "text",
-        "time",
-        "x",
-    )
+        "_body", "_log", "content", "context", "decision", "digest", "erased", "id", "kind", "seq", "text", "time", "x"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -177,6 +167,7 @@ class Event:
         self.seq, self.time, self.kind, self.id, self.x, self.context = seq, time, kind, id_, x, context
         self.text, self.content, self.digest, self.erased = text, content, digest, erased
         self._body = body
+        self.decision: Decision | None = None
         self._log: np.ndarray[Any, Any] | None = None
 
     @classmethod
@@ -227,7 +218,9 @@ class Event:
 
     def draw_log(self, learner: Learner) -> np.ndarray[Any, Any]:
         """What moves the rule of the learner that made it."""
-        if self._log is None:
+        if self._log is None and self.decision is not None:
+            self._log = np.frombuffer(self.decision.draw_log)
+        elif self._log is None:
             self._log = np.asarray(learner.rule.moves(self.body.rule), np.float64)
         return self._log
 
@@ -327,5 +320,5 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
     event = Event(
         0, time, DECISION, id_, packed, context, encode(body), content_digest(packed, context), body=body
     )
-    event._log = np.frombuffer(decision.draw_log)
+    event.decision = decision
     return event

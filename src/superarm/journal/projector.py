@@ -176,6 +176,7 @@ class Projector:
         self._settle()
         if events:
             self.seq = events[-1].seq
+        self.records.trim()
 
     def was_learnt(self, event: Event | None) -> bool | None:
         """Whether an outcome or a timeout has moved the model; None if it has not come to that yet."""

@@ -139,10 +139,13 @@ class Records:
         self._answered.append(id_)
 
     def next_turn(self) -> None:
-        """Let those go that were answered, and the oldest that do not fit."""
+        """Let those go that were answered."""
         for id_ in self._answered:
             self.drop(id_)
         self._answered.clear()
+
+    def trim(self) -> None:
+        """Let the oldest go that do not fit."""
         while self.bytes > self.most_bytes and self._records:
             _, (_, freed) = self._records.popitem(last=False)
             self.bytes -= freed

@@ -14,7 +14,7 @@ from math import inf
 from operator import itemgetter
 from pathlib import Path
 from struct import pack
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from orjson import dumps, loads
 
@@ -70,7 +70,7 @@ class Snapshot(NamedTuple):
     made_by: dict[str, str]  # superarm, cpu
 
 
-class Store:
+class Store(Protocol):
     """An open journal. One thread at a time may write; reading may go on beside it.
 
     A database defines the first part; statements have ``?`` for values, and are the same for both where they can be.
@@ -82,65 +82,51 @@ class Store:
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
-        raise NotImplementedError
 
     def _write_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
         """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
-        raise NotImplementedError
 
     def _ids(self, ids: Sequence[str]) -> Any:
         """Ids as the value in `AMONG`."""
-        raise NotImplementedError
 
     def head(self) -> Head:
         """The last event that is durable."""
-        raise NotImplementedError
 
     def append(self, events: Sequence[Event]) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
         Gives those that were not written: their id has such an event already.
         """
-        raise NotImplementedError
 
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
         """Forget x and context of the decisions that an erasure names, and drop snapshots; how many."""
-        raise NotImplementedError
 
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
-        raise NotImplementedError
 
     def content_before(self, time: float) -> bool:
         """Whether a decision made before a time still has content."""
-        raise NotImplementedError
 
     def probe(self) -> None:
         """Try whether a good deal can be written; leave nothing behind."""
-        raise NotImplementedError
 
     def reopen(self) -> None:
         """Begin anew, after a failure."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Whether what is written can still be found under the journal's name; JournalDown if not."""
-        raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
         """What the database itself finds wrong, one sentence each; for verify."""
-        raise NotImplementedError
 
     def size(self) -> int:
         """Bytes on the disk."""
-        raise NotImplementedError
 
     def log_bytes(self) -> int:
         """Bytes of the write-ahead log; 0 where the database sees to that."""
         return 0
 
-    def close(self) -> None:
-        raise NotImplementedError
+    def close(self) -> None: ...
 
     # ------------------------------------------------------------ events
 

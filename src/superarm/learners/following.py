@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from superarm.data.rows import stack
+from superarm.decisions import Decision
 from superarm.decisions.decisions import Among, DrawnSets, joined
 from superarm.errors import FeedbackError, SuperarmError
 from superarm.learners.feedback import failed
@@ -38,6 +39,8 @@ class Facts(Protocol):
 class Stored(Protocol):
     """A decision that was stored."""
 
+    decision: Decision | None  # itself, if this process made it
+
     @property
     def body(self) -> Any:
         """Its `Facts`."""
@@ -55,13 +58,20 @@ class Follower:
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
         self.number = {label: number for number, label in enumerate(learner.known.all())}
+        self._clear()
+
+    def _clear(self) -> None:
         self._round = 0
         self._logs: list[Array] = []
         self._before: list[int] = []  # how many decisions came before each answer
         self._answered: list[Stored] = []
-        self._rows: list[Any] = []
+        self._rows: list[
+            Any
+        ] = []  # of answers, where rows have names: what these mean may change with the next row
         self._hits: list[bool] = []
         self._told: list[int] = []
+        self._all_live = True
+        self._batch: Any = None
 
     def made(self, decision: Stored) -> None:
         """It made this decision."""
@@ -73,8 +83,11 @@ class Follower:
 
     def answered(self, decision: Stored, hit: bool, label: str | None) -> None:
         """The world answered: the bit, and the right label where the learner is to hear it."""
-        row = decision.row()
-        self._rows.append(self.learner.inputs.row(row) if type(row) is dict else row)
+        made, learner = decision.decision, self.learner
+        if made is None or made.known is not learner.known or type(made.x) is dict:
+            self._all_live = False
+        if learner.columns is not None:
+            self._rows.append(self._row(decision))
         self._before.append(len(self._logs))
         self._answered.append(decision)
         self._hits.append(hit)
@@ -82,41 +95,73 @@ class Follower:
 
     def go(self) -> dict[int, str]:
         """Make all of it its own; why some answers, by their number, could not be learnt."""
-        learner, count = self.learner, len(self._answered)
-        if not self._logs and not count:
-            return {}
+        learner, refused = self.learner, dict[int, str]()
+        if not self._logs and not self._answered:
+            return refused
         core = learner.have_core()
         core.round = max(core.round, self._round)
         log, log_ends = joined(self._logs, np.float64)
-        refused: dict[int, str] = {}
+        learn = self._learn_live if self._all_live else self._learn_stored
         start = counted = 0
-        if count:
-            rounds = np.array([one.body.round for one in self._answered], np.int64)
-            before, bits = np.array(self._before, np.intp), np.array(self._hits, np.uint8)
-            told, layout = np.array(self._told, np.intp), learner.inputs.layout
-            assert layout is not None
-            rows, columns, among = stack(self._rows, layout), self._columns(), self._among()
-            again = core.ledger.first_of(rounds)
-            if again is not None:
-                raise FeedbackError.must("decisions", learner.owner, "not answered before", f"round {again}")
-            while start < count:
-                part = slice(start, None)
-                made = (log, log_ends, counted, before[part])
-                which = np.arange(start, count)
-                done, status = core.update_many(
-                    rows, which, *among, *columns, bits[part], told[part], False, made
-                )
-                core.ledger.add_many(rounds[start : start + done])
-                start += done
-                if status:
-                    error = failed(learner, status, rows.row(start), int(rounds[start]))
-                    if not isinstance(error, SuperarmError):
-                        raise error
-                    refused[start], counted, start = str(error), int(before[start]), start + 1
-            counted = int(before[-1])
+        while start < len(self._answered):
+            done, status = learn(core, start, (log, log_ends, counted))
+            start += done
+            counted = self._before[min(start, len(self._before) - 1)]
+            if status:
+                one = self._answered[start]
+                error = failed(learner, status, self._row(one), one.body.round)
+                if not isinstance(error, SuperarmError):
+                    raise error
+                refused[start] = str(error)
+                start += 1
         core.advance(log, log_ends, counted, len(self._logs))
-        self.__init__(learner)  # type: ignore[misc]
+        self._clear()
         return refused
+
+    def _learn_live(self, core: Any, start: int, made: tuple[Array, Array, int]) -> tuple[int, int]:
+        """Learn from answers about decisions that are at hand: how many were done, and why it stopped."""
+        log, log_ends, counted = made
+        every = self.learner.inputs.everything
+        for i in range(start, len(self._answered)):
+            one: Any = self._answered[i].decision
+            if self._before[i] > counted:
+                core.advance(log, log_ends, counted, self._before[i])
+                counted = self._before[i]
+            if one.round in core.ledger:
+                self._check_open(core, np.array([one.round]))
+            among = every if one.eligible_ is None else one.eligible_
+            hit, label = self._hits[i], self._told[i]
+            status = core.update(one, one.row, among, one.sets, one.size, hit, label, None)
+            if status:
+                return i - start, status
+            core.ledger.add(one.round)
+        return len(self._answered) - start, 0
+
+    def _learn_stored(self, core: Any, start: int, made: tuple[Array, Array, int]) -> tuple[int, int]:
+        """The same for any others, in one compiled loop."""
+        if self._batch is None:
+            layout = self.learner.inputs.layout
+            assert layout is not None
+            rows = self._rows or [self._row(one) for one in self._answered]
+            rounds = np.array([one.body.round for one in self._answered], np.int64)
+            self._check_open(core, rounds)
+            self._batch = stack(rows, layout), rounds, (*self._among(), *self._columns())
+        rows_, rounds, columns = self._batch
+        part, count = slice(start, None), len(self._answered)
+        before, told = np.array(self._before[part], np.intp), np.array(self._told[part], np.intp)
+        bits, which = np.array(self._hits[part], np.uint8), np.arange(start, count)
+        done, status = core.update_many(rows_, which, *columns, bits, told, False, (*made, before))
+        core.ledger.add_many(rounds[start : start + done])
+        return done, status
+
+    def _row(self, decision: Stored) -> Any:
+        row = decision.row()
+        return self.learner.inputs.row(row) if type(row) is dict else row
+
+    def _check_open(self, core: Any, rounds: Array) -> None:
+        again = core.ledger.first_of(rounds)
+        if again is not None:
+            raise FeedbackError.must("decisions", self.learner.owner, "not answered before", f"round {again}")
 
     def _columns(self) -> DrawnSets:
         number, learner = self.number, self.learner

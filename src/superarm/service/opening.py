@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from superarm.errors import InvalidInput
 from superarm.journal.create import check_asked, first
@@ -21,9 +21,8 @@ from superarm.service.local import LocalModel
 if TYPE_CHECKING:
     from superarm.journal.postgres_address import Address
     from superarm.service.service import Service
-    from superarm.service.shared import SharedModel
 
-__all__ = ["open_service"]
+__all__ = ["Wanted", "open_service"]
 
 log = logging.getLogger("superarm.service")
 
@@ -31,27 +30,34 @@ OF_SERVICE = ("timeout", "default", "snapshot_every", "keep_snapshots", "retain"
 OF_DATABASES = ("lease", "patience", "every", "learn")
 
 
+class Wanted(NamedTuple):
+    """What a journal is opened for: `Service.open` says it in words."""
+
+    asked: dict[str, Any]
+    model: str | Path | None
+    create: bool
+    max_mb: int | None
+    shadows: Sequence[str]
+
+
+Opened = tuple[
+    Any, bool, JournalDown | None
+]  # a model, whether its journal is new, and why it cannot be written
+
+
 def open_service(
-    kind: type[Service],
-    journal: str | Path,
-    asked: dict[str, Any],
-    model: str | Path | None,
-    create: bool,
-    max_mb: int | None,
-    shadows: Sequence[str],
-    settings: dict[str, Any],
+    kind: type[Service], journal: str | Path, wanted: Wanted, settings: dict[str, Any]
 ) -> Service:
     """See `Service.open`."""
     began = time.perf_counter()
     check_seconds(settings)
     mine = {name: settings.pop(name) for name in OF_SERVICE if name in settings}
-    source: Any
     if is_url(journal):
-        source, created, down = _open_shared(str(journal), asked, model, create, shadows, mine, settings)
+        source, created, down = _open_shared(str(journal), wanted, mine, settings)
     else:
         path = Path(journal).resolve()
         kept = {name: value for name, value in settings.items() if name not in OF_DATABASES}
-        source, created, down = _open_local(path, asked, model, create, max_mb, shadows, kept)
+        source, created, down = _open_local(path, wanted, kept)
     try:
         service = kind(source.store, source, **mine)
     except BaseException:
@@ -73,31 +79,23 @@ def check_seconds(settings: dict[str, Any]) -> None:
             raise InvalidInput.must(f"--{name}", "superarm serve", "more than 0 seconds", value)
 
 
-def _open_local(
-    path: Path,
-    asked: dict[str, Any],
-    model: str | Path | None,
-    create: bool,
-    max_mb: int | None,
-    shadows: Sequence[str],
-    settings: dict[str, Any],
-) -> tuple[LocalModel, bool, JournalDown | None]:
+def _open_local(path: Path, wanted: Wanted, settings: dict[str, Any]) -> Opened:
     created = not path.exists()
     if created:
-        if not create:
+        if not wanted.create:
             raise JournalForeign.must("journal", "superarm serve", "there already", str(path))
-        create_file(path, *first(asked, model))
+        create_file(path, *first(wanted.asked, wanted.model))
         log.warning("a new journal was made", extra={"journal": str(path)})
     down = None
     try:
         try:
-            store = open_store(path, max_mb=max_mb)
+            store = open_store(path, max_mb=wanted.max_mb)
         except JournalDown as error:  # say, a read-only disk: what is there can still be looked at
-            store, down = open_store(path, read_only=True, max_mb=max_mb), error
+            store, down = open_store(path, read_only=True, max_mb=wanted.max_mb), error
         try:
-            check_asked(path, store.meta(), asked)
-            load_class(store.meta(), asked["learner"])
-            return LocalModel(store, shadows=shadows, **settings), created, down
+            check_asked(path, store.meta(), wanted.asked)
+            load_class(store.meta(), wanted.asked["learner"])
+            return LocalModel(store, shadows=wanted.shadows, **settings), created, down
         except BaseException:
             store.close()
             raise
@@ -107,44 +105,30 @@ def _open_local(
         raise
 
 
-def _open_shared(
-    url: str,
-    asked: dict[str, Any],
-    model: str | Path | None,
-    create_new: bool,
-    shadows: Sequence[str],
-    settings: dict[str, Any],
-    options: dict[str, Any],
-) -> tuple[SharedModel, bool, JournalDown | None]:
-    """The model of this process on a shared journal, whether that is new, and why it cannot be written."""
+def _open_shared(url: str, wanted: Wanted, settings: dict[str, Any], options: dict[str, Any]) -> Opened:
     from superarm.journal.postgres import PostgresStore
     from superarm.journal.postgres_address import Address
     from superarm.service.shared import PATIENCE, SharedModel
 
     address = Address(url, patience=options.get("patience", PATIENCE))
-    created = _create_shared(address, asked, model, create_new, shadows)
+    created = _create_shared(address, wanted)
     if created:
         log.warning("a new journal was made", extra={"journal": str(address)})
     store, down = PostgresStore(address), None
     try:
-        check_asked(str(address), store.meta(), asked)
-        load_class(store.meta(), asked["learner"])
+        check_asked(str(address), store.meta(), wanted.asked)
+        load_class(store.meta(), wanted.asked["learner"])
         try:
             store.probe()
-        except (
-            JournalDown,
-            JournalForeign,
-        ) as error:  # say, a role that may only read: it can still be looked at
+        except (JournalDown, JournalForeign) as error:  # say, a role that may only read: it can be looked at
             down = JournalDown(str(error))
-        return SharedModel(store, shadows=shadows, settings=settings, **options), created, down
+        return SharedModel(store, shadows=wanted.shadows, settings=settings, **options), created, down
     except BaseException:
         store.close()
         raise
 
 
-def _create_shared(
-    address: Address, asked: dict[str, Any], model: str | Path | None, new: bool, shadows: Sequence[str]
-) -> bool:
+def _create_shared(address: Address, wanted: Wanted) -> bool:
     from superarm.journal.postgres import create
     from superarm.journal.postgres_address import failures
     from superarm.journal.postgres_schema import check, make_tables
@@ -153,10 +137,10 @@ def _create_shared(
         tables = check(connection, address)
         if tables and connection.execute("SELECT 1 FROM meta").fetchone() is not None:
             return False
-    if not new:
+    if not wanted.create:
         raise JournalForeign.must("journal", "superarm serve", "there already", str(address))
-    meta, begin = first(asked, model)
-    make_shadows(shadows, learner_from(begin.parts["model"]))  # a start that will fail leaves nothing behind
+    meta, begin = first(wanted.asked, wanted.model)
+    make_shadows(wanted.shadows, learner_from(begin.parts["model"]))  # a start that will fail leaves nothing
     make_tables(address)
     return create(address, meta, begin)
 

@@ -111,12 +111,12 @@ class Service:
                 database ``lease``, ``patience`` and ``every`` in seconds, and ``learn``; of a file ``clock`` and
                 ``steady``, in place of the system's.
         """
-        from superarm.service.opening import open_service
+        from superarm.service.opening import Wanted, open_service
 
         declared = None if columns is None else Columns.of(columns).to_dict()
         given = (learner, labels, n_features, set_size, coverage, seed, declared)
         asked = dict(zip(ASKED, given, strict=True))
-        return open_service(cls, journal, asked, model, create, max_mb, shadows, settings)
+        return open_service(cls, journal, Wanted(asked, model, create, max_mb, shadows), settings)
 
     # ------------------------------------------------------------ turns
 

@@ -170,6 +170,7 @@ class SharedModel:
                 if record is not None:
                     record.outcome = event
                     self.records.answered(event.id)
+        self.records.trim()
 
     def reload(self) -> None:
         self.records.clear()
@@ -302,6 +303,11 @@ class SharedModel:
                             if list(connection.notifies(timeout=min(left, 0.25), stop_after=1)):
                                 self._pick_up()
             except (psycopg.Error, SuperarmError):
+                self._stop.wait(RETRY_SECONDS)
+            except (
+                Exception
+            ):  # whatever it is (CPython 3.11 may fail to parse a header while threads switch): hear again
+                log.exception("listener")
                 self._stop.wait(RETRY_SECONDS)
 
     def _learn(self) -> None:

@@ -106,48 +106,37 @@ def model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) -> 
         for report in reports
         for bound in ("rate", "low", "high")
     ]
+    counters = {
+        "decisions_total": ("Sets shown.", stats.decisions),
+        "explored_total": ("Sets that were not the top set.", stats.explored),
+        "outcomes_total": ("Outcomes in time.", stats.outcomes),
+        "late_outcomes_total": ("Outcomes after the timeout.", stats.late),
+        "timeouts_total": ("Decisions closed by the timeout.", stats.timeouts),
+        "hits_total": ("Outcomes that were hits.", stats.hits),
+        "answers_total": ("What people said of rows beside their outcomes.", stats.answers),
+        "corrections_total": ("Outcomes and answers that were corrected.", stats.corrections),
+        "learnt_total": ("Outcomes learnt: the model version.", stats.learnt),
+        "refused_updates_total": ("Outcomes not learnt: weights would overflow.", stats.refused),
+    }
+    recent, usual = (stats.recent, stats.usual) if counted else (None, None)
+    share = stats.explored / stats.decisions if stats.decisions else None
+    gauges = {
+        "hit_rate": ("Hits among all outcomes.", stats.hits / counted if counted else None),
+        "hit_rate_recent": ("The same among about the last 300.", recent),
+        "hit_rate_usual": ("The same among about the last 20,000.", usual),
+        "hit_rate_falling": ("Whether recent is below usual beyond chance.", int(stats.falling)),
+        "exploration_share": ("Sets that were not the top set, among all.", share),
+        "propensity_floor": ("The least probability of a shown set.", stats.floor),
+        "pending": ("Decisions without an outcome.", stats.pending),
+        "frozen": ("Whether learning is frozen.", int(frozen)),
+    }
+    ages: list[tuple[dict[str, str], Any]] = [({}, (AGES, list(stats.ages), stats.age_sum))]
     return [
-        one("decisions_total", "counter", "Sets shown.", stats.decisions),
-        one("explored_total", "counter", "Sets that were not the top set.", stats.explored),
-        one("outcomes_total", "counter", "Outcomes in time.", stats.outcomes),
-        one("late_outcomes_total", "counter", "Outcomes after the timeout.", stats.late),
-        one("timeouts_total", "counter", "Decisions closed by the timeout.", stats.timeouts),
-        one("hits_total", "counter", "Outcomes that were hits.", stats.hits),
-        one("learnt_total", "counter", "Outcomes learnt: the model version.", stats.learnt),
-        one(
-            "refused_updates_total", "counter", "Outcomes not learnt: weights would overflow.", stats.refused
-        ),
-        one("hit_rate", "gauge", "Hits among all outcomes.", stats.hits / counted if counted else None),
-        one(
-            "hit_rate_recent",
-            "gauge",
-            "The same among about the last 300.",
-            stats.recent if counted else None,
-        ),
-        one(
-            "hit_rate_usual",
-            "gauge",
-            "The same among about the last 20,000.",
-            stats.usual if counted else None,
-        ),
-        one("hit_rate_falling", "gauge", "Whether recent is below usual beyond chance.", int(stats.falling)),
-        one(
-            "exploration_share",
-            "gauge",
-            "Sets that were not the top set, among all.",
-            stats.explored / stats.decisions if stats.decisions else None,
-        ),
-        one("propensity_floor", "gauge", "The least probability of a shown set.", stats.floor),
-        one("pending", "gauge", "Decisions without an outcome.", stats.pending),
-        one("frozen", "gauge", "Whether learning is frozen.", int(frozen)),
+        *(one(name, "counter", *told) for name, told in counters.items()),
+        *(one(name, "gauge", *told) for name, told in gauges.items()),
         Metric("build_info", "gauge", "What this process is made of.", [(made_by(), 1)]),
         Metric("estimated_hit_rate", "gauge", "Of top sets: the model's, and its shadows'.", rates),
-        Metric(
-            "outcome_age_seconds",
-            "histogram",
-            "Time between a decision and its outcome.",
-            [({}, (AGES, list(stats.ages), stats.age_sum))],
-        ),
+        Metric("outcome_age_seconds", "histogram", "Time between a decision and its outcome.", ages),
     ]
 
 

@@ -300,7 +300,7 @@ def test_timeouts_and_snapshots_run_by_themselves(live, open_service):
         False,
     )
     late = web.post("/v1/decisions/first/outcome", {"hit": True})[1]["outcome"]
-    assert (late["late"], late["learnt"]) == (True, False)
+    assert (late["late"], late["learnt"]) == (True, True)
     web.stop()
     assert replay(open_service().store, from_start=True).same
 
