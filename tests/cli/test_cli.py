@@ -40,7 +40,7 @@ def test_simulate_json_is_one_object_with_the_promised_keys() -> None:
         4,
         500,
     )
-    rates = {"error_rate", "miss_rate", "shown_miss_rate"}
+    rates = {"error_rate", "miss_rate", "shown_miss_rate", "coverage", "mean_size"}
     assert [run["seed"] for run in found["runs"]] == [3, 4]
     assert all(set(run) == {"seed", "rounds_per_second", *rates} for run in found["runs"])
     assert set(found["mean"]) == rates
