@@ -198,7 +198,7 @@ class Cover(Rule):
     # ------------------------------------------------------------ the promise
 
     def level(self, native: CoverRule, coverage: Any, owner: str) -> float:
-        """The coverage that is asked for, checked: there is room for a few thresholds."""
+        """The ``coverage`` that ``owner`` is asked for, checked: ``native`` has room for a few thresholds."""
         if coverage is None:
             return self.coverage
         level = checked_coverage(coverage, owner)
@@ -208,7 +208,7 @@ class Cover(Rule):
         return level
 
     def facts(self, native: CoverRule, level: float) -> Coverage:
-        """What came of the promise of one level, by a compiled twin."""
+        """What came of the promise of one ``level``, by ``native``, the compiled twin."""
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
         answers, misses, shown, capped, noes = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 5
@@ -226,7 +226,7 @@ class Cover(Rule):
         return replace(found, trouble=_trouble(found))
 
     def watch(self, native: CoverRule) -> None:
-        """Say it once if a promise cannot be kept."""
+        """Say it once if a promise cannot be kept, by what ``native`` has counted."""
         if native.short and not self._warned:
             self._warned = True
             levels = [level for level in native.state()["levels"].tolist() if level]
@@ -246,20 +246,23 @@ class Cover(Rule):
         return self._at(coverage, super().decide, scores, how)  # type: ignore[no-any-return]
 
     def decide_many(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Any:
-        """Choose a set for each row of scores; arguments as in `decide`."""
+        """Choose a set for each row of ``scores``; ``coverage`` and ``how`` as in `decide`."""
         return self._at(coverage, super().decide_many, scores, how)
 
     def distribution(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Draw:
-        """What its next set would be drawn from, exactly; this moves nothing. Arguments as in `decide`."""
+        """What its next set would be drawn from, exactly; this moves nothing.
+
+        ``scores``, ``coverage`` and ``how`` are as in `decide`.
+        """
         return self._at(coverage, super().distribution, scores, how)  # type: ignore[no-any-return]
 
     def update(self, decision: Decision, *, hit: bool) -> None:
-        """Tell the rule whether the right label was shown: the threshold moves."""
+        """Tell the rule whether the right label was shown in ``decision``, ``hit``: the threshold moves."""
         super().update(decision, hit=hit)
         self.watch(self._core.rule)
 
     def kept(self, coverage: float | None = None) -> Coverage:
-        """What came of the promise, as long as the rule is used alone; of another level, if one is named."""
+        """What came of the promise, as long as the rule is used alone; of another ``coverage``, if one is named."""
         if self._core is None:
             native = self.make_native(2 if self.labels is None else len(self.labels), self.seed)
             if self._state is not None:

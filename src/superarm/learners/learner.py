@@ -256,7 +256,7 @@ class Learner(Predictions):
         return self.run_counts(X, y, visit)[:3]
 
     def run_counts(self, X: Any, y: Any, visit: Any = None) -> Array:
-        """What `run` does and returns, and how many labels were shown."""
+        """What `run` does and returns, and how many labels were shown; ``X``, ``y`` and ``visit`` as there."""
         rows = self.inputs.rows(X)
         y, visit = many.checked_run(self, len(rows), y, visit)
         core, counts = self.have_core(), np.zeros(4, np.int64)
