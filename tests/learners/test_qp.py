@@ -10,7 +10,10 @@ import superarm as sa
 from superarm.native.bandits import epabf_multipliers as multipliers
 from superarm.native.full_information import pa_threshold as threshold
 
-SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0]) | st.floats(-3, 3, width=32)
+# no finer: of a loss of 1e-8 SciPy's solvers do not find the optimum
+SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0]) | st.integers(-3000, 3000).map(
+    lambda score: score / 1000
+)
 PRICE = st.sampled_from([0.01, 0.1, 1.0, 10.0])
 NORM = st.sampled_from([0.25, 1.0, 1.5, 40.0])
 
