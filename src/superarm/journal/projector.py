@@ -6,7 +6,7 @@ lines on the same events in the same order: so they come to the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import islice
 from math import exp
@@ -138,7 +138,7 @@ class Projector:
         while self.seq < until:
             events = self.store.events(self.seq, until)
             try:
-                for chunk in chunks(events, AT_ONCE):
+                while chunk := list(islice(events, AT_ONCE)):
                     self.project(chunk)
                     if tick is not None:
                         tick(len(chunk))
@@ -394,8 +394,3 @@ def learnt(
     if expired is not None and expired.body.hit == hit:  # the default was that already
         return not learnt(expired, record, settings, refused)
     return True
-
-
-def chunks(events: Iterator[Event], size: int) -> Iterator[list[Event]]:
-    while chunk := list(islice(events, size)):
-        yield chunk
