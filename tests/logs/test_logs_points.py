@@ -8,7 +8,9 @@ import pytest
 import superarm as sa
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.calibration import Calibration
+from superarm.logs.estimates import Sums
 from superarm.logs.evaluation import isotonic
+from superarm.logs.weights import Weights
 
 K, D, M = 8, 5, 3
 
@@ -95,3 +97,14 @@ def test_train_and_evaluate_tell_the_same_number(tmp_path):
     verdict = evaluate(log, [Policy("it", learner=learner)], facts, holdout=0.5).verdicts[0].best
     assert told is not None
     assert told.rate == pytest.approx(verdict.rate, abs=1e-9)
+
+
+def test_a_model_that_was_never_wrong_is_not_certain():
+    """Expectations that always came true leave no spread; the interval still allows for one surprise."""
+    n, half = 500, np.full(500, 0.5)
+    sums, f = Sums("set"), (np.arange(n) % 2).astype(float)
+    weights = Weights(np.arange(n) // 2 % 2 * 2.0, np.full(n, 2.0), np.full(n, np.nan))
+    sums.add(weights, f, half, f, half, np.ones(n), np.ones(n, bool))
+    found = sums.estimates()[-1]
+    assert found.value == pytest.approx(0.5)
+    assert 0.003 < found.high - found.low < 0.02

@@ -273,6 +273,8 @@ class Sums:
                 # a hit and a miss
                 near = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
                 error = max(error, sqrt(near * (1 - near) / effective))
+            if fitted and s.left < RARE:  # answers that were not expected: as if there had been one more
+                error = max(error, sqrt((s.left + 1.0) * s.square / n) / n)
             low, high = interval(value, error, min(effective, steady) - 1 - fitted)
             whole = (1.0 - silent) * value + guess
             low, high = (1.0 - silent) * low, (1.0 - silent) * high + silent
