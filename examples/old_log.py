@@ -59,7 +59,7 @@ def main() -> None:
     log = Log(folder / "old.csv", columns=COLUMNS)
     facts = survey(log)
     share = facts.hits / facts.rows
-    print(f"\n{facts.rows:,} slates; features: {', '.join(log.feature_columns)}; taken: {share:.1%}")
+    print(f"\n{facts.rows:,} slates; features: {', '.join(log.features.names)}; taken: {share:.1%}")
 
     model = sa.SetLogit(**facts.common)
     result = train(log, model, facts, passes=3, holdout=0.4)

@@ -69,7 +69,8 @@ def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, fals
         logits: n x k scores, a row for each example.
         shown: which labels were shown: n x m numbers of labels, or n x k of true and false.
         hit: n answers.
-        false_yes, false_no: the chance of a wrong answer, as for `set_nll`.
+        false_yes: the chance of a wrong yes, as for `set_nll`.
+        false_no: the chance of a wrong no.
 
     >>> import numpy as np
     >>> np.round(posterior(np.log([[0.5, 0.3, 0.2]]), [[0, 1]], [True]), 3).tolist()

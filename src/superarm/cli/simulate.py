@@ -73,7 +73,6 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
-    check_output(log, "simulate", force=force, option="--log")
     asked = opt.asked(text, words, numbers, dates, leave_out)
     if columns is not None:
         asked["columns"] = Columns.read(columns)
@@ -87,6 +86,7 @@ def simulate(
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
         raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))
+    check_output(log, "simulate", force=force, option="--log")
     if scaling not in (*SCALINGS, "own"):
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
     same = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})

@@ -115,7 +115,12 @@ class Column:
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Any, owner: str) -> Any:
-        """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a stray word."""
+        """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a stray word.
+
+        Args:
+            value: the cell.
+            owner: whose it is, for messages.
+        """
         kind = self.kind
         if (
             (type(value) is float or type(value) is int)
@@ -167,11 +172,12 @@ class Columns:
         text_width: how many places the sparse part has; ``None`` leaves it to the number of labels.
         remarks: what was found in each column, for people.
         rows: how many rows were looked at; 0 if the columns were declared by somebody.
+        open_places: how many dense places there are for names that are yet to come; 0 takes no new ones.
 
     >>> columns = Columns([Column("age", "numbers"), Column("note", "text")], text_width=1024)
     >>> row = columns.row({"age": "41", "note": "card not working"}, "this")
     >>> row.dense.tolist(), len(row.indices)
-    ([41.0, 0.0], 20)
+    ([41.0, 0.0], 16)
     """
 
     def __init__(
@@ -230,7 +236,10 @@ class Columns:
             table: a pandas, Polars or Arrow table, a list of dicts, or a file (.csv, .jsonl, .parquet).
             taken: columns that hold something else (the answer, what is only known afterwards), and what.
             only: the columns to take, whatever they hold.
-            text, words, numbers, dates: columns that hold this, whatever they look like.
+            text: columns that hold text, whatever they look like.
+            words: columns of words, each taken whole.
+            numbers: columns of numbers.
+            dates: columns of dates.
             leave_out: columns that are no features.
             everything: take ids, constants and counters, too.
         """
@@ -275,7 +284,7 @@ class Columns:
 
     @classmethod
     def first(cls, X: Any, n_features: int | None, owner: str) -> Columns:
-        """Open columns for these first rows; ``n_features`` is the width, if it was asked for."""
+        """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
         rows = list(records(X))
         vectors = dict[str, Column]()
         for x in rows:
@@ -294,14 +303,14 @@ class Columns:
 
     @classmethod
     def of(cls, given: Any) -> Columns:
-        """Columns, what `to_dict` gave, or a file of them."""
+        """``given`` as columns: such already, what `to_dict` gave, or a file of them."""
         if isinstance(given, Columns):
             return given.copy()
         return cls.from_dict(given) if isinstance(given, Mapping) else cls.read(given)
 
     @classmethod
     def read(cls, path: Any) -> Columns:
-        """The columns in a JSON file, as `write` wrote it or by hand; or those in a model file."""
+        """The columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
         path = Path(path)
         try:
             if path.suffix == ".npz":
@@ -322,7 +331,7 @@ class Columns:
         return cls.from_dict(given)
 
     def write(self, path: Any) -> None:
-        """Write them to a JSON file, for `serve --columns` and for people."""
+        """Write them to a JSON file at ``path``, for `serve --columns` and for people."""
         Path(path).write_text(
             json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )
@@ -354,7 +363,7 @@ class Columns:
         return Columns.from_dict(self.to_dict())
 
     def for_labels(self, k: int) -> Columns:
-        """The same, with a sparse part whose width follows from the number of labels and a bound on memory."""
+        """The same, with a sparse part whose width follows from the number of labels ``k`` and a bound on memory."""
         made = self.copy()
         if made.text_width is None and made.has_sparse:
             made.text_width = text_width(k)
@@ -416,7 +425,7 @@ class Columns:
         return len(self.columns), self.text_width
 
     def put_back(self, mark: tuple[int, int | None]) -> None:
-        """Forget what came since: it came with a row that was refused."""
+        """Forget what came since `mark` gave ``mark``: it came with a row that was refused."""
         count, self.text_width = mark
         for name in self.names[count:]:
             column = self.columns.pop(name)
@@ -521,7 +530,12 @@ class Columns:
         return Row.of(row, indices, values, self.text_width)
 
     def cells(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
-        """A row as JSON-ready values of the declared kinds: read once, and the same row again."""
+        """The row ``x`` as JSON-ready values of the declared kinds: read once, and the same row again.
+
+        Args:
+            x: names and values.
+            owner: whose row it is, for messages.
+        """
         found = {}
         for name, column in self.columns.items():
             value = column.parse(x.get(name), owner)
@@ -535,7 +549,15 @@ class Columns:
     def rows(
         self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
     ) -> Rows:
-        """The rows of a table, or of a list of named rows: the same bits as row by row."""
+        """The rows of a table, or of a list of named rows: the same bits as row by row.
+
+        Args:
+            X: the table.
+            owner: whose it is, for messages.
+            grow: whether new names are taken.
+            k: how many labels there are, for the width of a sparse part.
+            notices: gets what is not as declared, by column.
+        """
         if self.is_open:
             made = [self.row(x, owner, grow=grow, k=k) for x in records(X)]
             return stack(made, self.layout)

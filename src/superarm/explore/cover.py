@@ -116,9 +116,9 @@ class Cover(Rule):
         labels: the names of the labels, if they have names.
 
     >>> rule = Cover(coverage=0.9, warm_up=0, labels=["ant", "bee", "cat", "dog"])
-    >>> decision = rule.decide(probabilities=[0.6, 0.36, 0.03, 0.01])
+    >>> decision = rule.decide(probabilities=[0.94, 0.03, 0.02, 0.01])
     >>> decision.labels
-    ['ant', 'bee']
+    ['ant']
     >>> rule.update(decision, hit=True)
     >>> rule.kept().answers
     1.0

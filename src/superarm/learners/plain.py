@@ -149,7 +149,8 @@ class PlainLearner(Learner):
         return PythonCore(**self.core_parts(layout), score=self._scored, learn=self._learn, memory=memory)
 
     def rebuilt(self, old: Any) -> Any:
-        """Arrays with a place for each label, or each feature, grow, if `begin` makes them larger."""
+        """A core that goes on from ``old``; arrays with a place for each label, or feature, grow, if `begin` makes
+        them larger."""
         core = super().rebuilt(old)
         core.memory.update(_values(old.memory))
         return core

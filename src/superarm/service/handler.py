@@ -66,7 +66,7 @@ class Inputs(NamedTuple):
     """What a request may hold."""
 
     width: int | None  # of a row; None until it is known
-    named: bool | None  # whether rows have names; None until a row has come
+    named: bool | None  # whether rows have names; None if both are taken, or no row has come
     labels: frozenset[str]
     set_size: int
     coverage: float | None  # as promised

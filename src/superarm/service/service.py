@@ -371,7 +371,10 @@ class Service:
         learner, begun = self.model.learner, self.model.stats.decisions > 0
         now = (learner.known, learner.inputs.layout, learner.set_size, begun)
         if now != self._inputs_of:
-            named = isinstance(learner.example_row(), dict) if begun else None
+            plain = (
+                learner.columns is not None and learner.columns.is_plain
+            )  # names, or the numbers in their order
+            named = isinstance(learner.example_row(), dict) if begun and not plain else None
             labels = frozenset(str(label) for label in learner.labels or ())
             promised = self.meta.get("coverage")
             self._inputs = Inputs(learner.n_features, named, labels, learner.set_size, promised)

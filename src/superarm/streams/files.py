@@ -66,7 +66,11 @@ def from_frame(
         frame: the rows.
         label: the name of the label column.
         columns: what the others are; left out, the first 20,000 rows tell.
-        text, words, numbers, dates, leave_out: what some of them are, whatever they look like.
+        text: columns that hold text, whatever they look like.
+        words: columns of words, each taken whole.
+        numbers: columns of numbers.
+        dates: columns of dates.
+        leave_out: columns that are no features.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.
 
