@@ -347,6 +347,9 @@ class Log:
             return dict(given) if self._inner else {name: given.get(name) for name in self.features.columns}
         try:
             if self.features.is_plain:
+                if not self._inner:  # the log's own columns are no news
+                    known = self.features.columns
+                    given = {name: value for name, value in given.items() if name in known or name not in COLUMNS}
                 return self.features.row(given, where, notices=None if self._inner else self.notices)
             return self.features.cells(given, where)
         except InvalidInput as error:
