@@ -20,16 +20,16 @@ with n values counted, of which a share `other` is not the usual value (many col
     mean += rate c;   var = (1 - rate) (var + rate c^2);   other += rate (1[x is not the usual value] - other)
 
 so that a value moves the mean by at most 4 rate sqrt(var / other) and multiplies the variance by at most
-1 + 16 rate / other. The first 16 values are kept: up to there, mean and variance are theirs, none counting as farther
-from their median than 6 times the median of the distances that are not 0; the usual value is that median. A column that
-changes is followed:
+1 + 16 rate / other. The first values are kept until there are 16: up to there, mean and variance are theirs, none
+counting as farther from their median than 6 times the median of the distances that are not 0; the usual value is that
+median. A column that changes is followed:
 
     wider, moved   more than half of the values that are not the usual one lie outside, by a running mean with a rate of
                    0.02: n is set to 32 at most, rate to 0.1 at least
     narrower       mean, var and other at a rate of 0.004 are kept as well. Where var / other is there less than 1/64 of
                    what it is here, they are taken over, and n = 500
 
-**Named rows** (data/named.py): the first ``numbers`` dense columns are numbers, and column numbers + j says
+**Named rows** (data/columns.py): the first ``numbers`` dense columns are numbers, and column numbers + j says
 whether number j is missing. Then z_j = 0, and its statistics stay. All dense columns after the numbers are marks of 0
 and ±1, which keep their scale (sd = 1): a rare word is not louder than a common one.
 """
@@ -163,7 +163,7 @@ cdef class Standard(Scaling):
         self.outside = self.floats("outside", d)
         self.fast_mean, self.fast_var = self.floats("fast_mean", d), self.floats("fast_var", d)
         self.fast_other = self.floats("fast_other", d)
-        self.first = self.floats("first", (START, d))
+        self.first = self.floats("first", (d, START))  # in order of size, so that no row can be read off; 0 later
         self.df = self.floats("df", width)
         self.sparse_seen = self.doubles("sparse_seen", 1)
         self.z = <float*>self.scratch("z", d, np.float32)
@@ -277,21 +277,20 @@ cdef class Standard(Scaling):
 
     cdef void _begin(self, Py_ssize_t j, float x) noexcept nogil:
         """One of the first values of a column: mean, variance and usual value of them all."""
-        cdef float[START] ordered
+        cdef float[START] far
+        cdef float* first = self.first + j * START
         cdef Py_ssize_t i, n = <Py_ssize_t>self.count[j] + 1, zeros = 0
         cdef float middle, limit, gap
         cdef double mean = 0.0, square = 0.0
-        self.first[(n - 1) * self.d + j] = x
+        _insert(first, n - 1, x)
+        middle = first[n // 2]
         for i in range(n):
-            _insert(ordered, i, self.first[i * self.d + j])
-        middle = ordered[n // 2]
-        for i in range(n):
-            _insert(ordered, i, fabsf(self.first[i * self.d + j] - middle))
-        while zeros < n and ordered[zeros] == 0.0:
+            _insert(far, i, fabsf(first[i] - middle))
+        while zeros < n and far[zeros] == 0.0:
             zeros += 1
-        limit = 0.0 if zeros == n else <float>6.0 * ordered[(zeros + n) // 2]
+        limit = 0.0 if zeros == n else <float>6.0 * far[(zeros + n) // 2]
         for i in range(n):
-            gap = min(limit, max(-limit, self.first[i * self.d + j] - middle))
+            gap = min(limit, max(-limit, first[i] - middle))
             mean += gap
             square += <double>gap * gap
         mean /= n
@@ -299,6 +298,9 @@ cdef class Standard(Scaling):
         self.var[j] = self.fast_var[j] = <float>max(0.0, square / n - mean * mean)
         self.usual[j], self.other[j], self.fast_other[j] = middle, <float>(n - zeros) / n, <float>(n - zeros) / n
         self.count[j] = n
+        if n == START:  # they have done their work
+            for i in range(START):
+                first[i] = 0.0
 
     cdef void _count_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j
