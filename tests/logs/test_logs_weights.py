@@ -197,7 +197,7 @@ def test_wrong_odds_show_in_the_mean_weight(factor, message):
     sums, q = Sums("set"), np.zeros(4000)
     choice = Choice(mask(world.order[context, :1], 4))
     known = np.ones(4000, bool)
-    sums.add(set_weights(batch, wrong, choice), batch.hit, q, q, np.ones(4000), known)
+    sums.add(set_weights(batch, wrong, choice), batch.hit, q, q, q, np.ones(4000), known)
     assert all(message in e.problem for e in sums.estimates())
 
 
