@@ -349,7 +349,9 @@ class Log:
             if self.features.is_plain:
                 if not self._inner:  # the log's own columns are no news
                     known = self.features.columns
-                    given = {name: value for name, value in given.items() if name in known or name not in COLUMNS}
+                    given = {
+                        name: value for name, value in given.items() if name in known or name not in COLUMNS
+                    }
                 return self.features.row(given, where, notices=None if self._inner else self.notices)
             return self.features.cells(given, where)
         except InvalidInput as error:
