@@ -40,10 +40,7 @@ def skewed(stream: Arrays, power: float) -> Arrays:
         rows = random.permutation(np.flatnonzero(stream.y == label))
         kept.append(rows[: max(3, round(len(rows) / (i + 1) ** power))])
     at = np.sort(np.concatenate(kept))
-    values, indices, starts, width = stream.rows
-    lengths = np.diff(starts)[at]
-    places = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in at])
-    rows = type(stream.rows)(values[places], indices[places], np.append(0, np.cumsum(lengths)), width)
+    rows = stream.rows.take(at)
     return Arrays(rows, stream.y[at], name=f"{stream.name}, 1/rank^{power:g}")
 
 
