@@ -19,7 +19,7 @@ from superarm.service.client.client import Client
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
-def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[dict[str, Any]]:
+def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:
     """Decisions, answered; what was kept of each."""
     handler, random = service.handler, np.random.default_rng(start)
     made = []
@@ -28,7 +28,7 @@ def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[dict[str, 
         decision = service.call(handler.decide, DecisionRequest(x, f"d{i}", **asked)).body
         made.append(decision)
         label = LABELS[int(np.argmax([*x, 0.3]))]
-        hit = label in decision["decision"]["labels"]
+        hit = label in decision.labels
         service.call(handler.outcome, OutcomeRequest(f"d{i}", hit=hit))
     return made
 
@@ -39,8 +39,8 @@ def test_a_promise_in_the_journal(tmp_path):
     service = Service.open(path, model=tmp_path / "model.npz")
     rounds(service, 0, 60)
     others = rounds(service, 60, 90, coverage=0.5)
-    assert {made["coverage"] for made in others} == {0.5}
-    assert {made["decision"]["rule"]["coverage"] for made in others} == {0.5}
+    assert {made.coverage for made in others} == {0.5}
+    assert {made.rule["coverage"] for made in others} == {0.5}
     learner = service.model.model().learner
     assert (learner.coverage.answers, learner.coverage_at(0.5).answers) == (60, 30)
     assert learner.coverage.threshold != learner.coverage_at(0.5).threshold

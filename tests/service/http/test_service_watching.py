@@ -63,7 +63,7 @@ def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
 
 @both
 def test_the_example_alerts_ask_for_metrics_that_there_are(live, open_service, tmp_path):
-    """What is about the other kind of journal is not there at all: a 0 would look like health."""
+    """What is about the other kind of journal, or a promise, is not there at all: a 0 would look like health."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     session = open_service()
     file = tmp_path / "tokens"
@@ -72,6 +72,7 @@ def test_the_example_alerts_ask_for_metrics_that_there_are(live, open_service, t
     web.token = "the-token-of-the-team"
     web.application.metrics.logs = SimpleNamespace(dropped_total=0)
     others = {"Damaged", "LogGrows"} if session.model.shared else {"NobodyLearns"}
+    others |= {"CoverageBroken"}  # it promises none
     web.post("/v1/decisions", {"features": X})
     there = {name for family in families(web).values() for name in (s.name for s in family.samples)}
     there |= {family.name for family in families(web).values()}
