@@ -131,7 +131,7 @@ MISSING = [
     ("experiments", ("run", "grid.toml")),
     ("experiments", ("reproduce", "fig2", "--quick")),
     ("plots", ("report", ".")),
-    ("logs", ("simulate", "--data", "table.csv")),
+    ("logs", ("simulate", "--data", "table.parquet")),
     ("logs", ("simulate", "--data", "digits", "--rounds", "10", "--log", "log.parquet")),
     ("logs", ("decide", "model.npz", "table.csv")),
     ("logs", ("bench",)),
@@ -166,6 +166,7 @@ def test_a_missing_extra_is_told_with_the_command_that_installs_it(
     monkeypatch.setenv("SUPERARM_DATA", str(tmp_path / "data"))
     (tmp_path / "grid.toml").write_text('rounds = 10\ndata = ["digits"]\nlearners = ["perceptron"]')
     (tmp_path / "table.csv").write_text("x,label\n0.5,a\n0.7,b\n")
+    (tmp_path / "table.parquet").write_bytes(b"")
     (tmp_path / "rows.svm").write_text("0 1:0.5\n1 2:0.5\n")
     (tmp_path / "weights.h5").write_bytes(b"")
     np.savez(tmp_path / "images.npz", X=np.zeros((2, 8, 8), np.uint8), y=np.array([0, 1]))
