@@ -46,6 +46,7 @@ from superarm.data.values import (
 )
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
+from superarm.storage import write_atomically
 
 __all__ = ["LOOK", "Column", "ColumnWarning", "Columns", "is_matrix", "text_width"]
 
@@ -332,9 +333,8 @@ class Columns:
 
     def write(self, path: Any) -> None:
         """Write them to a JSON file at ``path``, for `serve --columns` and for people."""
-        Path(path).write_text(
-            json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+        write_atomically(path, lambda file: file.write(text.encode()))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

@@ -53,9 +53,8 @@ class PostgresStore(Store):
         self.address = where if isinstance(where, Address) else Address(where, patience=patience)
         self.name, self.read_only = str(self.address), read_only
         self._writer: Connection | None = None
-        self._no_room_for: list[
-            Event
-        ] = []  # what a full disk has refused: it is full until these can be written
+        # what a full disk has refused: it is full until these can be written
+        self._no_room_for: list[Event] = []
         self._moment: Connection | None = None
         self._pool = self.address.pool()
         try:

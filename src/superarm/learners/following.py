@@ -65,9 +65,8 @@ class Follower:
         self._logs: list[Array] = []
         self._before: list[int] = []  # how many decisions came before each answer
         self._answered: list[Stored] = []
-        self._rows: list[
-            Any
-        ] = []  # of answers, where rows have names: what these mean may change with the next row
+        # of answers, where rows have names: what these mean may change with the next row
+        self._rows: list[Any] = []
         self._hits: list[bool] = []
         self._told: list[int] = []
         self._all_live = True

@@ -22,7 +22,7 @@ from superarm.logs.cells import BadRow, numbers_in
 from superarm.logs.survey import numbers_of
 from superarm.logs.weights import Choice
 
-__all__ = ["AtWork", "Policy"]
+__all__ = ["AtWork", "Policy", "has_probabilities"]
 
 Array = np.ndarray[Any, Any]
 Scores = Callable[[Any], Any] | str | Sequence[str]
@@ -118,6 +118,11 @@ class Policy:
         return None if rule is None else repr(rule)
 
 
+def has_probabilities(learner: Learner) -> bool:
+    """Whether its scores are logarithms of probabilities."""
+    return hasattr(learner, "predict_proba") or learner.learns_from_given
+
+
 class AtWork:
     """A policy that chooses for batches of a log. Nothing of the policy's own changes."""
 
@@ -161,9 +166,7 @@ class AtWork:
     def has_probabilities(self) -> bool:
         """Whether its scores are logarithms of probabilities."""
         learner = self.policy.learner
-        if learner is None:
-            return self.policy.probabilities is not None
-        return hasattr(learner, "predict_proba") or learner.learns_from_given
+        return self.policy.probabilities is not None if learner is None else has_probabilities(learner)
 
     def scores(self, batch: Batch) -> Array | None:
         """Of all labels, by row; ``None`` for a fixed list."""

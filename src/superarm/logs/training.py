@@ -19,7 +19,7 @@ from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
 from superarm.logs.estimates import Estimate
 from superarm.logs.evaluation import Tally, best_of
-from superarm.logs.policies import AtWork, Policy
+from superarm.logs.policies import AtWork, Policy, has_probabilities
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, numbers_of, respelt
 from superarm.logs.weights import logged_odds
@@ -239,18 +239,13 @@ def _tried(
         return JUDGES if uniform_number(seed + 2**42, record.number, 0) < share else LEARNT
 
     losses = dict[int, float]()
-    if _likely(learner):
+    if has_probabilities(learner):
         for number in (1, passes):
             run = _Run(log, copy.deepcopy(learner), facts, chooses, progress)
             run.learn(number)
             if run.history:
                 losses[number] = run.history[-1].log_loss
     return losses
-
-
-def _likely(learner: Learner) -> bool:
-    """Whether its scores are logarithms of probabilities."""
-    return hasattr(learner, "predict_proba") or learner.learns_from_given
 
 
 def _loss(p: Any, f: Any) -> float:
@@ -261,7 +256,7 @@ def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, facts
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
     policy, tally = AtWork(Policy(learner.name, learner=learner), learner.known, facts.n_features), Tally()
-    likely = _likely(learner)
+    likely = has_probabilities(learner)
     for batch in checks:
         s = learner.scores(batch.matrix_for(learner))
         p = probabilities(s) if likely else np.zeros(batch.shown.shape)
