@@ -162,3 +162,88 @@ def test_labels_from_a_file(slates, tmp_path):
 def test_what_evaluate_refuses(slates, extra, message):
     with pytest.raises(InvalidInput, match=message):
         run("evaluate", slates, *MAPPED, *extra)
+
+
+def halves(slates, tmp_path):
+    """The log in two files; ids begin again in the second."""
+    head, *lines = slates.read_text().splitlines()
+    paths = tmp_path / "january.csv", tmp_path / "february.csv"
+    for path, part in zip(paths, (lines[:1500], lines[1500:]), strict=True):
+        rows = [f"v{i},{line.partition(',')[2]}" for i, line in enumerate(part)]
+        path.write_text("\n".join([head, *rows]) + "\n")
+    return paths
+
+
+def test_several_logs_at_once_or_one_after_another_give_the_same_model(slates, tmp_path):
+    first, second = halves(slates, tmp_path)
+    both, one, two = (tmp_path / f"{name}.npz" for name in ("both", "one", "two"))
+    told = json.loads(run("train", first, second, *MAPPED, "--output", both, "--json"))
+    assert told["logs"] == [str(first), str(second)]
+    assert told["features"] == ["age", "income"]
+    assert told["rows"] + told["held_out"] == 4000
+    run("train", first, *MAPPED, "--output", one)
+    told = json.loads(run("train", second, *MAPPED, "--model", one, "--output", two, "--json"))
+    assert told["learner"] == "set-logit"
+    assert not told["warnings"]
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    np.testing.assert_array_equal(sa.load(both).scores(X), sa.load(two).scores(X))
+    assert (sa.load(one).scores(X) != sa.load(two).scores(X)).any()
+    assert [list(note["logs"].values()) for note in sa.load(two).notes["training"]] == [
+        ["january.csv"],
+        ["february.csv"],
+    ]
+    told = run("train", second, *MAPPED, "--model", two, "--output", two, "--force")
+    assert "WARNING: february.csv was learnt from before: its rows count twice" in told
+
+
+def test_a_model_of_two_logs_is_judged_by_rows_of_either_that_it_has_not_seen(slates, tmp_path):
+    from superarm.logs import held_out
+
+    first, second = halves(slates, tmp_path)
+    one, two = tmp_path / "one.npz", tmp_path / "two.npz"
+    run("train", first, *MAPPED, "--output", one)
+    run("train", second, *MAPPED, "--model", one, "--output", two)
+    kept = [sum(held_out(i, 0.2) for i in range(n)) for n in (1500, 2500)]
+    for log, rows in (((first,), kept[0]), ((second,), kept[1]), ((first, second), sum(kept))):
+        told = run("evaluate", *log, *MAPPED, "--model", two)
+        assert f"judged by {rows:,} rows" in told
+        assert "was not trained" not in told
+    told = run("evaluate", first, second, *MAPPED, "--model", one)
+    assert "one.npz was not trained on february.csv by superarm train" in told
+
+
+def test_a_model_that_goes_on_keeps_what_it_has(slates, tmp_path):
+    first, second = halves(slates, tmp_path)
+    one, two = tmp_path / "one.npz", tmp_path / "two.npz"
+    run("train", first, *MAPPED, "--output", one)
+    for option, value in (
+        ("--learner", "set-logit"),
+        ("--set-size", 3),
+        ("--columns", one),
+        ("--features-columns", "age"),
+        ("--leave-out", "age"),
+    ):
+        with pytest.raises(InvalidInput, match="of superarm train must be left out: .*one.npz has its own"):
+            run("train", second, *MAPPED, "--model", one, "--output", two, option, value)
+    new = tmp_path / "new.csv"
+    new.write_text(second.read_text().replace("red", "violet"))
+    with pytest.raises(InvalidInput, match="labels of .*new.csv must be among the given ones"):
+        run("train", new, *MAPPED, "--model", one, "--output", two)
+    names = tmp_path / "labels.txt"
+    names.write_text("blue\nviolet\n")
+    run("train", new, *MAPPED, "--model", one, "--output", two, "--labels", names)
+    assert sa.load(two).labels == (*COLOURS, "violet")
+
+
+def test_the_row_of_a_bad_cell_is_that_of_its_own_file(slates, tmp_path):
+    first, second = halves(slates, tmp_path)
+    lines = second.read_text().splitlines()
+    lines[7] = lines[7][:-1] + "perhaps"
+    second.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InvalidInput, match=r"clicked of .*february.csv, row 7 must be true or false"):
+        run("train", first, second, *MAPPED, "--output", tmp_path / "m.npz")
+    X = tmp_path / "X.npy"
+    np.save(X, np.zeros((4000, 2)))
+    for option in ("--features", "--vectors"):
+        with pytest.raises(InvalidInput, match="left out: its rows belong to those of one log"):
+            run("train", first, second, *MAPPED, "--output", tmp_path / "m.npz", option, X)

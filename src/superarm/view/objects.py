@@ -30,7 +30,7 @@ def learner_html(learner: Described) -> Markup:
         rows = "the first one will tell"
     else:
         rows = _features(learner)
-    size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training")
+    size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training", ())
     others = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
     return facts(
         type(learner).__name__,
@@ -38,11 +38,12 @@ def learner_html(learner: Described) -> Markup:
             ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {some(learner.known.all())}"),
             ("rows", rows),
             ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
-            (
-                "trained",
-                None
-                if past is None
-                else f"on {past['rows']:,} rows of {past['log']}, {past['passes']} times",
+            *(
+                (
+                    "trained",
+                    f"on {one['rows']:,} rows of {some([*one['logs'].values()])}, {one['passes']} times",
+                )
+                for one in past
             ),
             *others,
         ],
