@@ -223,11 +223,11 @@ def test_a_model_that_goes_on_keeps_what_it_has(slates, tmp_path):
         ("--features-columns", "age"),
         ("--leave-out", "age"),
     ):
-        with pytest.raises(InvalidInput, match="of superarm train must be left out: .*one.npz has its own"):
+        with pytest.raises(InvalidInput, match=r"of superarm train must be left out: .*one.npz has its own"):
             run("train", second, *MAPPED, "--model", one, "--output", two, option, value)
     new = tmp_path / "new.csv"
     new.write_text(second.read_text().replace("red", "violet"))
-    with pytest.raises(InvalidInput, match="labels of .*new.csv must be among the given ones"):
+    with pytest.raises(InvalidInput, match=r"labels of .*new.csv must be among the given ones"):
         run("train", new, *MAPPED, "--model", one, "--output", two)
     names = tmp_path / "labels.txt"
     names.write_text("blue\nviolet\n")

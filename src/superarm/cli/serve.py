@@ -48,8 +48,8 @@ def serve(
     learner: Annotated[
         str | None,
         typer.Option(
-            help="NAME, NAME:key=value,key=value or file.py:Class. Default: set-logit, with 2 % of uniform "
-            "sets for the log."
+            help="NAME, NAME:key=value,key=value or file.py:Class; 'scores' if a model of your own ranks the labels. "
+            "Default: set-logit, with 2 % of uniform sets for the log."
         ),
     ] = None,
     columns: Annotated[

@@ -27,8 +27,7 @@ def train(
     learner: Annotated[
         str | None,
         typer.Option(
-            help="NAME or NAME:key=value: set-logit; mc-dbf if the log has top and gamma.",
-            show_default="set-logit",
+            help="NAME or NAME:key=value: set-logit (the default); mc-dbf if the log has top and gamma."
         ),
     ] = None,
     model: Annotated[

@@ -29,7 +29,6 @@ from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
 from superarm.learners import feedback, files, many
 from superarm.learners.algorithm import SCALINGS
-from superarm.learners.inputs import Inputs
 from superarm.learners.predictions import Predictions
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
@@ -72,7 +71,7 @@ class Learner(Predictions):
     ) -> None:
         self.owner = type(self).__name__  # as error messages name it
         known = Labels.of(n_labels, labels, self.owner)
-        self.inputs = Inputs(self.owner, known, n_features, single_label=self.single_label)
+        self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
         self.core: Any = None
         self._size, self._id = self.inputs.size(set_size), uuid.uuid4().hex[:16]
         self.seed = whole("seed", self.owner, seed, 0)
