@@ -1,9 +1,9 @@
-"""A likelihood learner (SetLogit, AveragedSoftmax) as an ONNX graph, for rows of plain numbers: `learner.to_onnx(path)`.
+"""SetLogit (and AveragedSoftmax) as an ONNX graph, for rows of plain numbers: `learner.to_onnx(path)`.
 
     X  (n, d) float    ->    label (n)    probabilities (n, k)    scores (n, k)
 
-All that a prediction is made of is in the graph: the scaling with its bend beyond 5 deviations, both banks of waves, the
-averages of both matrices, and the gate between them. What learning needs is not.
+All that a prediction is made of is in the graph: the scaling with its bend beyond 5 deviations, both banks of waves,
+the averages of both matrices, and the gate between them. What learning needs is not.
 """
 
 from __future__ import annotations
