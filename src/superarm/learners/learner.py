@@ -28,7 +28,7 @@ from superarm.errors import ModelFileError
 from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
 from superarm.learners import feedback, files, many
-from superarm.learners.algorithm import SCALINGS
+from superarm.learners.algorithm import SCALINGS, Algorithm
 from superarm.learners.predictions import Predictions
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
@@ -37,6 +37,11 @@ from superarm.parameters import whole
 __all__ = ["LabelLearner", "Learner", "load"]
 
 Array = np.ndarray[Any, Any]
+USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
+INSIDE = {
+    *("bias", "core", "example_row", "inputs", "invalid", "known"),
+    *("never_show", "owner", "rolled_back_to", "run_counts"),
+}
 
 
 class Learner(Predictions):
@@ -323,6 +328,11 @@ class Learner(Predictions):
         if not isinstance(learner, cls):
             raise ModelFileError.must("class", str(path), cls.__name__, learner.owner)
         return learner
+
+    def __dir__(self) -> list[str]:
+        """What people use, for Tab: not what a subclass defines, nor what other rooms of this house ask for."""
+        hooks = {name for name in vars(Algorithm) if not name.startswith("__")} - USED
+        return [name for name in super().__dir__() if name not in hooks | INSIDE]
 
     def __getstate__(self) -> dict[str, Any]:
         return files.state_of(self)

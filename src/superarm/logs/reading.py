@@ -151,7 +151,12 @@ class Log:
             self.n_features = self.features.d
 
     def __repr__(self) -> str:
-        return f"Log({', '.join(Path(one.name).name for one in self.sources)})"
+        return f"Log({', '.join(self.names)})"
+
+    @property
+    def names(self) -> list[str]:
+        """Of its files, without their folders; or what its tables are."""
+        return [Path(one.name).name for one in self.sources]
 
     def _repr_html_(self) -> str:
         from superarm.view import log_html
@@ -186,7 +191,7 @@ class Log:
 
     def fingerprints(self) -> dict[str, str]:
         """A hash of the content of each source, to know it again, and its name."""
-        return {one.fingerprint(): Path(one.name).name for one in self.sources}
+        return {one.fingerprint(): name for one, name in zip(self.sources, self.names, strict=True)}
 
     # ------------------------------------------------------------ columns
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm.view.parts import Markup, bar, between, chips, facts, rate, some, spark, table
@@ -144,7 +143,7 @@ def log_html(log: Log) -> Markup:
     kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
     told = facts(
-        f"Log of {Path(log.name).name}",
+        f"Log of {some(log.names)}",
         [("features", some(kinds) if kinds else "x"), ("left out", some(out) if out else None)],
     )
     rows = []
