@@ -247,3 +247,38 @@ def test_the_row_of_a_bad_cell_is_that_of_its_own_file(slates, tmp_path):
     for option in ("--features", "--vectors"):
         with pytest.raises(InvalidInput, match="left out: its rows belong to those of one log"):
             run("train", first, second, *MAPPED, "--output", tmp_path / "m.npz", option, X)
+
+
+def test_evaluate_is_told_what_columns_are(slates, tmp_path):
+    """As train is: what a learner is trained on there, it is trained on here."""
+    odd = tmp_path / "odd.csv"
+    head, *lines = slates.read_text().splitlines()
+    odd.write_text("\n".join([head + ",code", *(f"{line},{i % 4}" for i, line in enumerate(lines))]) + "\n")
+    model = tmp_path / "m.npz"
+    for options in (
+        ("--words", "code"),
+        ("--leave-out", "age,code"),
+        ("--text", "visitor"),
+        ("--numbers", "code"),
+    ):
+        told = json.loads(run("train", odd, *MAPPED, *options, "--output", model, "--force", "--json"))
+        here = json.loads(run("evaluate", odd, *MAPPED, *options, "--learner", "set-logit", "--json"))
+        there = json.loads(run("evaluate", odd, *MAPPED, "--model", model, "--json"))
+        rates = [one["verdicts"][0]["estimates"][-1]["value"] for one in (here, there)]
+        assert rates[0] == pytest.approx(rates[1], abs=1e-9)
+        assert told["progress"][-1]["hit_rate"]["value"] == pytest.approx(rates[0], abs=1e-9)
+    by_file = ("--columns", tmp_path / "m.columns.json")
+    same = json.loads(run("evaluate", odd, *MAPPED, *by_file, "--learner", "set-logit", "--json"))
+    assert same["verdicts"][0]["estimates"][-1]["value"] == pytest.approx(rates[0], abs=1e-9)
+    with pytest.raises(InvalidInput, match="columns of evaluate must be left to --model"):
+        run("evaluate", odd, *MAPPED, "--model", model, "--words", "code")
+
+
+def test_dates_that_could_be_two_days_are_warned_of(slates, tmp_path):
+    dated = tmp_path / "dated.csv"
+    head, *lines = slates.read_text().splitlines()
+    rows = [f"{line},{1 + i % 12}/{1 + i % 7}/2024" for i, line in enumerate(lines)]
+    dated.write_text("\n".join([head + ",due", *rows]) + "\n")
+    told = run("train", dated, *MAPPED, "--output", tmp_path / "m.npz")
+    assert "due (dates, day first, which no cell tells)" in told
+    assert "WARNING: 1/2/2024 is read as the first of February, since no cell tells" in told

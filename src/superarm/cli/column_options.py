@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from superarm.data.looking import UNSURE
+
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
 
@@ -74,6 +76,10 @@ def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
     taken_for_ids = [name for name, why in columns.left_out.items() if why.startswith("an id: ")]
     if taken_for_ids:
         yield f"WARNING: taken for ids: {', '.join(taken_for_ids)} (--text or --words takes them as features)"
+    unsure = [name for name, remark in columns.described.items() if UNSURE in remark]
+    if unsure:
+        said = f'"order": "month" in {", ".join(unsure)} of a file of columns (--columns) says otherwise'
+        yield f"WARNING: 1/2/2024 is read as the first of February, since no cell tells: {said}"
 
 
 def _grouped(columns: dict[str, str]) -> str:

@@ -71,6 +71,12 @@ def evaluate(
     propensity_column: opt.PropensityColumn = "propensity",
     eligible_column: opt.EligibleColumn = "eligible",
     features_columns: opt.FeaturesColumns = None,
+    columns: col.ColumnsFile = None,
+    text: col.Text = None,
+    words: col.Words = None,
+    numbers: col.Numbers = None,
+    dates: col.Dates = None,
+    leave_out: col.LeaveOut = None,
     vectors: col.Vectors = None,
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
@@ -103,12 +109,17 @@ def evaluate(
         separator,
         uniform,
         skip_bad,
-        vectors=vectors,
+        col.asked(text, words, numbers, dates, leave_out),
+        columns,
+        vectors,
     )
     opt.check_folder("--figure", figure)
     check_output(figure, "evaluate", force=force, option="--figure")
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
+    if loaded and (reading.asked or columns is not None):
+        got = ", ".join(reading.asked) or str(columns)
+        raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, loaded.values())
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
