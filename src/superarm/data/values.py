@@ -101,7 +101,7 @@ def date_in(text: str, order: str = "day") -> date | None:
         return None
     try:
         if slashed := SLASHED.fullmatch(text):
-            return _slashed(*slashed.groups(), order)
+            return _slashed(slashed, order)
         if DATE.fullmatch(text):
             return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
         found = OTHER_DATE.fullmatch(text)
@@ -114,7 +114,8 @@ def date_in(text: str, order: str = "day") -> date | None:
         return None
 
 
-def _slashed(a: str, b: str, year: str, hour: str | None, rest: str, half: str | None, order: str) -> date:
+def _slashed(found: re.Match[str], order: str) -> date:
+    a, b, year, hour, rest, half = found.groups()
     first, second = int(a), int(b)
     day, month = (first, second) if first > 12 or (order == "day" and second <= 12) else (second, first)
     when = date(int(year), month, day)

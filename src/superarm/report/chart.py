@@ -125,7 +125,8 @@ def line_chart(
 def offline(chart: Any) -> Any:
     """An Altair chart whose ``save("x.html")`` has all its scripts in the file: it opens without a network."""
     made = chart.copy(deep=False)
-    object.__setattr__(made, "__class__", _offline(type(chart)))
+    kind: Any = type(chart)
+    object.__setattr__(made, "__class__", _offline(kind))
     return made
 
 

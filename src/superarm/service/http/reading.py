@@ -175,12 +175,12 @@ def check_id(value: str) -> Id:
 def _asked(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any]:
     """The row, or the scores in its place: whichever this service was made for."""
     features, scores = request.features, request.scores
-    if (scores is None) == (features is None):
-        raise Refused.must("features", "request", "given, or scores in its place, and not both", features)
-    if scores is None:
+    if features is not None and scores is None:
         if inputs.scores:
             raise Refused.must("features", "decision", "left out: this service takes scores", features)
         return _row(features, inputs)
+    if scores is None or features is not None:
+        raise Refused.must("features", "request", "given, or scores in its place, and not both", features)
     if not inputs.scores:
         wanted = "left out: this service takes features (superarm serve --learner scores takes scores)"
         raise Refused.must("scores", "decision", wanted, scores)
