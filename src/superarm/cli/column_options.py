@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from superarm.data.looking import UNSURE
-
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
 
@@ -66,6 +64,8 @@ def asked(
 
 def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
     """What was made of each column, and why."""
+    from superarm.data.looking import UNSURE
+
     seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
     yield f"features: {_grouped(columns.described)}{seen}"
     if columns.text_width:
