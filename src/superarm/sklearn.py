@@ -463,7 +463,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
     def score(
         self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
     ) -> float:
-        """The same."""
+        """The same; ``estimator``, ``X``, ``y``, ``shown`` and ``propensity`` as there."""
         if self.measure not in MEASURES:
             raise InvalidInput.must("measure", "SetScorer", f"one of {', '.join(MEASURES)}", self.measure)
         sets = _sets(shown)
