@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.sklearn import SetFeedbackClassifier, SetPipeline, make_set_pipeline
+from superarm.sklearn import SetFeedbackClassifier, SetPipeline, SetScorer, make_set_pipeline
 
 
 @parametrize_with_checks(
@@ -119,6 +119,65 @@ def test_sets_that_somebody_else_showed_in_a_search(digits):
     once = SetFeedbackClassifier(random_state=0, passes=1, shuffle=False).fit(X, hit, shown=shown)
     steps = SetFeedbackClassifier(random_state=0).partial_fit(X, hit, shown=shown, classes=np.unique(y))
     np.testing.assert_array_equal(once.decision_function(X), steps.decision_function(X))
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Two of four labels were shown for each row, at random."""
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(4000, n_informative=8, n_classes=4, random_state=0)
+    names = np.array(["ant", "bee", "cat", "dog"])
+    shown = np.array([np.random.default_rng(i).permutation(names)[:2] for i in range(len(X))])
+    return X, names[y], shown, (shown == names[y][:, None]).any(axis=1)
+
+
+def test_a_scorer_of_hit_rates(pairs):
+    """Off-policy, from bits: near the truth, whether it is told that sets were uniform or how probable each was."""
+    X, y, shown, hit = pairs
+    train, test = slice(0, 2000), slice(2000, None)
+    model = SetFeedbackClassifier(passes=3, random_state=0).fit(X[train], hit[train], shown=shown[train])
+    for size in (1, 2):
+        truth = (model.predict_set(X[test], size) == y[test, None]).any(axis=1).mean()
+        for scorer, more in (
+            (SetScorer("hit_rate", uniform=True, set_size=size), {}),
+            (SetScorer("hit_rate", set_size=size), {"propensity": np.full(2000, 1 / 6)}),
+        ):
+            assert scorer(model, X[test], hit[test], shown=shown[test], **more) == pytest.approx(
+                truth, abs=0.05
+            )
+    few = slice(2000, 2040)
+    assert np.isnan(SetScorer("hit_rate", uniform=True)(model, X[few], hit[few], shown=shown[few]))
+    loss = SetScorer()(model, X[test], hit[test], shown=shown[test])
+    assert loss == model.score(X[test], hit[test], shown=shown[test])
+    gaps = [None, *hit[test].tolist()[1:]]
+    assert SetScorer()(model, X[test], gaps, shown=shown[test]) == pytest.approx(loss, abs=0.01)
+    with pytest.raises(InvalidInput, match="propensity of SetScorer must be given, or uniform=True"):
+        SetScorer("hit_rate")(model, X[test], hit[test], shown=shown[test])
+    with pytest.raises(InvalidInput, match="measure of SetScorer must be one of log_loss, hit_rate"):
+        SetScorer("accuracy")(model, X[test], hit[test], shown=shown[test])
+
+
+def test_scorers_in_cross_validation_and_searches(pairs):
+    import sklearn
+
+    X, _, shown, hit = pairs
+    scoring = {"hits": SetScorer("hit_rate", uniform=True), "loss": SetScorer("log_loss")}
+    with sklearn.config_context(enable_metadata_routing=True):
+        last = SetFeedbackClassifier(random_state=0).set_fit_request(shown=True)
+        pipeline = make_set_pipeline(StandardScaler(), last)
+        values = {"setfeedbackclassifier__passes": [1, 3]}
+        search = GridSearchCV(pipeline, values, scoring=scoring, refit="hits", cv=2, error_score="raise")
+        search.fit(X, hit, shown=shown)
+        odds = np.full(len(X), 1 / 6)
+        last.set_fit_request(shown=True, propensity=True)
+        told = {"shown": shown, "propensity": odds}
+        scores = cross_val_score(
+            last, X, hit, scoring=SetScorer("hit_rate"), cv=2, params=told, error_score="raise"
+        )
+    assert (search.cv_results_["mean_test_hits"] > 0.8).all()
+    assert (search.cv_results_["mean_test_loss"] < 0.0).all()
+    assert (scores > 0.8).all()
 
 
 def test_sparse_rows_in_training_or_prediction(digits):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -275,3 +276,86 @@ def test_no_bar_where_nobody_asked(capsys):
     assert list(ticked([1, 2], None, 2, "rows")) == [1, 2]
     said = capsys.readouterr()
     assert said.err == said.out == ""
+
+
+@pytest.mark.parametrize("kind", ["trace", "comparison", "log", "evaluation", "verdict"])
+def test_a_saved_page_needs_no_network(kind: str, tmp_path: Path) -> None:
+    """Also after the chart was changed: all scripts are in the file."""
+    stream = sa.streams.open_data("digits")
+    learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
+    rows = [
+        {"x": [float(i % 7)], "labels": [i % 3, (i + 1) % 3], "hit": i % 2 == 0, "propensity": 1 / 3}
+        for i in range(400)
+    ]
+    log = Log(rows)
+    answer = evaluate(log, [Policy("first two", fixed=[0, 1])], survey(log), holdout=None)
+    if kind in ("trace", "comparison"):
+        trace = sa.simulate(learner, stream, rounds=500)
+        chart = (
+            trace.plot()
+            if kind == "trace"
+            else sa.compare(["set-logit", "softmax"], stream, rounds=500).plot()
+        )
+    else:
+        chart = {"log": log, "evaluation": answer, "verdict": answer.verdicts[0]}[kind].plot()
+    title = chart.to_dict()["title"]
+    words = title if isinstance(title, str) else title["text"]
+    expected = {
+        "trace": "set-logit on digits, m = 3: error rate 0.",
+        "comparison": "2 learners on digits",
+        "log": "How often the sets of the table hit",
+        "evaluation": "Hit rate of first two, estimated from the log",
+        "verdict": "Hit rate of first two, m = 2, by every estimate",
+    }
+    assert expected[kind] in words
+    chart.properties(title="changed").save(tmp_path / "chart.html")
+    page = (tmp_path / "chart.html").read_text()
+    assert not re.search(r"<(script|link)[^>]+(src|href)=", page)
+    assert "vega" in page
+    assert "cdn" not in re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S)
+    chart.save(tmp_path / "chart.svg")
+    assert (tmp_path / "chart.svg").read_text().startswith("<svg")
+
+
+def test_tab_shows_what_people_use() -> None:
+    learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
+    seen = {name for name in dir(learner) if not name.startswith("_")}
+    assert {
+        "decide",
+        "update",
+        "decide_many",
+        "update_many",
+        "predict",
+        "predict_set",
+        "predict_proba",
+        "rank",
+    } <= seen
+    assert {"save", "load", "columns", "coverage", "rule", "params", "labels", "set_size", "to_onnx"} <= seen
+    assert {*learner.params} <= seen
+    hooks = {
+        "make_core",
+        "make_rule",
+        "core_parts",
+        "anneal",
+        "inputs",
+        "core",
+        "have_core",
+        "known",
+        "owner",
+        "recipe",
+    }
+    assert not hooks & seen
+    assert len(seen) <= 50
+
+
+def test_reprs_tell_what_it_is() -> None:
+    assert repr(sa.streams.Synthetic()) == "Synthetic(synsep: new rows of 400 features, 9 labels, noise 0)"
+    assert (
+        repr(sa.streams.Arrays(np.zeros((5, 2)), list("ababa")))
+        == "Arrays(arrays: 5 rows of 2 features, 2 labels)"
+    )
+    assert repr(sa.SetLogit(labels=["a", "b"]).known) == "Labels(['a', 'b'])"
+    assert repr(sa.SetLogit(n_labels=9).known) == "Labels(9)"
+    assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).known)
+    assert repr(sa.explore.RunnerUp(uniform=0.1)) == "RunnerUp(explore='balanced', uniform=0.1, forget=0.0)"
+    assert repr(Log([{"labels": [1, 2], "hit": True, "x": [1.0]}])) == "Log(the table)"

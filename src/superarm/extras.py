@@ -18,6 +18,7 @@ EXTRAS = {
     "serve": ("the service", ("httptools", "msgspec", "orjson", "prometheus_client", "uvicorn")),
     "dask": ("--engine dask", ("distributed",)),
     "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
+    "onnx": ("export to ONNX", ("onnx",)),
     "features": ("image features", ("keras",)),
 }
 

@@ -42,7 +42,9 @@ except ImportError:
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["SetFeedbackClassifier", "SetPipeline", "make_set_pipeline"]
+__all__ = ["SetFeedbackClassifier", "SetPipeline", "SetScorer", "make_set_pipeline"]
+
+MEASURES = ("log_loss", "hit_rate")
 
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -199,12 +201,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         if shown is None:
             return float(super().score(X, y, sample_weight))
-        logits = np.log(np.maximum(self.predict_proba(X), 1e-300))
-        inside = np.zeros(logits.shape, bool)
-        for i, labels in enumerate(_sets(shown)):
-            inside[i, self._codes(np.asarray(labels), "shown")] = True
-        loss = set_nll(logits, inside, np.asarray(_column(y), bool), reduction="none")
-        return -float(np.average(loss, weights=sample_weight))
+        return -_log_loss(self, X, y, _sets(shown), sample_weight)
 
     def decide(
         self,
@@ -363,12 +360,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self.learner_
 
     def _codes(self, y: Any, parameter: str) -> Any:
-        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        known = self.classes_[codes] == y
-        if not np.all(known):
-            unknown = np.asarray(y)[~known][0]
-            raise InvalidInput.must(parameter, "SetFeedbackClassifier", "made of its classes", unknown)
-        return codes
+        return _codes(self.classes_, y, parameter)
 
     def _run(self, X: Any, codes: Any, visit: Any) -> None:
         if self.learner_ is not None:
@@ -405,6 +397,97 @@ def _column(values: Any) -> list[Any]:
             raise InvalidInput.must("column", "SetFeedbackClassifier", "one", list(values.columns))
         values = values[values.columns[0]]
     return [None if is_gap(value) else value for value in values]
+
+
+def _codes(classes: Any, y: Any, parameter: str) -> Any:
+    """The places of labels among the classes."""
+    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    known = classes[codes] == y
+    if not np.all(known):
+        unknown = np.asarray(y)[~known][0]
+        raise InvalidInput.must(parameter, "SetFeedbackClassifier", "made of its classes", unknown)
+    return codes
+
+
+# ---------------------------------------------------------------- judged by bits
+
+
+def _log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight: Any = None) -> float:
+    """The mean log loss of the answers; rows without one do not count."""
+    logits = np.log(np.maximum(model.predict_proba(X), 1e-300))
+    inside = np.zeros(logits.shape, bool)
+    for i, labels in enumerate(sets):
+        inside[i, _codes(model.classes_, np.asarray(labels), "shown")] = True
+    bits = _column(hit)
+    some = [i for i, bit in enumerate(bits) if bit is not None]
+    told = np.array([bits[i] for i in some], bool)
+    loss = set_nll(logits[some], inside[some], told, reduction="none")
+    return float(np.average(loss, weights=None if sample_weight is None else np.asarray(sample_weight)[some]))
+
+
+class SetScorer(BaseEstimator):  # type: ignore[misc]
+    """Judge a classifier by sets that were shown, and whether the right label was among them.
+
+    For ``scoring=`` of `cross_val_score`, `GridSearchCV` and the like, with scikit-learn's metadata routing on: it
+    asks for ``shown``, and for ``propensity`` where that is given.
+
+    Args:
+        measure: ``"log_loss"``, of the answers to the sets that were shown, negative, as scikit-learn has it; or
+            ``"hit_rate"``, what the classifier's own best labels would have got, estimated from those answers as
+            `superarm evaluate` does (docs/evaluation.md); NaN where they cannot tell.
+        set_size: of ``"hit_rate"``: how many labels it would show; as many as most sets have by default.
+        uniform: of ``"hit_rate"``: the sets were drawn uniformly at random. Else it needs ``propensity``.
+    """
+
+    __metadata_request__score = {"shown": True, "propensity": True}  # noqa: RUF012 (scikit-learn reads it)
+
+    def __init__(
+        self, measure: str = "log_loss", *, set_size: int | None = None, uniform: bool = False
+    ) -> None:
+        self.measure, self.set_size, self.uniform = measure, set_size, uniform
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
+    ) -> float:
+        """The score of a fitted classifier, or of a pipeline with one at its end; more is better.
+
+        Args:
+            estimator: it.
+            X: rows.
+            y: whether the right label was among the shown ones.
+            shown: the labels that were shown.
+            propensity: the probability of each set.
+        """
+        return self.score(estimator, X, y, shown=shown, propensity=propensity)
+
+    def score(
+        self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
+    ) -> float:
+        """The same; ``estimator``, ``X``, ``y``, ``shown`` and ``propensity`` as there."""
+        if self.measure not in MEASURES:
+            raise InvalidInput.must("measure", "SetScorer", f"one of {', '.join(MEASURES)}", self.measure)
+        sets = _sets(shown)
+        if self.measure == "log_loss":
+            return -_log_loss(estimator, X, y, sets)
+        return self._hit_rate(estimator, X, _column(y), sets, propensity)
+
+    def _hit_rate(self, model: Any, X: Any, bits: list[Any], sets: list[list[Any]], propensity: Any) -> float:
+        from superarm.logs import Log, Policy, evaluate, survey
+
+        if propensity is None and not self.uniform:
+            raise InvalidInput.must("propensity", "SetScorer", "given, or uniform=True", None)
+        odds = [None] * len(sets) if propensity is None else _column(propensity)
+        p = model.predict_proba(X)
+        rows = [
+            {"x": [0.0], "labels": _codes(model.classes_, np.asarray(labels), "shown").tolist(), "hit": hit}
+            | {"propensity": chance, "p": row.tolist()}
+            for labels, hit, chance, row in zip(sets, bits, odds, p, strict=True)
+        ]
+        log = Log(rows, uniform=self.uniform)
+        facts = survey(log, labels=len(model.classes_))
+        policy = Policy("it", probabilities="p", set_size=self.set_size or facts.set_size)
+        best = evaluate(log, [policy], facts, holdout=None).verdicts[0].best
+        return float("nan") if best is None else best.rate
 
 
 def make_set_pipeline(*steps: Any) -> SetPipeline:

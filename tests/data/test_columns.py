@@ -39,6 +39,8 @@ def column(values: list[Any], name: str = "c") -> Any:
         (["我的银行卡不能用", "卡在哪里啊请问", "今天又迟到了吗"], "text"),
         (["1.5.2024", "2024/05/02", "13.12.2023 10:00"], "dates"),
         (["2024-05-01", "2024-05-01T12:30", "-"], "dates"),
+        (["31/12/2024", "1/2/2024 10:00", "12/31/2024 3:05 PM"], "dates"),
+        (["32/12/2024", "31/13/2024", "1/2/24"], "words"),
         ([date(2024, 5, 1), datetime(2024, 5, 1), np.datetime64("2024-05-01"), pd.NaT], "dates"),
         (["Rome", "Oslo", "NA"], "words"),
         (["1"] * 95 + ["many"] * 5, "numbers"),
@@ -106,6 +108,31 @@ def test_a_cell_is_read_as_its_column() -> None:
     assert read("vector", "[1, 2]", [1, 2], np.ones(2), None, length=2)[3] is None
     with pytest.raises(InvalidInput, match=r"x\['c'\] of this must be a list of 2 numbers, got '3 numbers'"):
         read("vector", [1, 2, 3], length=2)
+
+
+@pytest.mark.parametrize(
+    ("values", "order", "words", "of_the_first"),
+    [
+        (["1/2/2024", "31/12/2024"], "day", "dates, day first", date(2024, 2, 1)),
+        (["1/2/2024", "12/31/2024"], "month", "dates, month first", date(2024, 1, 2)),
+        (["1/2/2024", "3/4/2024"], "day", "dates, day first, which no cell tells", date(2024, 2, 1)),
+        (["1/2/2024", *["12/31/2024"] * 2, "31/12/2024"], "month", "dates, month first, but for 3", date(2024, 1, 2)),
+        (["1.2.2024", "2024/12/31"], "day", "dates", date(2024, 2, 1)),
+    ],
+)  # fmt: skip
+def test_dates_with_slashes(values: list[str], order: str, words: str, of_the_first: date) -> None:
+    columns = Columns.look([{"due": value, "n": i} for i, value in enumerate(values * 3)])
+    due = columns.columns["due"]
+    assert (due.kind, due.order, columns.described["due"]) == ("dates", order, words)
+    assert due.parse(values[0], "this") == of_the_first
+    assert due.parse("31/12/2024", "this") == due.parse("12/31/2024", "this") == date(2024, 12, 31)
+    assert Columns.from_dict(columns.to_dict()).columns["due"].order == order
+    declared = Column("due", "dates", order="month")
+    assert declared.parse("05/01/2024", "this") == date(2024, 5, 1)
+    assert declared.parse("5/1/2024 12:05 am", "this") == datetime(2024, 5, 1, 0, 5)
+    assert declared.parse("5/1/2024 3:05:30 PM", "this") == datetime(2024, 5, 1, 15, 5, 30)
+    with pytest.raises(InvalidInput, match="order of 'due' of columns must be 'day' or 'month'"):
+        Column("due", "dates", order="year")
 
 
 def test_the_layout_of_a_table() -> None:

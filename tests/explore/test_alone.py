@@ -12,7 +12,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.explore import Boltzmann, Dilute, Greedy, RunnerUp, Uniform
+from superarm.explore import Boltzmann, Cover, Dilute, Greedy, RunnerUp, Uniform
 
 LABELS = ["ant", "bee", "cat", "dog", "eel", "fox"]
 RULES: list[Any] = [
@@ -61,6 +61,24 @@ def test_probability_of_any_set_moves_nothing(cls: Any, params: dict[str, Any]) 
         decision = rule.decide(s)
         assert p[frozenset(decision.labels)] == pytest.approx(decision.propensity, rel=1e-9)
         assert decision.labels == other.decide(s).labels
+
+
+@pytest.mark.parametrize("own", [{}, {"uniform": 0.1}, {"set_size": 3}])
+def test_probability_of_any_set_of_any_size(own: dict[str, Any]) -> None:
+    """Where sizes vary, all sets together are certain, and each decision has its own probability."""
+    rule = Cover(coverage=0.8, warm_up=0, labels=LABELS, seed=1, **({"set_size": None} | own))
+    random = np.random.default_rng(6)
+    sets = [labels for size in range(1, 7) for labels in combinations(LABELS, size)]
+    sizes = set()
+    for s in 3.0 * random.normal(size=(60, 6)):
+        p = {frozenset(labels): rule.probability(s, labels) for labels in sets}
+        assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
+        assert min(p.values()) >= 0.0
+        decision = rule.decide(s)
+        assert p[frozenset(decision.labels)] == pytest.approx(decision.propensity, rel=1e-6)
+        sizes.add(len(decision.labels))
+        rule.update(decision, hit=bool(random.random() < 0.8))
+    assert len(sizes) > 1
 
 
 def test_a_rule_is_pickled_with_what_it_has_moved() -> None:

@@ -249,11 +249,28 @@ def test_a_new_journal_can_start_with_a_model(drive, tmp_path):
     for x in rows(50):
         learner.update(learner.decide(x), hit=False)
     learner.save(tmp_path / "model.npz")
-    session = drive(model=tmp_path / "model.npz")
+    session = drive(model=tmp_path / "model.npz", learner="set-logit:uniform=0")
     assert session.model_file() == (tmp_path / "model.npz").read_bytes()
     assert session.decide(DecisionRequest(rows(1)[0])).labels == learner.decide(rows(1)[0]).labels
     with pytest.raises(JournalForeign, match="set_size"):
         drive("other.db", model=tmp_path / "model.npz", set_size=4)
+
+
+def test_a_model_draws_uniform_sets_too_unless_it_was_told_otherwise(drive, tmp_path):
+    common = {"labels": LABELS, "n_features": D, "set_size": 2}
+    learner = sa.SetLogit(**common)
+    for x in rows(50):
+        learner.update(learner.decide(x), hit=False)
+    learner.save(tmp_path / "plain.npz")
+    served = drive("plain.db", model=tmp_path / "plain.npz").learner
+    assert (served.uniform, served.round, served.id) == (0.02, 50, learner.id)
+    np.testing.assert_array_equal(served.scores(rows(5)), learner.scores(rows(5)))
+    for number, own in enumerate(({"explore": "show"}, {"uniform": 0.3}, {"coverage": 0.9})):
+        sa.SetLogit(**common, **own).save(tmp_path / "own.npz")
+        session = drive(f"own{number}.db", model=tmp_path / "own.npz")
+        assert session.learner.uniform == own.get("uniform", 0.0)
+    sa.MCDBF(**common).save(tmp_path / "other.npz")
+    assert "uniform" not in drive("other.db", model=tmp_path / "other.npz").learner.params
 
 
 def test_labels_must_be_names(drive, tmp_path):

@@ -162,3 +162,123 @@ def test_labels_from_a_file(slates, tmp_path):
 def test_what_evaluate_refuses(slates, extra, message):
     with pytest.raises(InvalidInput, match=message):
         run("evaluate", slates, *MAPPED, *extra)
+
+
+def halves(slates, tmp_path):
+    """The log in two files; ids begin again in the second."""
+    head, *lines = slates.read_text().splitlines()
+    paths = tmp_path / "january.csv", tmp_path / "february.csv"
+    for path, part in zip(paths, (lines[:1500], lines[1500:]), strict=True):
+        rows = [f"v{i},{line.partition(',')[2]}" for i, line in enumerate(part)]
+        path.write_text("\n".join([head, *rows]) + "\n")
+    return paths
+
+
+def test_several_logs_at_once_or_one_after_another_give_the_same_model(slates, tmp_path):
+    first, second = halves(slates, tmp_path)
+    both, one, two = (tmp_path / f"{name}.npz" for name in ("both", "one", "two"))
+    told = json.loads(run("train", first, second, *MAPPED, "--output", both, "--json"))
+    assert told["logs"] == [str(first), str(second)]
+    assert told["features"] == ["age", "income"]
+    assert told["rows"] + told["held_out"] == 4000
+    run("train", first, *MAPPED, "--output", one)
+    told = json.loads(run("train", second, *MAPPED, "--model", one, "--output", two, "--json"))
+    assert told["learner"] == "set-logit"
+    assert not told["warnings"]
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    np.testing.assert_array_equal(sa.load(both).scores(X), sa.load(two).scores(X))
+    assert (sa.load(one).scores(X) != sa.load(two).scores(X)).any()
+    assert [list(note["logs"].values()) for note in sa.load(two).notes["training"]] == [
+        ["january.csv"],
+        ["february.csv"],
+    ]
+    told = run("train", second, *MAPPED, "--model", two, "--output", two, "--force")
+    assert "WARNING: february.csv was learnt from before: its rows count twice" in told
+
+
+def test_a_model_of_two_logs_is_judged_by_rows_of_either_that_it_has_not_seen(slates, tmp_path):
+    from superarm.logs import held_out
+
+    first, second = halves(slates, tmp_path)
+    one, two = tmp_path / "one.npz", tmp_path / "two.npz"
+    run("train", first, *MAPPED, "--output", one)
+    run("train", second, *MAPPED, "--model", one, "--output", two)
+    kept = [sum(held_out(i, 0.2) for i in range(n)) for n in (1500, 2500)]
+    for log, rows in (((first,), kept[0]), ((second,), kept[1]), ((first, second), sum(kept))):
+        told = run("evaluate", *log, *MAPPED, "--model", two)
+        assert f"judged by {rows:,} rows" in told
+        assert "was not trained" not in told
+    told = run("evaluate", first, second, *MAPPED, "--model", one)
+    assert "one.npz was not trained on february.csv by superarm train" in told
+
+
+def test_a_model_that_goes_on_keeps_what_it_has(slates, tmp_path):
+    first, second = halves(slates, tmp_path)
+    one, two = tmp_path / "one.npz", tmp_path / "two.npz"
+    run("train", first, *MAPPED, "--output", one)
+    for option, value in (
+        ("--learner", "set-logit"),
+        ("--set-size", 3),
+        ("--columns", one),
+        ("--features-columns", "age"),
+        ("--leave-out", "age"),
+    ):
+        with pytest.raises(InvalidInput, match=r"of superarm train must be left out: .*one.npz has its own"):
+            run("train", second, *MAPPED, "--model", one, "--output", two, option, value)
+    new = tmp_path / "new.csv"
+    new.write_text(second.read_text().replace("red", "violet"))
+    with pytest.raises(InvalidInput, match=r"labels of .*new.csv must be among the given ones"):
+        run("train", new, *MAPPED, "--model", one, "--output", two)
+    names = tmp_path / "labels.txt"
+    names.write_text("blue\nviolet\n")
+    run("train", new, *MAPPED, "--model", one, "--output", two, "--labels", names)
+    assert sa.load(two).labels == (*COLOURS, "violet")
+
+
+def test_the_row_of_a_bad_cell_is_that_of_its_own_file(slates, tmp_path):
+    first, second = halves(slates, tmp_path)
+    lines = second.read_text().splitlines()
+    lines[7] = lines[7][:-1] + "perhaps"
+    second.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InvalidInput, match=r"clicked of .*february.csv, row 7 must be true or false"):
+        run("train", first, second, *MAPPED, "--output", tmp_path / "m.npz")
+    X = tmp_path / "X.npy"
+    np.save(X, np.zeros((4000, 2)))
+    for option in ("--features", "--vectors"):
+        with pytest.raises(InvalidInput, match="left out: its rows belong to those of one log"):
+            run("train", first, second, *MAPPED, "--output", tmp_path / "m.npz", option, X)
+
+
+def test_evaluate_is_told_what_columns_are(slates, tmp_path):
+    """As train is: what a learner is trained on there, it is trained on here."""
+    odd = tmp_path / "odd.csv"
+    head, *lines = slates.read_text().splitlines()
+    odd.write_text("\n".join([head + ",code", *(f"{line},{i % 4}" for i, line in enumerate(lines))]) + "\n")
+    model = tmp_path / "m.npz"
+    for options in (
+        ("--words", "code"),
+        ("--leave-out", "age,code"),
+        ("--text", "visitor"),
+        ("--numbers", "code"),
+    ):
+        told = json.loads(run("train", odd, *MAPPED, *options, "--output", model, "--force", "--json"))
+        here = json.loads(run("evaluate", odd, *MAPPED, *options, "--learner", "set-logit", "--json"))
+        there = json.loads(run("evaluate", odd, *MAPPED, "--model", model, "--json"))
+        rates = [one["verdicts"][0]["estimates"][-1]["value"] for one in (here, there)]
+        assert rates[0] == pytest.approx(rates[1], abs=1e-9)
+        assert told["progress"][-1]["hit_rate"]["value"] == pytest.approx(rates[0], abs=1e-9)
+    by_file = ("--columns", tmp_path / "m.columns.json")
+    same = json.loads(run("evaluate", odd, *MAPPED, *by_file, "--learner", "set-logit", "--json"))
+    assert same["verdicts"][0]["estimates"][-1]["value"] == pytest.approx(rates[0], abs=1e-9)
+    with pytest.raises(InvalidInput, match="columns of evaluate must be left to --model"):
+        run("evaluate", odd, *MAPPED, "--model", model, "--words", "code")
+
+
+def test_dates_that_could_be_two_days_are_warned_of(slates, tmp_path):
+    dated = tmp_path / "dated.csv"
+    head, *lines = slates.read_text().splitlines()
+    rows = [f"{line},{1 + i % 12}/{1 + i % 7}/2024" for i, line in enumerate(lines)]
+    dated.write_text("\n".join([head + ",due", *rows]) + "\n")
+    told = run("train", dated, *MAPPED, "--output", tmp_path / "m.npz")
+    assert "due (dates, day first, which no cell tells)" in told
+    assert "WARNING: 1/2/2024 is read as the first of February, since no cell tells" in told

@@ -64,6 +64,8 @@ def asked(
 
 def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
     """What was made of each column, and why."""
+    from superarm.data.looking import UNSURE
+
     seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
     yield f"features: {_grouped(columns.described)}{seen}"
     if columns.text_width:
@@ -74,6 +76,10 @@ def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
     taken_for_ids = [name for name, why in columns.left_out.items() if why.startswith("an id: ")]
     if taken_for_ids:
         yield f"WARNING: taken for ids: {', '.join(taken_for_ids)} (--text or --words takes them as features)"
+    unsure = [name for name, remark in columns.described.items() if UNSURE in remark]
+    if unsure:
+        said = f'"order": "month" in {", ".join(unsure)} of a file of columns (--columns) says otherwise'
+        yield f"WARNING: 1/2/2024 is read as the first of February, since no cell tells: {said}"
 
 
 def _grouped(columns: dict[str, str]) -> str:

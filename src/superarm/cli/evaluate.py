@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    log: opt.LogFile,
+    log: opt.LogFiles,
     model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
     learner: Annotated[
         list[str] | None,
@@ -71,6 +71,12 @@ def evaluate(
     propensity_column: opt.PropensityColumn = "propensity",
     eligible_column: opt.EligibleColumn = "eligible",
     features_columns: opt.FeaturesColumns = None,
+    columns: col.ColumnsFile = None,
+    text: col.Text = None,
+    words: col.Words = None,
+    numbers: col.Numbers = None,
+    dates: col.Dates = None,
+    leave_out: col.LeaveOut = None,
     vectors: col.Vectors = None,
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
@@ -103,12 +109,17 @@ def evaluate(
         separator,
         uniform,
         skip_bad,
-        vectors=vectors,
+        col.asked(text, words, numbers, dates, leave_out),
+        columns,
+        vectors,
     )
     opt.check_folder("--figure", figure)
     check_output(figure, "evaluate", force=force, option="--figure")
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
+    if loaded and (reading.asked or columns is not None):
+        got = ", ".join(reading.asked) or str(columns)
+        raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, loaded.values())
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
@@ -143,7 +154,7 @@ def evaluate(
 
         save(answer, figure)
     if as_json:
-        print(json.dumps(_plain({"log": str(log), **asdict(answer)})))
+        print(json.dumps(_plain({"logs": [str(path) for path in log], **asdict(answer)})))
         return
     _show(answer, source, grid, _Cure(facts.answered, split))
     if figure is not None:
@@ -165,15 +176,18 @@ def _split(
     if not 0.0 < share < 1.0:
         raise InvalidInput.must("--holdout", "evaluate", "in (0, 1)", holdout)
     asked = trains or holdout is not None
-    here = source.fingerprint()
-    notes = {name: model.notes.get("training", {}) for name, model in models.items()}
-    same = {(n["holdout"], n["seed"]) for n in notes.values() if n.get("sha256") == here}
-    for name, note in notes.items():
-        if note.get("sha256") == here and note["holdout"] == 0.0:
+    here = source.fingerprints()
+    same = set[tuple[float, int]]()
+    for name, model in models.items():
+        past = [note for note in model.notes.get("training", ()) if here.keys() & note["logs"].keys()]
+        same |= {(note["holdout"], note["seed"]) for note in past}
+        if any(note["holdout"] == 0.0 for note in past):
             raise InvalidInput.must(name, source.name, "trained with rows kept out", "all rows were learnt")
-        if note.get("sha256") != here and not quiet:
+        seen = {sha for note in past for sha in note["logs"]}
+        new = [file for sha, file in here.items() if sha not in seen]
+        if new and not quiet:
             print(
-                f"{name} was not trained on this file by superarm train: make sure that it never saw its rows"
+                f"{name} was not trained on {', '.join(new)} by superarm train: make sure that it never saw its rows"
             )
     if len(same) > 1 or (asked and same - {(share, seed)}):
         raise InvalidInput.must(

@@ -26,7 +26,7 @@ __all__ = [
     "LabelColumn",
     "Labels",
     "LabelsColumn",
-    "LogFile",
+    "LogFiles",
     "PropensityColumn",
     "Reading",
     "Separator",
@@ -39,8 +39,11 @@ __all__ = [
 
 HOLDOUT = 0.2  # the share of rows that judge, where none is said
 COLUMNS = "Columns of the file"
-LogFile = Annotated[
-    Path, typer.Argument(help="A decision log: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG")
+LogFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Decision logs, one or several: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG..."
+    ),
 ]
 Labels = Annotated[
     str | None, typer.Option(help="All labels: a file with one a line, or how many. Else those in the log.")
@@ -111,8 +114,8 @@ class Reading:
             **self.asked,
         )
 
-    def log(self, path: Path, models: Iterable[Learner] = ()) -> Log:
-        """The log, with the columns that these models were trained with, if it has them."""
+    def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
+        """The logs as one, with the columns that these models were trained with, if it has them."""
         from superarm.data.columns import Columns
         from superarm.logs import Log
 
@@ -120,7 +123,7 @@ class Reading:
         if self.declared is not None:
             declared = [Columns.read(self.declared)]
         return Log(
-            path,
+            paths,
             columns=self.columns(),
             features=self.features,
             separator=self.separator,

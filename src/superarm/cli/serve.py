@@ -48,8 +48,8 @@ def serve(
     learner: Annotated[
         str | None,
         typer.Option(
-            help="NAME, NAME:key=value,key=value or file.py:Class. Default: set-logit, with 2 % of uniform "
-            "sets for the log."
+            help="NAME, NAME:key=value,key=value or file.py:Class; 'scores' if a model of your own ranks the labels. "
+            "Default: set-logit, with 2 % of uniform sets for the log."
         ),
     ] = None,
     columns: Annotated[
@@ -59,7 +59,12 @@ def serve(
             "Default: each value is judged as it comes."
         ),
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="A model file to start a new journal with.")] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="A model file to start a new journal with; it is to draw 2 % of uniform sets, too."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="The learner's seed. Default: 0.", min=0)] = None,
     shadow: Annotated[
         list[str] | None,

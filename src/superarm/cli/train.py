@@ -1,4 +1,4 @@
-"""superarm train: a model from a decision log."""
+"""superarm train: a model from decision logs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
 from superarm.cli.output import Force, check_output
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -21,17 +22,23 @@ if TYPE_CHECKING:
 
 
 def train(
-    log: opt.LogFile,
+    log: opt.LogFiles,
     output: Annotated[Path, typer.Option(help="The model file.")] = Path("model.npz"),
     learner: Annotated[
-        str, typer.Option(help="NAME or NAME:key=value: set-logit; mc-dbf if the log has top and gamma.")
-    ] = "set-logit",
+        str | None,
+        typer.Option(
+            help="NAME or NAME:key=value: set-logit (the default); mc-dbf if the log has top and gamma."
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Go on from this model: it keeps what it has learnt.")
+    ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels the model is to show.")] = None,
     passes: Annotated[
         int, typer.Option(help="How often to go through the log, if that is better than once.", min=1)
     ] = 1,
     holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
-    seed: Annotated[int, typer.Option(help="Decides which rows, and the model's draws.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
     features: opt.Features = None,
     labels_column: opt.LabelsColumn = "labels",
@@ -63,9 +70,13 @@ def train(
     A share of the rows is kept out; the model remembers which, so that **superarm evaluate** judges it
     by rows that it has not seen.
 
+    Several logs are read one after another, as one. With --model the model of last time goes on learning,
+    from new logs only; its learner, labels and columns stay, and --labels may add some.
+
     Example: **superarm train slates.csv --labels-column first,second,third --hit-column clicked**
     """
     from superarm.cli.show import progress_bar, table
+    from superarm.learners import load
     from superarm.learners.registry import make
     from superarm.logs import survey
     from superarm.logs import train as teach
@@ -87,37 +98,49 @@ def train(
     )
     opt.check_folder("--output", output)
     check_output(output, "train", force=force)
-    source = reading.log(log)
-    facts = survey(source, labels=opt.labels_or_count(labels))
-    common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
-    model = make(learner, **common)
+    given = opt.labels_or_count(labels)
+    if model is not None:
+        _check_left_out(model, learner, set_size, columns, features_columns, reading.asked)
+        trained = _grown(load(model), given)
+        source = reading.log(log, [trained])
+        known = trained.n_labels if trained.labels is None else trained.labels
+        facts = survey(source, labels=known, n_features=trained.n_features)
+    else:
+        source = reading.log(log)
+        facts = survey(source, labels=given)
+        common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
+        trained = make(learner or "set-logit", **common)
+    again = _learnt_before(source, trained)
     with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
-        result = teach(source, model, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
-    model.save(output)
-    beside = None if model.columns is None else output.with_suffix(".columns.json")
-    if beside is not None and model.columns is not None:
-        model.columns.write(beside)
+        result = teach(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
+    trained.save(output)
+    beside = None if trained.columns is None else output.with_suffix(".columns.json")
+    if beside is not None and trained.columns is not None:
+        trained.columns.write(beside)
     if as_json:
-        told = {"log": str(log), "model": str(output), "learner": learner, **asdict(result)}
+        told: dict[str, Any] = {"logs": [str(path) for path in log], "model": str(output)}
+        told |= {"learner": learner or trained.name, **asdict(result)}
         told["features"], told["kinds"] = source.features.names, source.features.described
-        told["left_out"], told["warnings"] = source.features.left_out, list(source.notices.values())
+        told["left_out"], told["warnings"] = source.features.left_out, [*again, *source.notices.values()]
         told["columns"] = None if beside is None else str(beside)
         told["labels"] = facts.n_labels
         print(json.dumps(_plain(told)))
         return
-    print(f"{log}: {facts.rows:,} rows, {facts.n_labels} labels")
-    for line in _columns(source, model):
+    print(f"{source.name}: {facts.rows:,} rows, {facts.n_labels} labels")
+    for line in _columns(source, trained):
         print(line)
+    for sentence in again:
+        print(f"WARNING: {sentence}")
     for count, what in (
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
         (result.unanswered, "rows without an outcome: not used"),
-        (result.useless, f"rows that {model.name} cannot learn from: they lack top and gamma"),
+        (result.useless, f"rows that {trained.name} cannot learn from: they lack top and gamma"),
     ):
         if count:
             print(f"{count:,} {what}")
     if result.progress:
         table(
-            f"{model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
+            f"{trained.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
             ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"],
             [
                 [
@@ -143,6 +166,39 @@ def train(
                     "WARNING: the model is no better than that: these features say nothing about the answers"
                 )
     print(f"model: {output}" + ("" if beside is None else f" (its columns: {beside})"))
+
+
+def _check_left_out(model: Path, learner: object, size: object, *others: object) -> None:
+    """What a model has of its own."""
+    named = {"--learner": learner, "--set-size": size}
+    named |= dict(
+        zip(("--columns", "--features-columns", "--text, --words and the like"), others, strict=True)
+    )
+    for option, value in named.items():
+        if value:
+            raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
+
+
+def _grown(model: Learner, labels: list[str] | int | None) -> Learner:
+    """The model, with the labels among these that it did not know."""
+    new: Any = None
+    if isinstance(labels, int):
+        new = labels - model.n_labels
+    elif labels is not None:
+        new = [label for label in labels if model.known.by_text(label) is None]
+    if new:
+        model.add_labels(new)
+    return model
+
+
+def _learnt_before(source: Log, model: Learner) -> list[str]:
+    """Logs that the model has learnt from already."""
+    past = {sha for note in model.notes.get("training", ()) for sha in note["logs"]}
+    return [
+        f"{name} was learnt from before: its rows count twice"
+        for sha, name in source.fingerprints().items()
+        if sha in past
+    ]
 
 
 def _columns(source: Log, model: Learner) -> Iterator[str]:

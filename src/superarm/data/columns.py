@@ -82,6 +82,7 @@ class Column:
         kind: numbers, yes or no, dates, words, text, vector.
         decimal: what stands before the decimals of numbers that are spelt.
         times: whether dates have a time of day.
+        order: what comes first in dates with slashes, ``"day"`` or ``"month"``, where both are possible.
         length: of a vector.
         many: whether there are so many different words that they go to the sparse part.
         fill: what a gap counts as in rows without places for gaps.
@@ -91,6 +92,7 @@ class Column:
     kind: str
     decimal: str = "."
     times: bool = False
+    order: str = "day"
     length: int = 0
     many: bool = False
     fill: float = 0.0
@@ -101,6 +103,8 @@ class Column:
             raise InvalidInput.must(f"kind of {self.name!r}", "columns", wanted, self.kind, among=KINDS)
         if self.decimal not in (".", ","):
             raise InvalidInput.must(f"decimal of {self.name!r}", "columns", "'.' or ','", self.decimal)
+        if self.order not in ("day", "month"):
+            raise InvalidInput.must(f"order of {self.name!r}", "columns", "'day' or 'month'", self.order)
         if self.kind == VECTOR and not (isinstance(self.length, int) and self.length > 0):
             wanted = "how many numbers it has"
             raise InvalidInput.must(f"length of {self.name!r}", "columns", wanted, self.length)
@@ -143,13 +147,13 @@ class Column:
             value = str(value)  # of NumPy, or of an enumeration
             if kind in (WORDS, TEXT):
                 return value
-            when = date_in(value) if kind == DATES else None
+            when = date_in(value, self.order) if kind == DATES else None
             if when is not None:
                 return when
             meant = spelt(value, self.decimal)
             if not isinstance(meant, str):
                 return None if meant is None else number_of(meant, self.name, owner)
-            return date_in(value) or value
+            return date_in(value, self.order) or value
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
         given = value_of(value, self.name, owner)
@@ -716,6 +720,7 @@ def _column(look: Look, asked: str | None, count: int) -> Column:
         kind,
         decimal=look.decimal if kind in (NUMBERS, TRUTHS) else ".",
         times=look.times if kind == DATES else False,
+        order=look.order if kind == DATES else "day",
         length=look.length if kind == VECTOR else 0,
         many=many,
         fill=float(np.float32(look.mean)) if kind in (NUMBERS, TRUTHS) and abs(look.mean) <= LARGEST else 0.0,

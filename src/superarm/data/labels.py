@@ -48,6 +48,16 @@ class Labels:
         self.names, self.count = known, len(known)
         self._number = {name: i for i, name in enumerate(known)}
 
+    def __repr__(self) -> str:
+        if self.names is None:
+            return f"Labels({self.count})"
+        few = ", ".join(map(repr, self.names[:6]))
+        return (
+            f"Labels({few}, … {self.names[-1]!r}: {self.count})"
+            if self.count > 7
+            else f"Labels({list(self.names)})"
+        )
+
     @classmethod
     def of(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> Labels:
         """From the two parameters of which one must be given."""

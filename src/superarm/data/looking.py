@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm.data.values import GROUPED, UNSPACED, date_in, is_gap, spelt
+from superarm.data.values import GROUPED, UNSPACED, date_in, is_gap, order_in, spelt
 
 __all__ = ["AFTERWARDS", "DATES", "KINDS", "NUMBERS", "TEXT", "TRUTHS", "VECTOR", "WORDS", "Look", "look_at"]
 
@@ -28,6 +28,7 @@ NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
 )
 MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
+UNSURE = ", which no cell tells"  # of dates such as 1/2/2024
 MANY = 20_000  # different values that are kept in mind
 TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
 COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+\s*%?\s*")
@@ -65,6 +66,7 @@ class Look:
         self.odd = False  # something that is no value
         self.length = 0  # of its vectors; -1 if they differ
         self.times = False
+        self.orders = {"day": 0, "month": 0, "unknown": 0}  # of dates with slashes: what comes first
         self.sum = 0.0
         self.words = 0  # in all its cells together
         self.first: Any = None
@@ -95,12 +97,15 @@ class Look:
                 return
             self.counts[NUMBERS] += 1
         elif kind is str:
-            when = date_in(value)
+            when = date_in(value, self.order)
             if when is None:
                 self.counts[WORDS] += 1
                 self.words += 1 + value.count(" ") + len(UNSPACED.findall(value))
             else:
                 self.counts[DATES] += 1
+                order = order_in(value)
+                if order is not None:
+                    self.orders[order] += 1
                 value = when
         elif is_gap(value):
             return
@@ -181,6 +186,22 @@ class Look:
         return "," if self.commas > self.points else "."
 
     @property
+    def order(self) -> str:
+        """What comes first in its dates with slashes, the day or the month."""
+        return "month" if self.orders["month"] > self.orders["day"] else "day"
+
+    @property
+    def order_in_words(self) -> str:
+        """The same, and how sure that is; empty if no date has slashes."""
+        orders = self.orders
+        if not any(orders.values()):
+            return ""
+        other = orders["day" if self.order == "month" else "month"]
+        if other:
+            return f"{self.order} first, but for {other:,}"
+        return f"{self.order} first" + (UNSURE if not orders[self.order] else "")
+
+    @property
     def mean(self) -> float:
         count = self.counts[NUMBERS] + self.counts[TRUTHS]
         return self.sum / count if count else 0.0
@@ -201,6 +222,7 @@ class Look:
             kind if kind != VECTOR else f"vectors of {self.length:,} numbers",
             "as asked for" if asked else "",
             "with a decimal comma" if decimal == "," and kind == NUMBERS else "",
+            self.order_in_words if kind == DATES else "",
             f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
             f"{words:,} words" if words else "",
             f"{gaps:,} gaps" if gaps else "",

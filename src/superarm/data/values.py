@@ -29,6 +29,7 @@ __all__ = [
     "is_text",
     "normal",
     "number_of",
+    "order_in",
     "plain_row",
     "spelt",
     "value_of",
@@ -51,6 +52,9 @@ NOT_DIGITS = {mark: re.compile(rf"{SPACES}|{other}") for mark, other in ((".", "
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 OTHER_DATE = re.compile(
     r"(?:(\d{4})/(\d\d?)/(\d\d?)|(\d\d?)\.(\d\d?)\.(\d{4}))(?:[T ,]+(\d\d?:\d\d(?::\d\d)?))?"
+)
+SLASHED = re.compile(
+    r"(\d\d?)/(\d\d?)/(\d{4})(?:[T ,]+(\d\d?):(\d\d(?::\d\d)?)(?: ?([AP])M)?)?", re.IGNORECASE
 )
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 TEXT_WORDS, TEXT_LETTERS = 2, 6  # words of a text, at least; letters, in scripts without spaces
@@ -81,15 +85,23 @@ def spelt(text: str, decimal: str = ".") -> Any:
     return float(bare) if NUMBER.fullmatch(bare) else text
 
 
-def date_in(text: str) -> date | None:
-    """The date that a text spells: 2024-05-01, 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30.
+def date_in(text: str, order: str = "day") -> date | None:
+    """The date that a text spells: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
+
+    Args:
+        text: it.
+        order: what comes first between slashes, ``"day"`` or ``"month"``, where both are possible.
 
     >>> date_in("2024-05-01"), date_in("1.5.2024 12:30"), date_in("2024-02-30")
     (datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, 12, 30), None)
+    >>> date_in("05/01/2024"), date_in("05/01/2024", "month"), date_in("12/31/2024")
+    (datetime.date(2024, 1, 5), datetime.date(2024, 5, 1), datetime.date(2024, 12, 31))
     """
     if not text[:1].isdigit():
         return None
     try:
+        if slashed := SLASHED.fullmatch(text):
+            return _slashed(slashed, order)
         if DATE.fullmatch(text):
             return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
         found = OTHER_DATE.fullmatch(text)
@@ -100,6 +112,29 @@ def date_in(text: str) -> date | None:
         return day if time is None else datetime.fromisoformat(f"{day.isoformat()}T{time:0>5}")
     except ValueError:  # 2024-02-30 is a word
         return None
+
+
+def _slashed(found: re.Match[str], order: str) -> date:
+    a, b, year, hour, rest, half = found.groups()
+    first, second = int(a), int(b)
+    day, month = (first, second) if first > 12 or (order == "day" and second <= 12) else (second, first)
+    when = date(int(year), month, day)
+    if hour is None:
+        return when
+    hours = int(hour) if half is None else int(hour) % 12 + 12 * (half in "pP")
+    return datetime.fromisoformat(f"{when.isoformat()}T{hours:02}:{rest}")
+
+
+def order_in(text: str) -> str | None:
+    """What comes first in a date with slashes: ``"day"``, ``"month"``, ``"unknown"``; ``None`` for any other.
+
+    >>> [order_in(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
+    ['day', 'month', 'unknown', None]
+    """
+    found = SLASHED.fullmatch(text)
+    if found is None:
+        return None
+    return "day" if int(found[1]) > 12 else "month" if int(found[2]) > 12 else "unknown"
 
 
 def is_text(value: str) -> bool:

@@ -10,14 +10,15 @@ from superarm.journal.errors import JournalForeign
 from superarm.journal.projector import first_totals
 from superarm.journal.snapshots import made_by, model_bytes
 from superarm.journal.store import Snapshot
-from superarm.learners import Learner, SetLogit, load
+from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
 __all__ = ["ASKED", "UNIFORM", "check_asked", "first"]
 
-# The share of uniform sets of a SetLogit of which nothing else was said. It costs UNIFORM (1 - m/k) shown
-# misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
+# The share of uniform sets of a SetLogit, or of somebody's Scores, of which nothing else was said. It costs
+# UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 UNIFORM = 0.02
+EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something else
 ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed", "columns")
 
 
@@ -76,6 +77,9 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
         if learner.params.get(name, value) != value:
             wanted = f"left out or {learner.params[name]!r}, which {model} has"
             raise JournalForeign.must(name, "superarm serve", wanted, value)
+    chosen = learner.chosen | params
+    if isinstance(learner, SetLogit | Scores) and not chosen.keys() & EXPLORES:
+        learner = learner.with_params(uniform=UNIFORM)
     return learner, spec
 
 
@@ -86,9 +90,7 @@ def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
     common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
     common |= {name: asked[name] for name in ("set_size", "coverage") if asked[name] is not None}
     cls, given = parse(spec)
-    if issubclass(cls, SetLogit) and not given.keys() & {"explore", "uniform", "coverage"} | common.keys() & {
-        "coverage"
-    }:
+    if issubclass(cls, SetLogit | Scores) and not (given | common).keys() & EXPLORES:
         common["uniform"] = UNIFORM
     learner = make(spec, **common)
     if asked["columns"] is not None:

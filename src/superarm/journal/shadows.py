@@ -175,7 +175,8 @@ class Shadow:
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
-    if model.columns is not None:
+    example = model.example_row()
+    if isinstance(example, dict):  # what has names is told by its columns, or by the first row
         common["n_features"] = None
     made = {}
     for spec in specs:
@@ -183,7 +184,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         learner = make(spec, **common, **own)
         if model.columns is not None:
             learner.use_columns(model.columns)
-        some = model.decide(model.example_row(), at=model.cursor())
+        some = model.decide(example, at=model.cursor())
         given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
         if "hit" not in learner.feedback or not learner.learns_from(given):
             wanted = "a learner that learns from sets that somebody else chose, such as set-logit"

@@ -11,6 +11,7 @@ from superarm.learners.newtron import Newtron as Newtron
 from superarm.learners.pa import PA as PA
 from superarm.learners.perceptron import Perceptron as Perceptron
 from superarm.learners.plain import PlainLearner as PlainLearner
+from superarm.learners.scores import Scores as Scores
 from superarm.learners.setlogit import SetLogit as SetLogit
 from superarm.learners.soba import SOBA as SOBA
 from superarm.learners.softmax import Softmax as Softmax

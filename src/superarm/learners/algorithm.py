@@ -12,6 +12,7 @@ from superarm.decisions import Decision
 from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, Coverage
 from superarm.learners.described import Described
+from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.cover import CoverRule
 from superarm.native.scaling import Scaling, Standard, Unit
@@ -34,6 +35,7 @@ class Algorithm(Described):
     moves_ineligible: bool = False  # an update may move labels that were not eligible
     couples_labels: bool = False  # no label can be added
     own_scaling: ClassVar[str] = "unit"  # of rows without names, if nobody chose another
+    inputs_class: ClassVar[type[Inputs]] = Inputs  # what rows and labels mean
     own_only: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
 
     seed: int

@@ -28,8 +28,7 @@ from superarm.errors import ModelFileError
 from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
 from superarm.learners import feedback, files, many
-from superarm.learners.algorithm import SCALINGS
-from superarm.learners.inputs import Inputs
+from superarm.learners.algorithm import SCALINGS, Algorithm
 from superarm.learners.predictions import Predictions
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
@@ -38,6 +37,11 @@ from superarm.parameters import whole
 __all__ = ["LabelLearner", "Learner", "load"]
 
 Array = np.ndarray[Any, Any]
+USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
+INSIDE = {
+    *("bias", "core", "example_row", "inputs", "invalid", "known"),
+    *("never_show", "owner", "rolled_back_to", "run_counts"),
+}
 
 
 class Learner(Predictions):
@@ -72,7 +76,7 @@ class Learner(Predictions):
     ) -> None:
         self.owner = type(self).__name__  # as error messages name it
         known = Labels.of(n_labels, labels, self.owner)
-        self.inputs = Inputs(self.owner, known, n_features, single_label=self.single_label)
+        self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
         self.core: Any = None
         self._size, self._id = self.inputs.size(set_size), uuid.uuid4().hex[:16]
         self.seed = whole("seed", self.owner, seed, 0)
@@ -324,6 +328,11 @@ class Learner(Predictions):
         if not isinstance(learner, cls):
             raise ModelFileError.must("class", str(path), cls.__name__, learner.owner)
         return learner
+
+    def __dir__(self) -> list[str]:
+        """What people use, for Tab: not what a subclass defines, nor what other rooms of this house ask for."""
+        hooks = {name for name in vars(Algorithm) if not name.startswith("__")} - USED
+        return [name for name in super().__dir__() if name not in hooks | INSIDE]
 
     def __getstate__(self) -> dict[str, Any]:
         return files.state_of(self)

@@ -11,18 +11,18 @@ from typing import Any
 
 from superarm import learners
 from superarm.errors import InvalidInput
-from superarm.learners import Learner
+from superarm.learners import Learner, Scores
 
 __all__ = ["make", "names", "parameters", "parse", "value_of"]
 
 
 def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
-    """Built-in learners by name, with the parameters that the name stands for.
+    """Built-in learners by name, with the parameters that the name stands for; Scores, which learns nothing, is none.
 
     In the order of tables: those told the label, those of single labels, those of sets.
     """
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
-    classes = [cls for cls in offered if issubclass(cls, Learner) and cls is not Learner]
+    classes = [cls for cls in offered if issubclass(cls, Learner) and cls not in (Learner, Scores)]
     found = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
     return {name: found[name] for name in sorted(found, key=lambda n: (*_rank(found[n][0]), n))}
 
@@ -41,6 +41,8 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
     if name.endswith(".py"):
         class_name, _, rest = rest.partition(":")
         cls, fixed = _from_file(Path(name), class_name), dict[str, Any]()
+    elif name == Scores.name:
+        cls, fixed = Scores, {}
     elif name in names():
         cls, fixed = names()[name]
     else:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,12 @@ class LikelihoodLearner(Learner):
     def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X: a column for each, none_label's among them."""
         return probabilities(self.scores(X))
+
+    def to_onnx(self, path: str | PathLike[str]) -> None:
+        """Write what it predicts for rows of plain numbers to the file ``path``, as an ONNX graph (extra ``onnx``)."""
+        from superarm.onnx import export
+
+        export(self, path)
 
 
 class SetLogit(LikelihoodLearner):

@@ -50,12 +50,12 @@ def chart(answer: Evaluation) -> Any:
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     place = alt.XOffset("policy:N", sort=policies)
     colour = _colours("policy", policies)
-    title = "hit rate, with 95 % intervals"
+    words = "hit rate, with 95 % intervals"
     bars = data.mark_rule(strokeWidth=2).encode(
         x=x,
         xOffset=place,
         color=colour,
-        y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)),
+        y=alt.Y("low:Q", title=words, scale=alt.Scale(zero=False)),
         y2="high:Q",
     )
     dots = data.mark_point(filled=True, size=70, opacity=1).encode(
@@ -74,7 +74,8 @@ def chart(answer: Evaluation) -> Any:
     silent = len(answer.verdicts) - len(rows)
     note += f"; the log cannot answer for {silent} more" if silent else ""
     width = min(900, max(420, 46 * len(rows)))
-    return _finished(logged + bars + dots, "What the log says", note, width, 280)
+    title = f"Hit rate of {rows[0]['policy']}" if len(rows) == 1 else f"Hit rates of {len(rows)} policies"
+    return _finished(logged + bars + dots, f"{title}, estimated from the log", note, width, 280)
 
 
 def verdict_chart(verdict: Verdict) -> Any:
@@ -110,7 +111,13 @@ def verdict_chart(verdict: Verdict) -> Any:
     )
     best = verdict.best
     note = f"best: {best.name}, {best.rate:.3f}" if best is not None else "the log cannot answer for it"
-    return _finished(bars + dots, f"{verdict.words}, {verdict.sizes}", note, 460, 34 * len(rows))
+    return _finished(
+        bars + dots,
+        f"Hit rate of {verdict.words}, {verdict.sizes}, by every estimate",
+        note,
+        460,
+        34 * len(rows),
+    )
 
 
 def log_chart(log: Log) -> Any:
@@ -127,7 +134,7 @@ def log_chart(log: Log) -> Any:
         rows += 1
         if record.hit is None:
             continue
-        answers.append((record.number, record.hit))
+        answers.append((rows - 1, record.hit))
         names = [str(label) for label in record.decision.labels]
         shown.update(names)
         if record.hit:
@@ -175,7 +182,7 @@ def log_chart(log: Log) -> Any:
         )
         .properties(width=240, height=260, title=title)
     )
-    return _finished(left | right, Path(log.name).name, note)
+    return _finished(left | right, f"How often the sets of {', '.join(log.names)} hit", note)
 
 
 def save(answer: Evaluation, path: Path) -> None:
@@ -184,11 +191,7 @@ def save(answer: Evaluation, path: Path) -> None:
         raise InvalidInput.must(
             "--figure", "evaluate", f"a file that ends in {', '.join(ENDINGS)}", str(path)
         )
-    made = chart(answer)
-    if path.suffix == ".html":
-        made.save(path, inline=True)
-    else:
-        made.save(path, scale_factor=2) if path.suffix == ".png" else made.save(path)
+    chart(answer).save(path, **({"scale_factor": 2} if path.suffix == ".png" else {}))
 
 
 def _colours(field: str, values: list[str]) -> Any:
@@ -205,10 +208,10 @@ def _finished(made: Any, title: str, note: str, width: int | None = None, height
     """With a title and what there is to say in small print."""
     import altair as alt
 
+    from superarm.report.chart import offline
     from superarm.report.theme import LIGHT
 
     size = {} if width is None else {"width": width, "height": height}
     look = {key: value for key, value in LIGHT.items() if key != "legend"}  # those of lines
-    return made.properties(**size, title=alt.TitleParams(title, subtitle=note, anchor="start")).configure(
-        **look
-    )
+    titled = made.properties(**size, title=alt.TitleParams(title, subtitle=note, anchor="start"))
+    return offline(titled.configure(**look))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from superarm.data.labels import Labels
-from superarm.decisions.decision import Label
+from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
-from superarm.explore.base import log_scores
+from superarm.explore.base import LARGEST, log_scores
 from superarm.extras import need
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
@@ -37,7 +37,7 @@ class Policy:
         learner: it ranks the labels.
         scores: or this does: a function of the features (a matrix; a Polars frame if rows have names)
             that gives n x k scores in the order of the labels; or a column of the log that holds them, a
-            list or ``{label: score}``; or a column for each label.
+            list or ``{label: score}`` (those that could not be shown need none); or a column for each label.
         probabilities: the same, where they are probabilities and not scores.
         fixed: or always these labels, as far as they are eligible.
         set_size: how many; the learner's or the rule's own by default. With a coverage, the most.
@@ -209,24 +209,26 @@ class AtWork:
         if callable(source):
             s = _called(source, batch.matrix(self.n_features), policy.name, what)
         else:
-            s = np.stack([self._in_row(record.also, record.number, what) for record in batch.records])
+            each = zip(batch.records, batch.eligible, strict=True)
+            s = np.stack([self._in_row(record, eligible, what) for record, eligible in each])
         if s.shape != (len(batch), k) or not np.isfinite(s).all():
             wanted = f"finite, {k} for each row, one a label"
             raise InvalidInput.must(what, policy.name, wanted, f"shape {s.shape}")
         return s if what == "scores" else log_scores(s, policy.name)
 
-    def _in_row(self, also: Mapping[str, Any] | None, number: int, what: str) -> Array:
-        columns, k = self.policy.columns, self.labels.count
-        field, where = ", ".join(columns), at_row("the log", number)
+    def _in_row(self, record: Record, eligible: Array, what: str) -> Array:
+        columns, k, also = self.policy.columns, self.labels.count, record.also
+        field, where = ", ".join(columns), at_row("the log", record.number)
         values = [None if also is None else also[name] for name in columns]
         value: Any = values[0] if len(columns) == 1 else values
         if isinstance(value, str) and value.lstrip().startswith("{"):
             value = _json_object(value, field, where)
         if isinstance(value, dict):
+            value = {label: score for label, score in value.items() if score is not None}  # gaps of a table
             at = numbers_of(self.labels, value, field, where)
-            if len(at) != k:
-                raise BadRow.must(field, where, f"{what} of all {k} labels", value)
-            s = np.empty(k)
+            if eligible.sum() > eligible[at].sum():
+                raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
+            s = np.full(k, -LARGEST if what == "scores" else 0.0)
             s[at] = numbers_in(list(value.values()), field, where)
             return s
         s = np.asarray(numbers_in(value, field, where))

@@ -18,7 +18,7 @@ import numpy as np
 from superarm.data.columns import Columns
 from superarm.data.looking import AFTERWARDS
 from superarm.data.rows import NOTHING, AnyRow, Row
-from superarm.data.tables import TableRow, WithVectors, read_matrix
+from superarm.data.tables import TableRow, WithVectors, is_named_rows, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.logs.cells import (
@@ -92,7 +92,8 @@ class Log:
 
     Args:
         source: a file (Parquet, JSON lines, CSV or VW's dsjson, by its ending), a pandas, Polars or Arrow
-            table, or OBP's ``bandit_feedback``.
+            table, or OBP's ``bandit_feedback``; or a list of those, read one after another: the first tells what
+            the columns are. Rows are counted in each, so those kept out stay the same whatever it is read with.
         columns: where columns are called otherwise.
         features: a file of features, ``.npy`` or ``.npz``, whose row i belongs to row i of the log.
         uniform: the sets were drawn uniformly at random from all (or the eligible) labels.
@@ -121,10 +122,17 @@ class Log:
         declared: Iterable[Columns] = (),
         vectors: str | PathLike[str] | None = None,
     ) -> None:
-        self.source = open_source(source)
+        several = isinstance(source, list | tuple) and not is_named_rows(source)
+        self.sources = [open_source(one) for one in (source if several else [source])]
+        if not self.sources:
+            raise InvalidInput.must("source", "Log", "at least one file or table", source)
+        beside = features if features is not None else vectors
+        if len(self.sources) > 1 and beside is not None:
+            wanted = "left out: its rows belong to those of one log, and there are several"
+            raise InvalidInput.must("features or vectors", "Log", wanted, str(beside))
         if vectors is not None:
-            self.source = WithVectors(self.source, Path(vectors))
-        self.name = self.source.name
+            self.sources = [WithVectors(self.sources[0], Path(vectors))]
+        self.name = ", ".join(one.name for one in self.sources)
         self.columns = columns or LogColumns()
         self.uniform, self.skip_bad, self.separator = uniform, skip_bad, separator
         if separator == "":
@@ -143,7 +151,12 @@ class Log:
             self.n_features = self.features.d
 
     def __repr__(self) -> str:
-        return f"Log({Path(self.name).name})"
+        return f"Log({', '.join(self.names)})"
+
+    @property
+    def names(self) -> list[str]:
+        """Of its files, without their folders; or what its tables are."""
+        return [Path(one.name).name for one in self.sources]
 
     def _repr_html_(self) -> str:
         from superarm.view import log_html
@@ -163,33 +176,35 @@ class Log:
         """Every row; ``also`` names further columns to be kept with each."""
         self.bad, self.first_bad = 0, ""
         extra = tuple(also)
-        for number, row in enumerate(self.source.rows()):
-            where = at_row(self.name, number)
-            try:
-                if isinstance(row, str):
-                    raise BadRow(f"{where} must be {row}")
-                yield self._record(row, number, where, extra)
-            except BadRow as error:
-                if not self.skip_bad:
-                    raise
-                self.bad += 1
-                self.first_bad = self.first_bad or str(error)
+        for source in self.sources:
+            for number, row in enumerate(source.rows()):
+                where = at_row(source.name, number)
+                try:
+                    if isinstance(row, str):
+                        raise BadRow(f"{where} must be {row}")
+                    yield self._record(row, number, where, extra)
+                except BadRow as error:
+                    if not self.skip_bad:
+                        raise
+                    self.bad += 1
+                    self.first_bad = self.first_bad or str(error)
 
-    def fingerprint(self) -> str:
-        """A hash of the content, to know it again."""
-        return self.source.fingerprint()
+    def fingerprints(self) -> dict[str, str]:
+        """A hash of the content of each source, to know it again, and its name."""
+        return {one.fingerprint(): name for one, name in zip(self.sources, self.names, strict=True)}
 
     # ------------------------------------------------------------ columns
 
     def _find_features(self, declared: list[Columns]) -> Columns:
         """The columns that are features, and a check that the others are there at all."""
-        with closing(self.source.rows()) as rows:
+        source = self.sources[0]  # it tells for all of them: ids may begin again in each
+        with closing(source.rows()) as rows:
             first = list(islice(rows, SAMPLE))
         sample = [row for row in first if isinstance(row, dict)]
         names = list(dict.fromkeys(name for row in sample for name in row))
         if not names:
-            self._refuse_nothing(first)
-        of, c, known = self.name, self.columns, ", ".join(names)
+            self._refuse_nothing(source.name, first)
+        of, c, known = source.name, self.columns, ", ".join(names)
         if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
             number = number_in(sample[0]["format"])
             if number != LOG_FORMAT:
@@ -216,7 +231,7 @@ class Log:
             if all(one == declared[0] and not one.is_open for one in declared):
                 return declared[0].copy()
             self._as_they_are = True
-        with closing(self.source.rows()) as rows:
+        with closing(source.rows()) as rows:
             every = (self._given(row) for row in rows if isinstance(row, dict))
             return self._look(every, names, [name for name in wanted if name in names], known)
 
@@ -242,10 +257,10 @@ class Log:
         """Where the features of a row are, by name."""
         return (_named(row.get("x")) or {}) if self._inner else row
 
-    def _refuse_nothing(self, first: list[TableRow]) -> None:
+    def _refuse_nothing(self, name: str, first: list[TableRow]) -> None:
         if first:
-            raise BadRow(f"{at_row(self.name, 0)} must be {first[0]}")
-        raise InvalidInput.must("content", self.name, "a log with at least one row", "nothing")
+            raise BadRow(f"{at_row(name, 0)} must be {first[0]}")
+        raise InvalidInput.must("content", name, "a log with at least one row", "nothing")
 
     # ------------------------------------------------------------ one row
 

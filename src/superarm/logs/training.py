@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -94,11 +93,12 @@ def train(
     """Teach a learner what a log knows.
 
     The rows kept out are the same for the same ``holdout`` and ``seed``; the model remembers both
-    and the file, so `evaluate` judges it by rows that it has not seen.
+    and the files, so `evaluate` judges it by rows that it has not seen.
 
     Args:
-        log: the log, read once a pass.
-        learner: it must learn from given sets: SetLogit; MCDBF where the log has top and gamma.
+        log: the log, read once a pass; `Log` takes several files.
+        learner: it must learn from given sets: SetLogit; MCDBF where the log has top and gamma. One that has
+            learnt before (`superarm.load`) goes on from there.
         facts: what `survey` found.
         passes: how many times to go through the log. One pass is tried beside them, on nine rows in
             ten, and kept if it is better: several may know a small log by heart.
@@ -119,14 +119,8 @@ def train(
     best = min(tried, key=lambda number: tried[number], default=passes)
     run = _Run(log, learner, facts, role, progress)
     run.learn(best, report)
-    learner.notes["training"] = {
-        "log": Path(log.name).name,
-        "sha256": log.fingerprint(),
-        "holdout": holdout,
-        "seed": seed,
-        "passes": best,
-        "rows": run.answered,
-    }
+    now = {"logs": log.fingerprints(), "holdout": holdout, "seed": seed, "passes": best, "rows": run.answered}
+    learner.notes["training"] = [*learner.notes.get("training", ()), now]
     judged = np.array([record.hit for record in run.kept], np.float64)
     rate = (run.hits + 1.0) / (run.answered + 2.0)  # one of each more: a rate of 0 would be too sure
     base = _loss(np.full(len(judged), rate), judged) if len(judged) else nan

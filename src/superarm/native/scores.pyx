@@ -8,7 +8,7 @@ from libc.string cimport memcpy
 from superarm.native.core cimport Core
 from superarm.native.rule cimport Rule
 from superarm.native.scaling cimport Scaling
-from superarm.native.types cimport Features
+from superarm.native.types cimport Features, Round
 
 
 cdef class ScoresCore(Core):
@@ -17,3 +17,6 @@ cdef class ScoresCore(Core):
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
         memcpy(s, x.x, self.k * sizeof(float))
+
+    cdef bint reads_scores(self, const Round* round) noexcept nogil:
+        return False  # nothing is learnt; and an old row may know fewer labels

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Axis", "Chart", "line_chart", "log_ticks"]
+__all__ = ["Axis", "Chart", "line_chart", "log_ticks", "offline"]
 
 SHORT = "format(datum.value, datum.value >= 1000 ? '~s' : '~g')"  # 100k, but 0.1 and not 100m
 
@@ -119,6 +120,25 @@ def line_chart(
     spec.pop("config", None)
     spec["usermeta"] = {"longest": max(map(len, order))}
     return spec
+
+
+def offline(chart: Any) -> Any:
+    """An Altair chart whose ``save("x.html")`` has all its scripts in the file: it opens without a network."""
+    made = chart.copy(deep=False)
+    kind: Any = type(chart)
+    object.__setattr__(made, "__class__", _offline(kind))
+    return made
+
+
+@cache
+def _offline(kind: Any) -> type:
+    def save(self: Any, fp: Any, format: str | None = None, **more: Any) -> None:
+        if format == "html" or (format is None and str(fp).endswith(".html")):
+            more = {"inline": True, **more}
+        kind.save(self, fp, format, **more)
+
+    save.__doc__ = kind.save.__doc__
+    return type(kind.__name__, (kind,), {"save": save, "__module__": __name__})
 
 
 def _scale(axis: Axis, values: polars.Series) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
 from superarm.experiments.figure import Figure
-from superarm.report.chart import Chart
+from superarm.report.chart import Chart, offline
 from superarm.report.figures import curve_charts
 from superarm.report.theme import dressed
 from superarm.simulation import RATES
@@ -26,7 +26,7 @@ def as_altair(charts: Sequence[Chart]) -> Any:
 
     specs = [dressed(chart) for chart in charts]
     if len(specs) == 1:
-        return alt.Chart.from_dict(specs[0])
+        return offline(alt.Chart.from_dict(specs[0]))
     shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these
     whole = {
         "vconcat": [{key: value for key, value in spec.items() if key not in shared} for spec in specs],
@@ -35,7 +35,7 @@ def as_altair(charts: Sequence[Chart]) -> Any:
         "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
         "config": specs[0]["config"],
     }
-    return alt.VConcatChart.from_dict(whole)
+    return offline(alt.VConcatChart.from_dict(whole))
 
 
 def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
@@ -51,7 +51,21 @@ def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     ]
     data = next(iter(runs.values()))[0].data
     figure = Figure("rounds", y=y, log=("x",))
-    return as_altair(list(curve_charts(data, data, figure, pl.concat(parts))))
+    return as_altair(list(curve_charts(data, _title(runs, y), figure, pl.concat(parts))))
+
+
+def _title(runs: Mapping[str, Sequence[Trace]], y: str) -> str:
+    """Who did what on which data, and how it ended."""
+    first = next(iter(runs.values()))[0]
+    sizes = {trace.set_size for traces in runs.values() for trace in traces}
+    shown = f", m = {first.set_size}" if len(sizes) == 1 else ""
+    means = {name: sum(trace.rates[y] for trace in traces) / len(traces) for name, traces in runs.items()}
+    best = min(means, key=lambda name: means[name])
+    rounds, words = int(first.rounds[-1]), y.replace("_", " ")
+    ends = f"{words} {means[best]:.3f} after {rounds:,} rounds"
+    if len(runs) == 1:
+        return f"{best} on {first.data}{shown}: {ends}"
+    return f"{len(runs)} learners on {first.data}{shown}: {best} ends at {ends}"
 
 
 def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> polars.DataFrame:

@@ -45,7 +45,7 @@ IDS_AT_ONCE = 64
 class DecisionRequest:
     """A request for a set."""
 
-    x: AnyRow | dict[str, Any]  # a dict has names
+    x: AnyRow | dict[str, Any]  # a dict has names, or is a score for each label
     id: str | None = None
     eligible: tuple[str, ...] | None = None
     set_size: int | None = None
@@ -70,6 +70,7 @@ class Inputs(NamedTuple):
     labels: frozenset[str]
     set_size: int
     coverage: float | None  # as promised
+    scores: bool  # rows are scores of the labels
 
 
 class NotYet(Exception):

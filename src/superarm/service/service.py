@@ -22,6 +22,7 @@ from superarm.journal.create import ASKED
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import SnapshotDraft
+from superarm.learners import Scores
 from superarm.service import changing, views
 from superarm.service.handler import DecisionRequest, Inputs, NotYet, OutcomeRequest, RequestHandler
 from superarm.service.status import Metric, Status, one
@@ -377,7 +378,8 @@ class Service:
             named = isinstance(learner.example_row(), dict) if begun and not plain else None
             labels = frozenset(str(label) for label in learner.labels or ())
             promised = self.meta.get("coverage")
-            self._inputs = Inputs(learner.n_features, named, labels, learner.set_size, promised)
+            scores = isinstance(learner, Scores)
+            self._inputs = Inputs(learner.n_features, named, labels, learner.set_size, promised, scores)
             self._inputs_of = now
         return self._inputs
 

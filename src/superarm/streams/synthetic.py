@@ -40,6 +40,9 @@ class Synthetic:
         self._sizes = random.integers(20, 41, K)
         self._owned = np.stack([random.permutation(OWN) for _ in range(K)])
 
+    def __repr__(self) -> str:
+        return f"Synthetic({self.name}: new rows of {D} features, {K} labels, noise {self.noise:g})"
+
     def chunks(self, seed: int) -> Iterator[Chunk]:
         """New rows without end, which ``seed`` decides."""
         visit = np.arange(BLOCK)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm.view.parts import Markup, bar, between, chips, facts, rate, some, spark, table
@@ -30,7 +29,7 @@ def learner_html(learner: Described) -> Markup:
         rows = "the first one will tell"
     else:
         rows = _features(learner)
-    size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training")
+    size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training", ())
     others = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
     return facts(
         type(learner).__name__,
@@ -38,11 +37,12 @@ def learner_html(learner: Described) -> Markup:
             ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {some(learner.known.all())}"),
             ("rows", rows),
             ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
-            (
-                "trained",
-                None
-                if past is None
-                else f"on {past['rows']:,} rows of {past['log']}, {past['passes']} times",
+            *(
+                (
+                    "trained",
+                    f"on {one['rows']:,} rows of {some([*one['logs'].values()])}, {one['passes']} times",
+                )
+                for one in past
             ),
             *others,
         ],
@@ -143,7 +143,7 @@ def log_html(log: Log) -> Markup:
     kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
     told = facts(
-        f"Log of {Path(log.name).name}",
+        f"Log of {some(log.names)}",
         [("features", some(kinds) if kinds else "x"), ("left out", some(out) if out else None)],
     )
     rows = []

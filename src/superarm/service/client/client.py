@@ -8,7 +8,7 @@ import socket
 import ssl
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -131,8 +131,9 @@ class Client:
 
     def decide(
         self,
-        features: Any,
+        features: Any = None,
         *,
+        scores: Mapping[str, float] | None = None,
         id: str | None = None,
         eligible: Sequence[str] | None = None,
         set_size: int | None = None,
@@ -144,13 +145,15 @@ class Client:
         Args:
             features: the row: numbers, {"indices": …, "values": …} (and "dense", if it has both parts), a
                 `superarm.Row`, or names and values: a dict, or a row of a data frame.
+            scores: in its place, your own model's score of each label (`superarm serve --learner scores`).
             id: how the decision is to be called; without one, the client makes one up.
             eligible: the only labels that may be shown.
             set_size: how many to show; with a promised coverage, the most.
             coverage: another promise, for this time.
             context: JSON that is kept beside it.
         """
-        ask = _ask(features, id, eligible=eligible, set_size=set_size, coverage=coverage, context=context)
+        more = {"eligible": eligible, "set_size": set_size, "coverage": coverage, "context": context}
+        ask = _ask(features, id, scores=scores, **more)
         return _shown(self._call("POST", "/v1/decisions", ask))
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
@@ -159,9 +162,12 @@ class Client:
         answer = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", told)
         return Outcome(**answer["outcome"])
 
-    def decide_many(self, rows: Sequence[Any]) -> list[Shown]:
-        """Ask for a set for each of the rows, in one request."""
+    def decide_many(
+        self, rows: Sequence[Any] = (), *, scores: Sequence[Mapping[str, float]] = ()
+    ) -> list[Shown]:
+        """Ask for a set for each of the rows, or of the ``scores`` in their place, in one request."""
         asks = [_ask(features, None) for features in rows]
+        asks += [_ask(None, None, scores=one) for one in scores]
         answer = self._call("POST", "/v1/batch/decisions", {"decisions": asks})
         return [_shown(_checked(result)) for result in answer["results"]]
 
@@ -296,7 +302,9 @@ def _pause(retry_after: str | None) -> float:
     return min(float(retry_after), LONGEST_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
 
-def _ask(features: Any, id_: str | None, *, eligible: Any = None, **more: Any) -> dict[str, Any]:
+def _ask(
+    features: Any, id_: str | None, *, scores: Any = None, eligible: Any = None, **more: Any
+) -> dict[str, Any]:
     named = named_row(features)
     if named is not None:
         features = plain_row(named)
@@ -307,8 +315,9 @@ def _ask(features: Any, id_: str | None, *, eligible: Any = None, **more: Any) -
         features = {name: getattr(features, name).tolist() for name in parts}
     elif isinstance(features, list | tuple):
         features = [value.item() if hasattr(value, "item") else value for value in features]
-    ask: dict[str, Any] = {"features": features, "id": id_ or uuid.uuid4().hex}
-    given = {"eligible": None if eligible is None else list(eligible), **more}
+    ask: dict[str, Any] = {"id": id_ or uuid.uuid4().hex}
+    given = {"features": features, "scores": None if scores is None else plain_row(scores)}
+    given |= {"eligible": None if eligible is None else list(eligible), **more}
     return ask | {name: value for name, value in given.items() if value is not None}
 
 

@@ -57,6 +57,10 @@ def traffic(
     habits = habits or Habits()
     with Client(url, token=token) as client:
         info = client.info()
+    if info["learner"].partition(":")[0] == "scores":
+        raise InvalidInput.must(
+            "url", "superarm traffic", "a service that takes features", "one that takes scores"
+        )
     features = info["n_features"]
     asked = tuple(features) if isinstance(features, list) else features
     if asked not in (None, stream.n_features) or len(info["labels"]) != stream.n_labels:

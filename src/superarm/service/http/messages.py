@@ -43,10 +43,10 @@ class DecisionRequest(Strict):
     """A request for a set."""
 
     features: Annotated[
-        list[Number] | dict[str, Number | bool | str | list[Number] | None],
+        list[Number] | dict[str, Number | bool | str | list[Number] | None] | None,
         Meta(
-            description="All n_features numbers; a sparse row of indices and values (and dense, where rows "
-            "have both parts); or names, each with a "
+            description="The row; or give `scores`. All n_features numbers; a sparse row of indices and values "
+            "(and dense, where rows have both parts); or names, each with a "
             "number, a word, a text, true, false, a date (2026-05-01), a list of numbers or null. The first row "
             "decides which.",
             examples=[
@@ -55,7 +55,15 @@ class DecisionRequest(Strict):
                 {"age": 41, "city": "Rome", "member": True, "income": None},
             ],
         ),
-    ]
+    ] = None
+    scores: Annotated[
+        Annotated[dict[str, Number], Meta(min_length=1)] | None,
+        Meta(
+            description="In place of features, where the service was made for them (--learner scores): a model of "
+            "your own ranks the labels. Logarithms of probabilities; labels without a score are not shown.",
+            examples=[{"login": -0.2, "billing": -1.9, "sales": -4.0}],
+        ),
+    ] = None
     id: Annotated[
         Id | None, Meta(description="Your key: the same request with the same id gives the same set again.")
     ] = None
@@ -128,7 +136,9 @@ class DecisionRecord(DecisionAnswer):
     state: Annotated[str, Meta(examples=["pending", "answered", "expired", "answered late"])]
     features: Annotated[
         list[float] | dict[str, Any] | None,
-        Meta(description="As they came, a sparse row as indices and values; null if they have been erased."),
+        Meta(
+            description="As they came, a sparse row as indices and values, or the scores; null if they were erased."
+        ),
     ]
     top: Annotated[list[str], Meta(description="The top set: what exploration departs from.")]
     eligible: list[str] | None

@@ -26,6 +26,8 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     extra = [messages.OutcomeItem, messages.Error]  # named inside of batches
     wanted = list(dict.fromkeys([*types, *extra]))
     schemas, components = msgspec.json.schema_components(wanted, ref_template=REFERENCE)
+    # what a Struct cannot say
+    components["DecisionRequest"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
     schema_of = dict(zip(wanted, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for one in routes:

@@ -1,6 +1,6 @@
 """Bodies of requests: from bytes to DecisionRequest and OutcomeRequest, or a refusal that names the field.
 
-Features come in three forms:
+Features (or, of a service for somebody's own model, ``{"scores": {"login": -0.2, …}}``) come in three forms:
 
     [0.5, 1, …]                                   numbers
     {"indices": [3, 17], "values": [1.0, 0.5]}    a sparse row
@@ -106,9 +106,10 @@ def _name_the_key(path: str, body: bytes) -> str:
         return before
     for part in before.lstrip(".").split("."):
         data = data.get(part, {}) if isinstance(data, dict) else {}
-    for name, value in data.items():  # only features have free keys
+    field = before.lstrip(".")
+    for name, value in data.items():  # only features and scores have free keys
         try:
-            msgspec.convert({"features": {name: value}}, m.DecisionRequest)
+            msgspec.convert({field: {name: value}}, m.DecisionRequest)
         except msgspec.ValidationError:
             return f"{before}.{name}{after}"
     return before
@@ -136,10 +137,13 @@ def _find_not_finite(body: bytes) -> None:
 
 def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
     """A request for a set; ``inputs`` is what the service knows of its rows and labels."""
-    x = _row(request.features, inputs)
+    x = _asked(request, inputs)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
         _check_labels(eligible, inputs.labels)
+        unscored = [label for label in eligible if label not in (request.scores or eligible)]
+        if unscored:
+            raise Refused.must("eligible", "decision", "labels that have a score", unscored[0])
     if size is not None:
         most = min(len(inputs.labels) - (inputs.coverage is None), max(MOST_SHOWN, inputs.set_size))
         if size > most:
@@ -166,6 +170,24 @@ def check_id(value: str) -> Id:
     if not IS_ID(value):
         raise Refused.must("id", "request", ID_WORDS, value)
     return value
+
+
+def _asked(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any]:
+    """The row, or the scores in its place: whichever this service was made for."""
+    features, scores = request.features, request.scores
+    if features is not None and scores is None:
+        if inputs.scores:
+            raise Refused.must("features", "decision", "left out: this service takes scores", features)
+        return _row(features, inputs)
+    if scores is None or features is not None:
+        raise Refused.must("features", "request", "given, or scores in its place, and not both", features)
+    if not inputs.scores:
+        wanted = "left out: this service takes features (superarm serve --learner scores takes scores)"
+        raise Refused.must("scores", "decision", wanted, scores)
+    for label in scores:
+        if label not in inputs.labels:
+            raise Refused.must(f"scores.{label}", "decision", "of a known label", label)
+    return scores
 
 
 def _row(features: list[float] | dict[str, Any], inputs: Any) -> AnyRow | dict[str, Any]:

@@ -1,0 +1,170 @@
+"""Scores: somebody else's model ranks the labels; what is left to do is to choose sets, and to count answers.
+
+A row is a score for each label, ``{"login": 2.1, "billing": 0.3, …}``, read as logarithms of probabilities: softmax
+makes them probabilities. Labels without a score cannot be shown for that row. Answers move the rule
+(its budget, or the threshold of a promised coverage), and nothing else is learnt. The service has it for models of
+one's own (`superarm serve --learner scores`): whatever it can do with decisions, it does with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from superarm.data.labels import Label, Labels
+from superarm.data.rows import Layout, Rows
+from superarm.data.tables import is_named_rows, named_row, records
+from superarm.decisions import Decision
+from superarm.explore.base import LARGEST, Rule, rule_from
+from superarm.explore.cover import Cover, checked_coverage
+from superarm.explore.runner_up import RunnerUp
+from superarm.learners.inputs import Inputs
+from superarm.learners.learner import Learner
+from superarm.native.core import Core, Cursor
+from superarm.native.scores import ScoresCore
+
+__all__ = ["Scores"]
+
+Array = np.ndarray[Any, Any]
+
+
+class ScoreInputs(Inputs):
+    """Rows of scores, by label."""
+
+    def use_labels(self, known: Labels, never: int | None = None) -> None:
+        super().use_labels(known, never)
+        self.layout = Layout(known.count, 0)
+        self.n_features = known.count
+
+    def row(self, x: Any, *, grow: bool = True) -> Any:
+        named = named_row(x)
+        if named is None:
+            return super().row(x, grow=grow)
+        s = np.full(self.known.count, -LARGEST, np.float32)  # those without a score come last
+        for label, score in named.items():
+            number = self.known.by_text(label)
+            if number is None:
+                raise self.invalid("x", "scores of known labels", label)
+            real = isinstance(score, int | float | np.number) and not isinstance(score, bool)
+            if not real or not -LARGEST <= score <= LARGEST:
+                raise self.invalid(f"x[{label!r}]", "a finite number", score)
+            s[number] = score
+        return s
+
+    def example_row(self) -> Any:
+        return {str(label): 0.0 for label in self.known.all()}
+
+    def rows(self, X: Any, *, grow: bool = True) -> Rows:
+        if not is_named_rows(X):
+            return super().rows(X, grow=grow)
+        made = list(records(X))
+        for x in made:
+            if len(x) != self.known.count:
+                raise self.invalid("X", f"scores of all {self.known.count} labels in every row", f"{len(x)}")
+        return Rows(np.stack([self.row(x) for x in made]))
+
+
+class Scores(Learner):
+    """Sets by scores that come with each row: a rule behind the API of a learner.
+
+    Args:
+        n_labels: the number of labels k; or give ``labels``.
+        labels: the names of the labels.
+        n_features: left out, or k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are shown, and
+            all of them by default.
+        coverage: show as few labels as needed so that the right one is among them so often.
+        seed: every draw is a pure function of (seed, round, position).
+        intercept, scaling: as every learner has them; scores are taken as they are.
+        explore: ``"show"``, ``"balanced"``, ``"rank"``, a number from 0 to 1, or any rule of `superarm.explore`.
+        uniform: the share of sets drawn uniformly, so that logs can answer any later question.
+
+    >>> learner = Scores(labels=["ant", "bee", "cat", "dog"], set_size=2)
+    >>> decision = learner.decide({"ant": 0.1, "bee": 2.0, "dog": 1.2})
+    >>> decision.top, decision.eligible
+    (['bee', 'dog'], ['ant', 'bee', 'dog'])
+    >>> learner.update(decision, hit=True)
+    """
+
+    name = "scores"
+    inputs_class = ScoreInputs
+
+    def __init__(
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int | None = None,
+        set_size: int | None = None,
+        coverage: float | None = None,
+        seed: int = 0,
+        intercept: bool | float = True,
+        scaling: str | None = None,
+        explore: str | float | Rule | dict[str, Any] = "balanced",
+        uniform: float = 0.0,
+    ) -> None:
+        super().__init__(n_labels=n_labels, labels=labels, seed=seed, intercept=intercept, scaling=scaling)
+        if n_features not in (None, self.n_labels):
+            wanted = f"left out, or {self.n_labels}: a score for each label"
+            raise self.invalid("n_features", wanted, n_features)
+        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
+        self.uniform, self._coverage = uniform, coverage
+        chosen = explore != "balanced"
+        if chosen and coverage is not None:
+            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
+        if isinstance(self.explore, Rule) and uniform:
+            raise self.invalid("uniform", "left to the rule that explore names", uniform)
+        self._use_size(set_size, self.rule)
+        if self.rule.single_label and self.set_size > 1:
+            raise self.invalid("explore", "a rule for sets of more than one label", explore)
+        self.have_core()  # how long a row is, is known
+
+    def make_rule(self) -> Rule:
+        if isinstance(self.explore, Rule):
+            return self.explore
+        if self._coverage is not None:
+            return Cover(coverage=checked_coverage(self._coverage, self.owner), uniform=self.uniform)
+        return RunnerUp(explore=self.explore, uniform=self.uniform)
+
+    def make_core(self, layout: Layout) -> Core:
+        return ScoresCore(self.n_labels, self.rule.make_native(self.n_labels, self.seed))
+
+    def decide(
+        self,
+        x: Any,
+        *,
+        eligible: Iterable[Label] | None = None,
+        set_size: int | None = None,
+        coverage: float | None = None,
+        at: Cursor | None = None,
+    ) -> Decision:
+        """Choose a set of labels to show, by the scores x.
+
+        Args:
+            x: ``{label: number}``, of all labels or of those that may be shown; or an array with a number for each.
+            eligible: the only labels that may be shown this time.
+            set_size: how many to show this time; with a promised coverage, the most.
+            coverage: another promise, for this time.
+            at: decide at this cursor, which is moved; the learner stays as it is, until `advance`.
+        """
+        named = named_row(x)
+        return super().decide(
+            x if named is None else named,
+            eligible=eligible if named is None else self._scored(named, eligible),
+            set_size=set_size,
+            coverage=coverage,
+            at=at,
+        )
+
+    def _scored(self, x: Mapping[str, Any], eligible: Iterable[Label] | None) -> Iterable[Label] | None:
+        """The eligible labels that have a score."""
+        if len(x) >= self.n_labels:
+            return eligible
+        numbers = {self.known.by_text(label) for label in x}
+        among = self.known.all() if eligible is None else list(eligible)
+        found = [label for label in among if self.known.number(label) in numbers]
+        if not found:
+            raise self.invalid("x", "scores of labels that may be shown, at least one", dict(x))
+        return found
