@@ -1,0 +1,631 @@
+"""Labelling: ask and answer, until enough labels are right. Each answer is in the journal before it counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.extras import need
+from superarm.label.belief import Answer
+from superarm.label.plan import Plan
+from superarm.label.rows import LabelRows
+from superarm.label.state import State
+from superarm.learners import SetLogit
+from superarm.parameters import number, share, whole
+
+__all__ = ["Labelling", "Progress", "Question"]
+
+OWNER = "Labelling"
+BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
+FILE = "file"  # who has said the labels that were in the table
+STRETCHES = 40  # points of the curve
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A row, and a few labels.
+
+    Attributes:
+        id: of this question.
+        number: of the row in the table, from 0.
+        row: what people see of it, by column.
+        labels: those that are believed in most, best first.
+        beliefs: in each of them.
+        yes_no: whether to say if it is one of these, instead of which.
+        again: whether the row was asked about before.
+        audit: whether it would have been accepted unasked. (People should not know: they would look more closely.)
+        picture: whether `Labelling.picture` has one.
+    """
+
+    id: str
+    number: int
+    row: dict[str, Any]
+    labels: list[str]
+    beliefs: list[float]
+    yes_no: bool
+    again: bool
+    audit: bool
+    picture: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the work has come.
+
+    Attributes:
+        rows: of the table.
+        labelled: rows that have a label: asked about, or accepted.
+        asked: rows that somebody was asked about.
+        clicks: answers so far.
+        audits: those of them about rows that would have been accepted unasked.
+        target: the share of labels that shall be right.
+        wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
+        interval: of it, at 95 %.
+        left: clicks that are still needed, about; None before anything can be said.
+        finished: whether the target is met.
+        curve: (clicks so far, clicks a row) for each stretch of the work.
+        people: of each person, answers and the estimated share of wrong ones.
+    """
+
+    rows: int
+    labelled: int
+    asked: int
+    clicks: int
+    audits: int
+    target: float
+    wrong: float | None
+    interval: tuple[float, float] | None
+    left: int | None
+    finished: bool
+    curve: list[tuple[int, float]]
+    people: dict[str, dict[str, float]]
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one line."""
+        parts = [f"{self.labelled:,} of {self.rows:,} labelled"]
+        if self.wrong is not None and self.interval is not None:
+            low, high = (100 * end for end in self.interval)
+            parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
+        audits = f", {self.audits:,} of them audits" if self.audits else ""
+        parts.append(f"{self.clicks:,} clicks{audits}")
+        told = ", ".join(parts)
+        rest = self.rows - self.labelled
+        if self.finished or self.left is None:
+            return told
+        return f"{told}; the remaining {rest:,} would take about {self.left:,}"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class Labelling:
+    """Label rows with less than a click a row.
+
+    Args:
+        rows: a file (.csv, .tsv, .jsonl, .parquet, .npz), a folder of pictures or texts, a data frame, a list of dicts,
+            or ``"digits"``.
+        labels: their names; or the name of a column that holds some of them (those rows teach first).
+        journal: where answers are kept, a file or a postgresql:// address; left out, in memory only.
+        target: the share of labels that shall be right; 1 looks at every row.
+        yes_no: ask "is it one of these?" in place of "which of these?".
+        most: how many labels a question shows at most.
+        show: the columns that people see; left out, all.
+        twice: the share of rows that are asked about a second time, of somebody else where there are several.
+        vectors: an .npy with a vector for each row.
+        columns: how columns are to be taken: text, words, numbers, dates, leave_out, each a list of names.
+        seed: for the order of rows.
+
+    >>> job = Labelling("digits", labels=[str(digit) for digit in range(10)], target=0.98)
+    >>> question = job.ask()
+    >>> job.answer(question, none=True)
+    >>> job.progress().clicks
+    1
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        *,
+        labels: Sequence[str] | str | None = None,
+        journal: str | Path | None = None,
+        target: float = 0.99,
+        yes_no: bool = False,
+        most: int = 5,
+        show: Sequence[str] = (),
+        twice: float = 0.0,
+        vectors: str | Path | None = None,
+        columns: dict[str, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        need("label")
+        self.target = number("target", OWNER, target, 0.0)
+        if not 0.5 <= self.target <= 1.0:
+            raise InvalidInput.must("target", OWNER, "a share of right labels from 0.5 to 1", target)
+        self.twice = share("twice", OWNER, twice)
+        self.most, self.seed, self.yes_no = whole("most", OWNER, most, 1), seed, bool(yes_no)
+        column = labels if isinstance(labels, str) else None
+        self.rows = (
+            rows
+            if isinstance(rows, LabelRows)
+            else LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
+        )
+        self.show = self._checked_show(show)
+        found = self._names(None if isinstance(labels, str) else labels)
+        from superarm.label.journal import LabelJournal
+
+        options = {"target": self.target, "yes_no": self.yes_no, "most": self.most, "twice": self.twice, "seed": seed}
+        self.journal = LabelJournal(journal, self.rows, found, options)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make everything of what the journal says."""
+        names = self.journal.first_labels
+        features = self.rows.features(len(names))
+        self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=self.seed)
+        self.plan = Plan(self.state, self.rows.copies, target=self.target, twice=self.twice, seed=self.seed)
+        self._open: dict[str, tuple[Question, str, float]] = {}
+        self._last: dict[str, int] = {}  # the row that each person is about
+        self._closed: dict[str, tuple[Any, ...]] = {}  # questions that were answered lately, and how
+        self._asked = 0
+        self.journal.replay(self.state)
+        if self.journal.is_new:
+            self._teach_known()
+        self.plan.score()
+
+    def _checked_show(self, show: Sequence[str]) -> tuple[str, ...]:
+        there = self.rows.cells[0]
+        for name in show:
+            if name not in there:
+                raise InvalidInput.must("show", self.rows.name, f"among {', '.join(there)}", name, among=there)
+        return tuple(show)
+
+    def _names(self, labels: Sequence[str] | None) -> list[str] | None:
+        """The labels to begin with; None if none are said."""
+        if labels is None:
+            known = sorted({label for label in self.rows.known if label is not None})
+            return known or None
+        names = [str(label).strip() for label in labels]
+        if len(set(names)) != len(names) or "" in names or len(names) < 2:
+            raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
+        return names
+
+    def _teach_known(self) -> None:
+        """Labels that the table has already."""
+        known: dict[int, str] = {}
+        for row, label in zip(self.rows.of, self.rows.known, strict=True):
+            if label is not None:
+                known.setdefault(int(row), label)
+        order = [row for row in self.plan.order if int(row) in known]
+        self.journal.answers(
+            [(self.rows.keys[row], {"by": FILE, "label": known[int(row)], "final": True}) for row in order]
+        )
+        self._follow()
+
+    def _follow(self) -> None:
+        self.journal.follow(self.state)
+
+    # ------------------------------------------------------------ asking
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels that may be given."""
+        return [name for name, live in zip(self.state.names, self.state.live, strict=True) if live]
+
+    def ask(self, by: str = "") -> Question | None:
+        """The next question for somebody; None when enough labels are right, or all rows are with others."""
+        self._follow()
+        now = time.monotonic()
+        for key, (_, _, since) in list(self._open.items()):
+            if now - since > BUSY_SECONDS:
+                del self._open[key]
+        for question, whose, _ in self._open.values():
+            if whose == by:  # it was not answered yet: the page was loaded again, say
+                return question
+        busy = {int(self.rows.of[question.number]) for question, _, _ in self._open.values()}
+        last = self._last.get(by)
+        if last is not None and last not in busy and self._is_begun(last):
+            return self._question(last, by, audit=False)
+        if self.plan.is_finished(busy):
+            return None
+        found = self.plan.next(busy, by)
+        return None if found is None else self._question(found[0], by, audit=found[1])
+
+    def _is_begun(self, row: int) -> bool:
+        """Whether questions about the row have not led to a label yet."""
+        state = self.state
+        said = state.answers.get(row)
+        return bool(said) and not state.looked[row] and said[-1].hit is not None
+
+    def _question(self, row: int, by: str, *, audit: bool) -> Question:
+        state = self.state
+        belief = state.belief(row)
+        order = np.argsort(-belief, kind="stable")
+        order = order[state.live[order]]
+        most = min(self.most, len(order))
+        if self.yes_no:  # the set whose belief is nearest to one half; of all labels, a yes says nothing
+            most = min(most, len(order) - 1)
+            most = int(np.abs(np.cumsum(belief[order[:most]]) - 0.5).argmin()) + 1
+        labels = order[:most]
+        first = int(self.rows.first[row])
+        self._asked += 1
+        question = Question(
+            id=f"{self.rows.keys[row]}-{self.journal.seq}-{self._asked}",
+            number=first,
+            row=self.rows.shown(first, self.show),
+            labels=[state.names[label] for label in labels],
+            beliefs=[round(float(belief[label]), 6) for label in labels],
+            yes_no=self.yes_no,
+            again=bool(state.clicks[row]),
+            audit=audit,
+            picture=self.rows.pictures is not None,
+        )
+        self._open[question.id] = question, by, time.monotonic()
+        return question
+
+    def picture(self, number: int) -> tuple[bytes, str] | None:
+        """The picture of a row of the table, and its media type."""
+        if not 0 <= number < len(self.rows):
+            return None
+        return self.rows.picture(number)
+
+    def reasons(self, question: Question, most: int = 60) -> dict[str, list[tuple[str, float]]]:
+        """What the words of a row's texts say of the best label: by how much each raises its log-probability.
+
+        By column, for the first words of each text; found by leaving out one word after the other.
+        """
+        columns, names = self.rows.columns, [name for name in self.rows.texts() if name in question.row]
+        if columns is None or not names or not question.labels:
+            return {}
+        row = self.rows.cells[question.number]
+        label = self.state.names.index(question.labels[0])
+        variants, where = [row], list[tuple[str, str]]()
+        for name in names:
+            words = str(row[name] or "").split()
+            for at, word in enumerate(words[:most]):
+                variants.append(row | {name: " ".join(words[:at] + words[at + 1 :])})
+                where.append((name, word))
+        rows = columns.rows(variants, self.rows.name)
+        s = self.state.learner.scores(rows).astype(float)
+        s -= s.max(axis=1, keepdims=True)
+        logs = s[:, label] - np.log(np.exp(s).sum(axis=1))
+        found: dict[str, list[tuple[str, float]]] = {}
+        for (name, word), without in zip(where, logs[1:], strict=True):
+            found.setdefault(name, []).append((word, round(float(logs[0] - without), 3)))
+        return found
+
+    # ------------------------------------------------------------ answering
+
+    def answer(
+        self,
+        question: Question | str,
+        *,
+        label: str | None = None,
+        none: bool = False,
+        yes: bool | None = None,
+        by: str = "",
+    ) -> None:
+        """Answer a question: which label it is, that it is none of those shown, or yes or no. Durable when it returns.
+
+        Args:
+            question: what `ask` gave, or its id.
+            label: the right label; it may be one that was not shown.
+            none: none of the shown labels is right.
+            yes: with ``yes_no``, whether one of the shown labels is right.
+            by: who says so.
+        """
+        given = [one for one in (label is not None, bool(none), yes is not None) if one]
+        if len(given) != 1:
+            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{len(given)} of them")
+        key = question if isinstance(question, str) else question.id
+        said = (label, none, yes, by)
+        if key not in self._open:
+            if self._closed.get(key) == said:
+                return  # the same answer, sent again
+            was = key in self._closed
+            raise FeedbackError(f"question {key} was answered before" if was else f"no such question: {key}; ask again")
+        asked, _, _ = self._open[key]
+        if yes is not None and not asked.yes_no:
+            raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
+        if label is not None and label not in self.label_names:
+            raise FeedbackError.must("label", OWNER, "one of the labels (or add it)", label, among=self.label_names)
+        body: dict[str, Any] = {"by": by, "labels": asked.labels, "audit": asked.audit}
+        if label is not None:
+            body |= {"hit": label in asked.labels, "label": label}
+        else:
+            body["hit"] = bool(yes)
+        self._said(asked, by, body)
+        self._closed[key] = said
+        if len(self._closed) > 1_000:
+            del self._closed[next(iter(self._closed))]
+        self.plan.answered()
+
+    def skip(self, question: Question | str, by: str = "") -> None:
+        """Ask about something else; the row comes again at the end."""
+        key = question if isinstance(question, str) else question.id
+        if key in self._open:
+            self._said(self._open[key][0], by, {"by": by, "labels": self._open[key][0].labels})
+            self._last.pop(by, None)
+
+    def _said(self, asked: Question, by: str, body: dict[str, Any]) -> None:
+        row = int(self.rows.of[asked.number])
+        self.journal.answers([(self.rows.keys[row], body)])
+        del self._open[asked.id]
+        self._last[by] = row
+        self._follow()
+
+    def undo(self, by: str = "") -> Question | None:
+        """Take back somebody's last answer, and ask again; None if there is none."""
+        self._follow()
+        found = [(answer.seq, row) for row, said in self.state.answers.items() for answer in said
+                 if answer.by == by and not answer.final]  # fmt: skip
+        if not found:
+            return None
+        seq, row = max(found)
+        self.journal.take_back(self.rows.keys[row], seq, by)
+        self._follow()
+        for key, (question, whose, _) in list(self._open.items()):
+            if whose == by or self.rows.of[question.number] == row:
+                del self._open[key]
+        self._last[by] = row
+        return self._question(row, by, audit=False)
+
+    def settle(self, number: int, label: str, by: str = "") -> None:
+        """Say what the label of a row of the table is, whatever was answered before."""
+        if not 0 <= number < len(self.rows):
+            raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
+        if label not in self.label_names:
+            raise FeedbackError.must("label", OWNER, "one of the labels (or add it)", label, among=self.label_names)
+        body = {"by": by, "label": label, "hit": True, "final": True}
+        self.journal.answers([(self.rows.keys[int(self.rows.of[number])], body)])
+        self._follow()
+
+    def add_answers(self, answers: Sequence[dict[str, Any]]) -> int:
+        """Take over answers from elsewhere: each with row (a number), by, and label, or labels and hit; how many."""
+        made = []
+        for one in answers:
+            label, labels = one.get("label"), one.get("labels")
+            for name in [*([label] if label is not None else ()), *(labels or ())]:
+                if name not in self.label_names:
+                    raise InvalidInput.must("label", OWNER, "one of the labels (or add it)", name, among=self.label_names)
+            body = {"by": one.get("by", ""), "labels": labels, "hit": one.get("hit", label is not None), "label": label}
+            made.append((self.rows.keys[int(self.rows.of[one["row"]])], body))
+        self.journal.answers(made)
+        self._follow()
+        return len(made)
+
+    # ------------------------------------------------------------ labels and people
+
+    def add_label(self, name: str, by: str = "") -> None:
+        """A new label."""
+        name = str(name).strip()
+        if not name or name in self.state.names:
+            raise InvalidInput.must("label", OWNER, "a new name", name)
+        self._change({"what": "add label", "label": name, "by": by})
+
+    def rename_label(self, old: str, new: str, by: str = "") -> None:
+        """Call a label something else."""
+        new = str(new).strip()
+        if not new or new in self.state.names:
+            raise InvalidInput.must("label", OWNER, "a new name", new)
+        self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
+
+    def merge_labels(self, old: str, into: str, by: str = "") -> None:
+        """One label becomes another: all its rows are the other's."""
+        if old == into:
+            raise InvalidInput.must("label", OWNER, "two different ones", old)
+        self._change({"what": "merge label", "label": self._live(old), "to": self._live(into), "by": by})
+
+    def retire_label(self, name: str, by: str = "") -> None:
+        """A label is gone; its rows are asked about again."""
+        if len(self.label_names) <= 2:
+            raise InvalidInput.must("labels", OWNER, "at least two, also without it", name)
+        self._change({"what": "retire label", "label": self._live(name), "by": by})
+
+    def leave_out(self, person: str, by: str = "") -> None:
+        """Somebody's answers count no more."""
+        self._change({"what": "leave out", "person": person, "by": by})
+
+    def take_in(self, person: str, by: str = "") -> None:
+        """Somebody's answers count again."""
+        self._change({"what": "take in", "person": person, "by": by})
+
+    def _live(self, name: str) -> str:
+        if name not in self.label_names:
+            raise InvalidInput.must("label", OWNER, "one of the labels", name, among=self.label_names)
+        return name
+
+    def _change(self, change: dict[str, Any]) -> None:
+        self.journal.change(change)
+        self._follow()
+        self._open.clear()
+        self.plan.score()
+
+    # ------------------------------------------------------------ what came out
+
+    def progress(self) -> Progress:
+        """How far the work has come."""
+        state, copies = self.state, self.rows.copies
+        n, clicks = len(self.rows), int(state.clicks.sum())
+        asked = int(copies[state.looked].sum())
+        finished = self.plan.is_finished({int(self.rows.of[q.number]) for q, _, _ in self._open.values()})
+        wrong = interval = left = None
+        labelled = asked
+        if clicks >= 50 or finished:
+            estimate = self.plan.estimate()
+            accepted, low, high = self._accepted(finished), 0.0, 0.0
+            labelled = asked + int(copies[accepted].sum())
+            known = float((copies * state.doubt)[state.looked].sum())
+            expected = float((self.plan.wrong(accepted) * copies[accepted]).sum())
+            low, high = self.plan.interval(known, expected)
+            if labelled:
+                wrong = min(1.0, (known + expected) / labelled)
+                interval = max(0.0, low / labelled), min(1.0, high / labelled)
+            rate = self._recent_rate()
+            rows_left = len(np.flatnonzero(~state.looked)) if self.target >= 1.0 else estimate.left
+            left = 0 if finished else round(max(1, rows_left) * rate / (1.0 if self.target >= 1.0 else 0.75))
+        people = {
+            name: {"clicks": count, "wrong_rate": round(state.wrong_answers.rate(name), 4)}
+            for name, count in state.wrong_answers.answers.items()
+        }
+        return Progress(
+            rows=n,
+            labelled=labelled,
+            asked=asked,
+            clicks=clicks,
+            audits=state.audits,
+            target=self.target,
+            wrong=wrong,
+            interval=interval,
+            left=left,
+            finished=finished,
+            curve=self.curve(STRETCHES),
+            people=people,
+        )
+
+    def _accepted(self, finished: bool) -> Array:
+        """Rows nobody was asked about whose labels are accepted."""
+        open_ = np.flatnonzero(~self.state.looked)
+        if self.target >= 1.0:
+            return open_[:0]
+        return open_ if finished else open_[self.plan.wrong(open_) < self.plan.estimate().accept]
+
+    def _recent_rate(self) -> float:
+        """Clicks a row, lately."""
+        recent = self.state.order[-200:]
+        return float(self.state.clicks[recent].mean()) if recent else 1.0
+
+    def curve(self, stretches: int) -> list[tuple[int, float]]:
+        """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
+        clicks = self.state.clicks[self.state.order]
+        clicks = clicks[clicks > 0]  # those of the file cost none
+        if not len(clicks):
+            return []
+        parts = np.array_split(clicks, min(stretches, len(clicks)))
+        ends = np.cumsum([part.sum() for part in parts])
+        return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
+
+    def results(self) -> list[dict[str, Any]]:
+        """Of each row of the table: row, label (None if there is none yet), belief, clicks, how it was found, by whom."""
+        state = self.state
+        self.plan.score()
+        finished = self.progress().finished
+        accepted = set(self._accepted(finished).tolist())
+        found: list[dict[str, Any]] = []
+        for row in range(len(self.rows.keys)):
+            said = state.valid(row)
+            if state.looked[row]:
+                label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
+                how = _how(label, said, float(state.doubt[row]))
+            else:
+                label, belief = int(self.plan.top[row]), 1.0 - float(self.plan.wrong(np.array([row]))[0])
+                how = "accepted" if row in accepted else ""
+            found.append(
+                {
+                    "label": state.names[label] if how else None,
+                    "belief": round(belief, 4),
+                    "clicks": int(state.clicks[row]),
+                    "how": how,
+                    "by": ", ".join(dict.fromkeys(answer.by for answer in said if answer.by)),
+                }
+            )
+        return [{"row": number, **found[row]} for number, row in enumerate(self.rows.of)]
+
+    def labels(self) -> Any:
+        """The same as `results`, as a Polars frame."""
+        import polars
+
+        return polars.DataFrame(self.results())
+
+    def disagreements(self) -> list[dict[str, Any]]:
+        """Rows whose answers contradict each other: number, row, label, answers (by, label, labels, hit)."""
+        state, found = self.state, []
+        for row in state.answers:
+            said = state.valid(row)
+            if len(said) < 2 or any(answer.final for answer in said):
+                continue
+            named = {answer.label for answer in said if answer.label >= 0}
+            against = any(
+                not answer.hit and answer.label < 0 and named & set(answer.shown) for answer in said
+            )  # fmt: skip
+            if len(named) > 1 or against:
+                first = int(self.rows.first[row])
+                found.append(
+                    {
+                        "number": first,
+                        "row": self.rows.shown(first, self.show),
+                        "label": state.names[int(state.label[row])],
+                        "answers": [self._told(answer) for answer in said],
+                    }
+                )
+        return found
+
+    def _told(self, answer: Answer) -> dict[str, Any]:
+        names = self.state.names
+        return {
+            "by": answer.by,
+            "label": names[answer.label] if answer.label >= 0 else None,
+            "labels": [names[one] for one in answer.shown],
+            "hit": answer.hit,
+        }
+
+    def model(self, passes: int = 3) -> SetLogit:
+        """A learner of one's own, taught with all labels that there are, in several passes; its set size is 1."""
+        names, results = self.label_names, self.results()
+        learner = SetLogit(labels=names, seed=self.seed)
+        if self.rows.columns is not None:
+            learner.use_columns(self.rows.columns)
+        return teach(learner, self.state.rows, self._unit_labels(results), passes, self.seed)
+
+    def _unit_labels(self, results: list[dict[str, Any]]) -> list[str | None]:
+        return [results[int(number)]["label"] for number in self.rows.first]
+
+    def plot(self) -> Any:
+        """Clicks a row as the work goes on."""
+        from superarm.report.chart import line_chart
+
+        return line_chart(self.curve(STRETCHES), x="clicks", y="clicks a row", title="Clicks a row, as the work goes on")
+
+    def close(self) -> None:
+        """Close the journal."""
+        self.journal.close()
+
+    def __enter__(self) -> Labelling:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Labelling({self.rows.name!r}: {self.progress()})"
+
+
+def teach(learner: SetLogit, rows: Any, labels: list[str | None], passes: int, seed: int) -> SetLogit:
+    """Several passes over rows with labels, in random order."""
+    from superarm.decisions import Decision
+
+    known = np.array([number for number, label in enumerate(labels) if label is not None], np.int64)
+    random = np.random.default_rng(seed)
+    for _ in range(passes):
+        for number in random.permutation(known):
+            label = labels[number]
+            learner.update(Decision.given(rows.row(int(number)), [label]), label=label)
+    return learner
+
+
+def _how(label: int, said: list[Answer], doubt: float) -> str:
+    """How the label of a row was found."""
+    if any(answer.final and answer.by == FILE for answer in said):
+        return "file"
+    if any(answer.final for answer in said):
+        return "settled"
+    named = sum(answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in said)
+    return "confirmed" if named > 1 else "named" if named else "excluded" if doubt > 0.0 else "believed"

@@ -1,0 +1,258 @@
+"""Plan: which row is asked next, how many labels are wrong, and when that is few enough.
+
+**How wrong the model is.** Its doubt d = 1 - max p understates errors. So each first question checks it: with
+e = 1 if its best label was wrong,
+
+    logit Pr(e = 1) = a + b logit d        by maximum likelihood, recent checks count more, a ~ N(0, 1), b ~ N(1, 0.5)
+
+but those rows were chosen because they were doubtful. **Audits** were not: they are drawn at random from the rows that
+would be accepted unasked. If E of them were wrong where the fit expected Q, all its chances are multiplied by
+
+    rho = (E + 2) / (Q + 2),      wrong labels  W = sum of copies × rho Pr(e = 1) over rows nobody was asked about
+                                                  + sum of copies × doubt over the others
+
+with an interval from a gamma distribution of shape n, 1/n = 1/(E + 2) + 1/W (Wilson and Hilferty's approximation).
+
+**Which row.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
+Every AUDIT-th question is an audit. With a target of 1 each row is asked, in random order, and after that those whose
+answers are doubtful.
+
+**When to stop.** When W's upper bound at one-sided 80 % is at most 1 - target; with a target of 1, when all rows were
+looked at and the doubts add up to one in 400.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from superarm.label.state import State, logit
+
+__all__ = ["Estimate", "Plan"]
+
+AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
+SAMPLE = 64  # rows among which the next is chosen
+FIRST = 50  # rows drawn at random before anything is estimated
+REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
+RECENT = 0.5  # of all checks: how far back they count
+PRIOR_AUDITS = 2.0
+SURELY, INTERVAL = 0.8416, 1.96
+ALLOWED_AT_1 = 1 / 400
+ASK_AGAIN = 0.02  # a doubt below it is no reason to ask a second time
+MOST_ANSWERS = 5  # about one row, once its label was named
+
+Array = np.ndarray[Any, Any]
+
+
+class Estimate(NamedTuple):
+    """How many rows of the table have a wrong label.
+
+    Attributes:
+        wrong, low, high: the estimate, and its interval at 95 %.
+        surely: with a chance of 80 % they are no more.
+        accept: rows nobody was asked about whose chance to be wrong is below this could be accepted, and the target met.
+        left: how many rows must be asked about before the end, about.
+    """
+
+    wrong: float
+    low: float
+    high: float
+    surely: float
+    accept: float
+    left: int
+
+
+class Plan:
+    """What to ask next.
+
+    Args:
+        state: what the answers say.
+        copies: how many rows of the table each row stands for.
+        target: the share of labels that shall be right.
+        twice: the share of rows that are asked about a second time.
+        seed: for the order of rows.
+
+    Attributes:
+        wrong: of each row nobody was asked about, the chance that the model's label is wrong, as of when it was scored.
+        top: that label.
+    """
+
+    def __init__(self, state: State, copies: Array, *, target: float, twice: float, seed: int) -> None:
+        self.state, self.copies, self.target, self.twice, self.seed = state, copies, target, twice, seed
+        n = len(copies)
+        self.order = np.random.default_rng((seed, 1)).permutation(n)
+        self.asked_twice = np.random.default_rng((seed, 2)).random(n) < twice
+        self.doubt = np.ones(n)  # the model's own
+        self.top = np.zeros(n, np.int32)
+        self._fit, self._rho, self._found = np.array([0.0, 1.0]), 1.0, 0.0
+        self._next = 0  # which row is scored again next
+        self._answers = 0
+        self._estimate: Estimate | None = None
+        self._stale = 0
+
+    @property
+    def every(self) -> int:
+        """After how many answers the estimate is made anew."""
+        return max(10, len(self.copies) // 200)
+
+    # ------------------------------------------------------------ scores and estimates
+
+    def answered(self) -> None:
+        """An answer has come: score some more rows."""
+        self._answers += 1
+        self._stale += 1
+        n = len(self.copies)
+        count = min(n, max(REFRESH_LEAST, min(n // 100, REFRESH_MOST)))
+        rows = self.order[(self._next + np.arange(count)) % n]
+        self._next = (self._next + count) % n
+        self.score(rows)
+
+    def score(self, rows: Array | None = None) -> None:
+        """Score rows again (all of them: left out), if nobody was asked about them."""
+        rows = self.order if rows is None else rows
+        rows = rows[~self.state.looked[rows]]
+        for start in range(0, len(rows), 4096):
+            some = rows[start : start + 4096]
+            p = self.state.probabilities(some)
+            self.top[some] = p.argmax(axis=1)
+            self.doubt[some] = 1.0 - p[np.arange(len(some)), self.top[some]]
+
+    def estimate(self, *, fresh: bool = False) -> Estimate:
+        """How many labels are wrong; made anew now and then, or when asked for."""
+        if self._estimate is None or fresh or self._stale >= self.every:
+            self._stale = 0
+            self._calibrate()
+            self._estimate = self._sum()
+        return self._estimate
+
+    def wrong(self, rows: Array) -> Array:
+        """The chance that the model's label of each row is wrong."""
+        a, b = self._fit
+        return np.minimum(self._rho / (1.0 + np.exp(-(a + b * logit(self.doubt[rows])))), 0.999)
+
+    def _calibrate(self) -> None:
+        state = self.state
+        checks = [one for one in state.checks if state.looked[one[0]]][-8_000:]
+        if not checks:
+            return
+        rows, z, _, audit = (np.array(column) for column in zip(*checks, strict=True))
+        e, n = state.first_wrong[rows], len(rows)
+        self._fit = _logistic(z, e, np.exp(-(n - np.arange(n)) / max(50.0, RECENT * n)))
+        z, e, n = z[audit], e[audit], int(audit.sum())
+        weight = np.exp(-(n - np.arange(n)) / max(100.0, RECENT * n))
+        a, b = self._fit
+        self._found = float((weight * e).sum())
+        expected = float((weight / (1.0 + np.exp(-(a + b * z)))).sum())
+        self._rho = (self._found + PRIOR_AUDITS) / (expected + PRIOR_AUDITS)
+
+    def _sum(self) -> Estimate:
+        state, copies = self.state, self.copies
+        open_ = np.flatnonzero(~state.looked)
+        e, w = self.wrong(open_), copies[open_]
+        known = float((copies * state.doubt)[state.looked].sum())
+        unknown = float((e * w).sum())
+        total = known + unknown
+        allowed = (1.0 - self.target) * copies.sum()
+        by_size = np.argsort(e)
+        fits = np.cumsum((e * w)[by_size]) + known <= allowed
+        accept = float(e[by_size][fits.sum()]) if not fits.all() else 1.0
+        low, high = self.interval(known, unknown)
+        return Estimate(total, low, high, self.interval(known, unknown, SURELY)[1], accept, int((~fits).sum()))
+
+    def interval(self, known: float, unknown: float, z: float = INTERVAL) -> tuple[float, float]:
+        """Around the wrong labels expected among rows that were asked about, and among others."""
+        shape = 1.0 / (1.0 / (self._found + PRIOR_AUDITS) + 1.0 / max(unknown, 1.0))
+        spread = known**0.5  # of those asked about
+        low, high = (unknown * _factor(shape, side) for side in (-z, z))
+        return max(0.0, known - z * spread) + low, known + z * spread + high
+
+    def is_finished(self, busy: set[int]) -> bool:
+        """Whether enough labels are right."""
+        state, rows = self.state, float(self.copies.sum())
+        if state.looked.all():
+            doubts = float((self.copies * state.doubt).sum())
+            allowed = (1.0 - self.target) * rows if self.target < 1.0 else ALLOWED_AT_1 * rows
+            return (doubts <= allowed or self._doubtful(busy) is None) and self._second(busy) is None
+        if self.target >= 1.0 or self.estimate().surely > (1.0 - self.target) * rows:
+            return False
+        open_ = int((~state.looked).sum())
+        if state.audits < min(FEW_AUDITS, open_ / 3) or self._second(busy) is not None:
+            return False
+        self.score()  # some scores were old
+        return self.estimate(fresh=True).surely <= (1.0 - self.target) * rows
+
+    # ------------------------------------------------------------ the next row
+
+    def next(self, busy: set[int], by: str) -> tuple[int, bool] | None:
+        """The row to ask about, and whether it is an audit; ``None`` if there is none for this person now."""
+        state = self.state
+        random = np.random.default_rng((self.seed, 3, self._answers, len(busy)))
+        open_ = ~state.looked
+        if busy:
+            open_[list(busy)] = False
+        again = self._second(busy, by)
+        if again is not None and random.random() < max(self.twice, 0.05):
+            return again, False
+        rows = np.flatnonzero(open_)
+        if not len(rows):
+            worst = self._doubtful(busy)
+            return (again, False) if again is not None else None if worst is None else (worst, False)
+        fewest = state.skips[rows].min()
+        rows = rows[state.skips[rows] == fewest]  # those that were skipped come last
+        if self.target >= 1.0 or len(state.order) < min(FIRST, len(self.copies) / 4):
+            place = np.empty(len(self.order), np.int64)
+            place[self.order] = np.arange(len(self.order))
+            return int(rows[place[rows].argmin()]), False
+        share = AUDIT if state.audits < MANY_AUDITS else AUDIT_LATER
+        if random.random() < share:
+            accepted = rows[self.wrong(rows) < self.estimate().accept]
+            if len(accepted):
+                return int(random.choice(accepted)), True
+        some = random.choice(rows, min(SAMPLE, len(rows)), replace=False)
+        chances = self.wrong(some) * self.copies[some]
+        best = int(chances.argmax())
+        worst = self._doubtful(busy)
+        if worst is not None and state.doubt[worst] * self.copies[worst] > chances[best]:
+            return worst, False
+        return int(some[best]), False
+
+    def _doubtful(self, busy: set[int]) -> int | None:
+        """The row whose answers are the most doubtful."""
+        state = self.state
+        doubts = np.where(state.looked & (state.clicks < MOST_ANSWERS), state.doubt * self.copies, 0.0)
+        if busy:
+            doubts[list(busy)] = 0.0
+        worst = int(doubts.argmax())
+        return worst if state.doubt[worst] >= ASK_AGAIN and doubts[worst] > 0.0 else None
+
+    def _second(self, busy: set[int], by: str | None = None) -> int | None:
+        """A row that shall be asked about a second time, if possible of somebody else."""
+        if not self.twice:
+            return None
+        state = self.state
+        rows = np.flatnonzero(self.asked_twice & state.looked)
+        for row in rows:
+            said = [answer.by for answer in state.valid(int(row)) if not answer.final]
+            if len(said) == 1 and row not in busy and (by is None or said[0] != by or len(state.wrong_answers.answers) == 1):
+                return int(row)
+        return None
+
+
+def _logistic(z: Array, e: Array, weight: Array) -> Array:
+    """a and b of logit Pr(e) = a + b z, by Newton's method; the prior is N(0, 1) and N(1, 0.5)."""
+    X, mean, precision = np.c_[np.ones(len(z)), z], np.array([0.0, 1.0]), np.diag([1.0, 4.0])
+    t = mean.copy()
+    for _ in range(50):
+        q = 1.0 / (1.0 + np.exp(-np.clip(X @ t, -30.0, 30.0)))
+        slope = X.T @ (weight * (e - q)) - precision @ (t - mean)
+        step = np.linalg.solve((X * (weight * q * (1.0 - q))[:, None]).T @ X + precision, slope)
+        t = t + step
+        if abs(step).max() < 1e-6:
+            break
+    return t
+
+
+def _factor(shape: float, z: float) -> float:
+    """A quantile of a gamma distribution with mean 1."""
+    return float(max(0.0, 1.0 - 1.0 / (9.0 * shape) + z / (3.0 * shape**0.5)) ** 3)
