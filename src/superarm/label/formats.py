@@ -25,9 +25,21 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "ImportedAnswer", "TakenOver", "export_labels", "import_answers", "take_over"]
 
 # of a Prodigy task, what says nothing of the row itself
-PRODIGY = frozenset(
-    "label labels accept options answer score priority spans tokens meta config style field_id".split()
-)
+PRODIGY = {
+    *(
+        "label",
+        "options",
+        "accept",
+        "answer",
+        "score",
+        "priority",
+        "spans",
+        "tokens",
+        "meta",
+        "config",
+        "style",
+    )
+}
 UPLOADED = re.compile(r"^[0-9a-f]{8}-")  # what Label Studio puts before the name of a file
 
 
@@ -85,9 +97,7 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise InvalidInput.must(
-                "task", at_row(of, number), f"one that {format} exports", task
-            ) from error
+            raise InvalidInput.must("task", at_row(of, number), f"one that {format} exports", task) from error
 
 
 def take_over(job: Labelling, answers: Iterable[ImportedAnswer]) -> TakenOver:
@@ -110,7 +120,15 @@ def take_over(job: Labelling, answers: Iterable[ImportedAnswer]) -> TakenOver:
         if one.label is None and names <= set(one.shown):
             counts["empty"] += 1
             continue
-        taken.append({"row": number, "by": one.by, "label": one.label, "labels": list(one.shown), "hit": one.label in one.shown})
+        taken.append(
+            {
+                "row": number,
+                "by": one.by,
+                "label": one.label,
+                "labels": list(one.shown),
+                "hit": one.label in one.shown,
+            }
+        )
     return TakenOver(job.add_answers(taken), counts["empty"], counts["unknown"], tuple(added))
 
 
