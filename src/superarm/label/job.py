@@ -446,7 +446,8 @@ class Labelling:
     def _change(self, change: dict[str, Any]) -> None:
         self.journal.change(change)
         self._follow()
-        self._open.clear()
+        if change["what"] != "add label":  # a question that is open stays one when there is a label more
+            self._open.clear()
         self.plan.score()
 
     # ------------------------------------------------------------ what came out
