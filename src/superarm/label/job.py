@@ -595,6 +595,12 @@ class Labelling:
 
         return line_chart(self.curve(STRETCHES), x="clicks", y="clicks a row", title="Clicks a row, as the work goes on")
 
+    def widget(self, by: str = "") -> Any:
+        """Answer here and now: buttons in a notebook that has ipywidgets, plain text anywhere else."""
+        from superarm.label.notebook import label_here
+
+        return label_here(self, by)
+
     def close(self) -> None:
         """Close the journal."""
         self.journal.close()

@@ -73,7 +73,7 @@ def _follow(job: Labelling, question: Question, said: str, by: str) -> Question 
     if word == "s":
         job.skip(question, by)
     elif word == "n":
-        job.answer(question, by=by, **({"yes": False} if question.yes_no else {"none": True}))
+        job.answer(question, none=not question.yes_no, yes=False if question.yes_no else None, by=by)
     elif word == "y" and question.yes_no:
         job.answer(question, yes=True, by=by)
     elif said[0] in "=+":
