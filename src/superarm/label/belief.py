@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = ["Answer", "WrongAnswers", "is_true", "likelihood", "posterior"]
 
-PRIOR_WRONG, PRIOR_ANSWERS = 0.5, 100.0
+PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 FLOOR = 0.02  # of a model's probabilities, spread over all labels: no label is impossible
 
 Array = np.ndarray[Any, Any]

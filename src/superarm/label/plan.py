@@ -1,11 +1,7 @@
 """Plan: which row is asked next, how many labels are wrong, and when that is few enough.
 
 **How wrong the model is.** Its doubt d = 1 - max p understates errors. So each first question checks it: with
-e = 1 if its best label was wrong,
-
-    logit Pr(e = 1) = a + b logit d        by maximum likelihood, recent checks count more, a ~ N(0, 1), b ~ N(1, 0.5)
-
-but those rows were chosen because they were doubtful. **Audits** were not: they are drawn at random from the rows that
+e = 1 if its best label was wrong, logit Pr(e = 1) = a + b logit d (calibration.py). But those rows were chosen because they were doubtful. **Audits** were not: they are drawn at random from the rows that
 would be accepted unasked. If E of them were wrong where the fit expected Q, all its chances are multiplied by
 
     rho = (E + 2) / (Q + 2),      wrong labels  W = sum of copies × rho Pr(e = 1) over rows nobody was asked about
@@ -27,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.label.state import State, logit
+from superarm.label.calibration import chance, fit, logit
+from superarm.label.state import State
 
 __all__ = ["Estimate", "Plan"]
 
@@ -35,11 +32,13 @@ AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
 SAMPLE = 64  # rows among which the next is chosen
 FIRST = 50  # rows drawn at random before anything is estimated
 REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
-RECENT = 0.5  # of all checks: how far back they count
+RECENT = 0.5  # of all audits: how far back they count
 PRIOR_AUDITS = 2.0
 SURELY, INTERVAL = 0.8416, 1.96
 ALLOWED_AT_1 = 1 / 400
 ASK_AGAIN = 0.02  # a doubt below it is no reason to ask a second time
+RECENT_CHECKS = 200
+UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wrong is asked again
 MOST_ANSWERS = 5  # about one row, once its label was named
 
 Array = np.ndarray[Any, Any]
@@ -82,6 +81,7 @@ class Plan:
         self.state, self.copies, self.target, self.twice, self.seed = state, copies, target, twice, seed
         n = len(copies)
         self.order = np.random.default_rng((seed, 1)).permutation(n)
+        self.place = np.argsort(self.order)
         self.asked_twice = np.random.default_rng((seed, 2)).random(n) < twice
         self.doubt = np.ones(n)  # the model's own
         self.top = np.zeros(n, np.int32)
@@ -102,6 +102,8 @@ class Plan:
         """An answer has come: score some more rows."""
         self._answers += 1
         self._stale += 1
+        if self.target >= 1.0:  # every row is asked
+            return
         n = len(self.copies)
         count = min(n, max(REFRESH_LEAST, min(n // 100, REFRESH_MOST)))
         rows = self.order[(self._next + np.arange(count)) % n]
@@ -128,22 +130,20 @@ class Plan:
 
     def wrong(self, rows: Array) -> Array:
         """The chance that the model's label of each row is wrong."""
-        a, b = self._fit
-        return np.minimum(self._rho / (1.0 + np.exp(-(a + b * logit(self.doubt[rows])))), 0.999)
+        return np.minimum(self._rho * chance(self._fit, logit(self.doubt[rows])), 0.999)
 
     def _calibrate(self) -> None:
         state = self.state
         checks = [one for one in state.checks if state.looked[one[0]]][-8_000:]
         if not checks:
             return
-        rows, z, _, audit = (np.array(column) for column in zip(*checks, strict=True))
-        e, n = state.first_wrong[rows], len(rows)
-        self._fit = _logistic(z, e, np.exp(-(n - np.arange(n)) / max(50.0, RECENT * n)))
+        rows, z, audit = (np.array(column) for column in zip(*checks, strict=True))
+        e = state.first_wrong[rows]
+        self._fit = fit(z, e)
         z, e, n = z[audit], e[audit], int(audit.sum())
         weight = np.exp(-(n - np.arange(n)) / max(100.0, RECENT * n))
-        a, b = self._fit
         self._found = float((weight * e).sum())
-        expected = float((weight / (1.0 + np.exp(-(a + b * z)))).sum())
+        expected = float((weight * chance(self._fit, z)).sum())
         self._rho = (self._found + PRIOR_AUDITS) / (expected + PRIOR_AUDITS)
 
     def _sum(self) -> Estimate:
@@ -194,6 +194,9 @@ class Plan:
         again = self._second(busy, by)
         if again is not None and random.random() < max(self.twice, 0.05):
             return again, False
+        unclear = self._unclear_audit(busy)
+        if unclear is not None:
+            return unclear, False
         rows = np.flatnonzero(open_)
         if not len(rows):
             worst = self._doubtful(busy)
@@ -201,9 +204,7 @@ class Plan:
         fewest = state.skips[rows].min()
         rows = rows[state.skips[rows] == fewest]  # those that were skipped come last
         if self.target >= 1.0 or len(state.order) < min(FIRST, len(self.copies) / 4):
-            place = np.empty(len(self.order), np.int64)
-            place[self.order] = np.arange(len(self.order))
-            return int(rows[place[rows].argmin()]), False
+            return int(rows[self.place[rows].argmin()]), False
         share = AUDIT if state.audits < MANY_AUDITS else AUDIT_LATER
         if random.random() < share:
             accepted = rows[self.wrong(rows) < self.estimate().accept]
@@ -226,6 +227,15 @@ class Plan:
         worst = int(doubts.argmax())
         return worst if state.doubt[worst] >= ASK_AGAIN and doubts[worst] > 0.0 else None
 
+    def _unclear_audit(self, busy: set[int]) -> int | None:
+        """A row whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""
+        state, (low, high) = self.state, UNCLEAR
+        for row, _, audit in reversed(state.checks[-RECENT_CHECKS:]):
+            unclear = audit and low < state.first_wrong[row] < high
+            if unclear and state.looked[row] and state.clicks[row] < MOST_ANSWERS and row not in busy:
+                return row
+        return None
+
     def _second(self, busy: set[int], by: str | None = None) -> int | None:
         """A row that shall be asked about a second time, if possible of somebody else."""
         if not self.twice:
@@ -237,20 +247,6 @@ class Plan:
             if len(said) == 1 and row not in busy and (by is None or said[0] != by or len(state.wrong_answers.answers) == 1):
                 return int(row)
         return None
-
-
-def _logistic(z: Array, e: Array, weight: Array) -> Array:
-    """a and b of logit Pr(e) = a + b z, by Newton's method; the prior is N(0, 1) and N(1, 0.5)."""
-    X, mean, precision = np.c_[np.ones(len(z)), z], np.array([0.0, 1.0]), np.diag([1.0, 4.0])
-    t = mean.copy()
-    for _ in range(50):
-        q = 1.0 / (1.0 + np.exp(-np.clip(X @ t, -30.0, 30.0)))
-        slope = X.T @ (weight * (e - q)) - precision @ (t - mean)
-        step = np.linalg.solve((X * (weight * q * (1.0 - q))[:, None]).T @ X + precision, slope)
-        t = t + step
-        if abs(step).max() < 1e-6:
-            break
-    return t
 
 
 def _factor(shape: float, z: float) -> float:

@@ -14,23 +14,20 @@ import numpy as np
 from superarm.data.rows import Rows
 from superarm.decisions import Decision
 from superarm.label.belief import Answer, WrongAnswers, posterior
+from superarm.label.calibration import fit, logit
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
 from superarm.native.randomness import uniform_number
 
-__all__ = ["State", "logit"]
+__all__ = ["State"]
 
 EXTRA = 2
-KEEP_PRIOR = 1e-4  # doubts below it are not looked at again
+KEEP_PRIOR = 0.005  # doubts below it are not looked at again
+RECONSIDER = 250  # after so many answers doubtful rows are looked at again
+MOST_CHECKS = 8_000
 NO_LABEL = -1
 
 Array = np.ndarray[Any, Any]
-
-
-def logit(wrong: Any) -> Any:
-    """log(e / (1 - e)), for chances that are not quite 0 or 1."""
-    e = np.clip(wrong, 1e-6, 1.0 - 1e-6)
-    return np.log(e / (1.0 - e))
 
 
 class State:
@@ -51,7 +48,7 @@ class State:
         looked: whether somebody has named the row's label, or all others were excluded.
         clicks: answers about each row.
         order: the rows in the order in which they were first named.
-        checks: of first questions: row, logit of the model's doubt, the model's label, whether it was an audit.
+        checks: of first questions: row, logit of the model's doubt, whether it was an audit.
         first_wrong: of each row that was asked about, the chance that the model's label at the first question was wrong.
     """
 
@@ -71,7 +68,7 @@ class State:
         self.left_out: set[str] = set()
         self.wrong_answers = WrongAnswers()
         self.audits = 0
-        self.checks: list[tuple[int, float, int, bool]] = []
+        self.checks: list[tuple[int, float, bool]] = []
         self.first_wrong = np.zeros(n)
         self._prior: dict[int, Array] = {}
         self._top: dict[int, int] = {}
@@ -79,6 +76,7 @@ class State:
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
         self._lessons = 0
+        self._sureness = 1.0  # the model's probabilities to this power are right
 
     # ------------------------------------------------------------ beliefs
 
@@ -103,7 +101,8 @@ class State:
     def _posterior(self, prior: Array, answers: list[Answer]) -> Array:
         if len(prior) < len(self.names):  # labels were added since
             prior = np.concatenate([prior, np.full(len(self.names) - len(prior), 1.0 / len(self.names))])
-        prior = np.where(self.live, prior, 0.0)
+        prior = np.where(self.live, prior, 0.0) ** self._sureness
+        prior /= prior.sum()
         rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
         return posterior(prior, answers, rates, self.yes_no)
 
@@ -137,9 +136,11 @@ class State:
             if row not in self._top:
                 p = self.probabilities(np.array([row]))[0]
                 self._prior[row], self._top[row] = p, int(p.argmax())
-                self.checks.append((row, float(logit(1.0 - p.max())), self._top[row], answer.audit))
+                self.checks.append((row, float(logit(1.0 - p.max())), answer.audit))
         self.answers.setdefault(row, []).append(answer)
         self._conclude(row)
+        if self.clicks.sum() % RECONSIDER == 0:
+            self._learn_of_errors()
 
     def take_back(self, row: int, seq: int) -> None:
         """An answer does not hold any more."""
@@ -156,6 +157,13 @@ class State:
         """Labels or people have changed: conclude again about these rows, or all that were asked about."""
         for row in list(self.answers) if rows is None else rows:
             self._conclude(row)
+
+    def _learn_of_errors(self) -> None:
+        """Look again at how sure the model may be, and with that and what is known of people now, at doubtful rows."""
+        checks = [one for one in self.checks if self.looked[one[0]]][-MOST_CHECKS:]
+        rows, z, _ = zip(*checks, strict=True) if checks else ((), (), ())
+        self._sureness = float(np.clip(fit(np.array(z), self.first_wrong[list(rows)])[1], 0.3, 1.0))
+        self.reconsider([row for row in self._prior if self.looked[row]])
 
     def add_label(self, name: str) -> None:
         self.learner.add_labels(1)
