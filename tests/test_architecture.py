@@ -36,6 +36,7 @@ ROOMS = [
     ("nightly",),
     ("journal",),
     ("service",),
+    ("label",),
     ("play",),
     ("sklearn",),
     ("checks",),

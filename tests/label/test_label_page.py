@@ -272,12 +272,8 @@ def test_it_looks_as_it_should(labeller, tmp_path):
             "state.question.reasons = { text: state.question.values[0][1].split(' ').map("
             "(word, i) => [word, i ? 1 - i : 2]) }; row(state.question)"
         )
-        styles = [
-            browser.eval(
-                f"(s => [s.textDecorationStyle, s.fontWeight])(getComputedStyle(document.querySelector('#row .{kind}')))"
-            )
-            for kind in ("for", "against")
-        ]
+        style = "(s => [s.textDecorationStyle, s.fontWeight])(getComputedStyle(document.querySelector('#row .%s')))"
+        styles = [browser.eval(style % kind) for kind in ("for", "against")]
         assert styles[0][0] != styles[1][0]
         assert styles[0][1] != styles[1][1]
         assert "speak for" in labeller.text("legend")
@@ -366,6 +362,10 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         labeller.browser.wait(f"document.querySelectorAll('#differ li').length == {len(differ) - 1}")
         assert job.results()[differ[0]["number"]]["how"] == "settled"
         assert "settled" in labeller.text("said")
+        # a link with a token in it, which no server and no history gets to see
+        labeller.browser.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
+        labeller.browser.wait("document.getElementById('count').innerText.includes('you are ben')")
+        assert labeller.browser.eval("location.hash") == ""
         people.write_text("ben   the-token-of-ben\n", encoding="utf-8")  # anna's is taken back
         until = time.monotonic() + 20
         while web("GET", "/progress", Authorization="Bearer the-token-of-anna")[0] != 401:

@@ -151,12 +151,16 @@ class LabellingPage:
             raise InvalidInput.must("row", "request", "one with a picture", row.row)
         return Response(200, found[0], found[1].encode("ascii"))
 
-    def disagreements(self) -> list[dict[str, Any]]:
-        """Rows whose answers contradict each other, the first MOST_ROWS of them."""
-        found = self.job.disagreements()[:MOST_ROWS]
-        return [{**one, "row": one["number"], "values": _values(one["row"])} for one in found]
+    def disagreements(self) -> dict[str, Any]:
+        """Rows whose answers contradict each other: how many, and the first MOST_ROWS of them."""
+        found = self.job.disagreements()
+        rows = [
+            {"row": one["number"], "values": _values(one["row"]), "answers": one["answers"]}
+            for one in found[:MOST_ROWS]
+        ]
+        return {"count": len(found), "rows": rows}
 
-    def settle(self, person: str, given: Settled) -> list[dict[str, Any]]:
+    def settle(self, person: str, given: Settled) -> dict[str, Any]:
         self.job.settle(given.row, given.label, by=person)
         return self.disagreements()
 

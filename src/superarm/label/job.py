@@ -460,6 +460,12 @@ class Labelling:
             y=altair.Y("clicks a row:Q", scale=altair.Scale(domainMin=0.0)),
         )
 
+    def widget(self, by: str = "") -> Any:
+        """Answer here and now: buttons in a notebook that has ipywidgets, plain text anywhere else."""
+        from superarm.label.notebook import label_here
+
+        return label_here(self, by)
+
     def close(self) -> None:
         """Close the journal."""
         self.journal.close()
