@@ -19,8 +19,7 @@ from service_kit import Web  # noqa: E402
 
 from superarm.errors import InvalidInput  # noqa: E402
 from superarm.label import Labelling  # noqa: E402
-from superarm.label.app import serve_labelling  # noqa: E402
-from superarm.service.http.tokens import People  # noqa: E402
+from superarm.label.app import People, serve_labelling  # noqa: E402
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here to open the page with (apt-get install chromium)"
@@ -229,7 +228,8 @@ def test_digits_to_the_end_by_a_script_that_knows_the_truth(labeller, tmp_path):
         assert progress.finished
         assert labeller.text("done-title") == "Finished"
         assert labeller.text("reached") == progress.sentence
-        assert f"superarm labels export {tmp_path / 'digits.db'} --output" in labeller.text("export")
+        command = f"superarm labels export {tmp_path / 'digits.db'} --output labelled.csv --target 0.97"
+        assert command in labeller.text("export")
         results = job.results()
         wrong = sum(one["label"] != truth[one["row"]] for one in results)
         print(f"{progress}; really wrong {wrong}; {median(waits):.0f} ms for half, {waits[-1]:.0f} at most")
@@ -328,7 +328,7 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
     people = tmp_path / "people.txt"
     people.write_text("# name token\nanna  the-token-of-anna\nben   the-token-of-ben\n", encoding="utf-8")
     job = Labelling(rows, labels=list(TEAMS), target=1.0, twice=1.0, most=4)
-    with Server(job, tokens=People(people, "superarm label")) as server:
+    with Server(job, tokens=People(people)) as server:
         web = Web(server.port)
         assert web("GET", "/question")[0] == 401
         assert web("GET", "/question", Authorization="Bearer the-token-of-carl")[0] == 401
@@ -460,6 +460,6 @@ def test_tokens_of_people_are_checked(tmp_path):
     ):
         file.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidInput, match=said):
-            People(file, "superarm label")
+            People(file)
     with pytest.raises(InvalidInput, match="--token-file of superarm label must be a file"):
-        People(tmp_path / "missing", "superarm label")
+        People(tmp_path / "missing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
@@ -14,12 +15,12 @@ from superarm.service.http.messages import Strict
 from superarm.service.http.pages import page_of
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server, check_exposure
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.tokens import People, Tokens
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling, Question
 
-__all__ = ["KEYS", "LabellingPage", "serve_labelling"]
+__all__ = ["KEYS", "LabellingPage", "People", "serve_labelling"]
 
 OF = "superarm label"
 # what a key does; "labels" has one for each button, in their order
@@ -83,7 +84,7 @@ class LabellingPage:
             "question": None if question is None else self._shown(question),
             "labels": self.job.label_names,
             "keys": self.keys,
-            "journal": self.job.journal.store and self.job.journal.store.name,
+            "export": self._export(),
             **self.progress(),
         }
 
@@ -102,6 +103,14 @@ class LabellingPage:
             "curve": now.curve,
             "sentence": now.sentence if now.finished else None,
         }
+
+    def _export(self) -> str | None:
+        """The command that writes the labels to a file; None without a journal."""
+        store = self.job.journal.store
+        if store is None:
+            return None
+        target = "" if self.job.target == 0.99 else f" --target {self.job.target:g}"
+        return f"superarm labels export {quote(store.name)} --output labelled.csv{target}"
 
     def _shown(self, question: Question) -> dict[str, Any]:
         """A question without what would lead people: how sure the model is, and whether it would have asked."""
@@ -184,7 +193,7 @@ async def serve_labelling(
     job: Labelling,
     port: int,
     on_ready: Callable[[str], object],
-    tokens: Tokens | None = None,
+    tokens: People | None = None,
     keys: Mapping[str, str] | None = None,
     *,
     host: str = "127.0.0.1",
@@ -195,19 +204,18 @@ async def serve_labelling(
         job: what is labelled.
         port: to listen on; 0: any free one.
         on_ready: told the page's address.
-        tokens: of several people, `People`; without, everybody on this machine is one person without a name.
+        tokens: of several people; without, everybody on this machine is one person without a name.
         keys: other keys than `KEYS`, by what they do.
         host: the address to listen on; others than loopback need tokens.
     """
-    tokens = tokens or Tokens()
-    listener = Listener(host, port, of=OF)
-    check_exposure(listener, tokens)
-    router = Router(ROUTES, Admission(tokens, rate=1_000.0))
+    listener, admission = Listener(host, port, of=OF), Admission(tokens or Tokens(), rate=1_000.0)
+    check_exposure(listener, admission.tokens)
+    router = Router(ROUTES, admission)
     router.context = LabellingPage(job, keys)
     server = Server(router, listener, Limits(connections=500))
     name = f"[{host}]" if ":" in host else host
     server.on_ready = lambda: on_ready(f"http://{name}:{server.port}/")
-    refreshing = asyncio.create_task(_refresh(tokens))
+    refreshing = asyncio.create_task(_refresh(admission.tokens))
     try:
         await server.serve()
     except asyncio.CancelledError:
