@@ -364,13 +364,31 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         assert "settled" in labeller.text("said")
         # a link with a token in it, which no server and no history gets to see
         labeller.browser.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
-        labeller.browser.wait("document.getElementById('count').innerText.includes('you are ben')")
+        labeller.browser.wait("document.body && document.body.innerText.includes('you are ben')")
         assert labeller.browser.eval("location.hash") == ""
         people.write_text("ben   the-token-of-ben\n", encoding="utf-8")  # anna's is taken back
         until = time.monotonic() + 20
         while web("GET", "/progress", Authorization="Bearer the-token-of-anna")[0] != 401:
             assert time.monotonic() < until
             time.sleep(0.2)
+
+
+@needs_chromium
+def test_pictures_that_people_disagree_about_are_seen(labeller):
+    job = Labelling("digits", labels=DIGITS, target=1.0)
+    job.add_answers([{"row": 3, "by": by, "label": label} for by, label in (("anna", "3"), ("ben", "8"))])
+    with Server(job) as server:
+        labeller.open(server.address)
+        labeller.press("document.querySelector('#differ summary')")
+        labeller.browser.wait("document.querySelectorAll('#differ img').length == 1")
+        assert labeller.browser.eval("document.querySelector('#differ img').naturalWidth") == 8
+        others = "document.querySelector('#differ select')"
+        labeller.browser.eval(f"{others}.value = '5'; {others}.dispatchEvent(new Event('change'))")
+        labeller.browser.wait("document.querySelectorAll('#differ li').length == 0")
+        labeller.wait()
+        assert (job.results()[3]["label"], job.results()[3]["how"]) == ("5", "settled")
+        assert "None: whoever answered" in labeller.text("differ-none")
+        assert labeller.browser.complaints() == []
 
 
 @needs_chromium

@@ -162,9 +162,14 @@ class LabellingPage:
 
     def disagreements(self) -> dict[str, Any]:
         """Rows whose answers contradict each other: how many, and the first MOST_ROWS of them."""
-        found = self.job.disagreements()
+        found, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
-            {"row": one["number"], "values": _values(one["row"]), "answers": one["answers"]}
+            {
+                "row": one["number"],
+                "values": _values(one["row"]),
+                "answers": one["answers"],
+                "picture": pictures,
+            }
             for one in found[:MOST_ROWS]
         ]
         return {"count": len(found), "rows": rows}
