@@ -67,7 +67,7 @@ def likelihood(answer: Answer, k: int, wrong: float, yes_no: bool) -> Array:
 def posterior(prior: Array, answers: list[Answer], wrong: dict[str, float], yes_no: bool) -> Array:
     """Beliefs after some answers."""
     k = len(prior)
-    belief = (1.0 - FLOOR) * prior + FLOOR * (prior > 0.0) / max(1, np.count_nonzero(prior))
+    belief: Array = (1.0 - FLOOR) * prior + FLOOR * (prior > 0.0) / max(1, int(np.count_nonzero(prior)))
     for answer in answers:
         belief = belief * likelihood(answer, k, wrong[answer.by], yes_no)
         total = belief.sum()

@@ -1,7 +1,7 @@
 """How often a model is wrong that doubts its best label by d = 1 - max p:  logit Pr(e = 1) = a + b logit d.
 
-By maximum likelihood from checks (rows whose label was found later), recent ones count more; a ~ N(0, 1), b ~ N(1, 0.5).
-A b below 1 is a model that is too sure of itself.
+By maximum likelihood from checks (rows whose label was found later), recent ones count more, with the priors
+a ~ N(0, 1) and b ~ N(1, 0.5). A b below 1 is a model that is too sure of itself.
 """
 
 from __future__ import annotations

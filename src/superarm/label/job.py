@@ -12,8 +12,9 @@ import numpy as np
 
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.extras import need
-from superarm.label.belief import Answer
+from superarm.label import results
 from superarm.label.plan import Plan
+from superarm.label.results import FILE, Progress
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 from superarm.learners import SetLogit
@@ -23,10 +24,6 @@ __all__ = ["Labelling", "Progress", "Question"]
 
 OWNER = "Labelling"
 BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
-FILE = "file"  # who has said the labels that were in the table
-STRETCHES = 40  # points of the curve
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,57 +51,6 @@ class Question:
     again: bool
     audit: bool
     picture: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the work has come.
-
-    Attributes:
-        rows: of the table.
-        labelled: rows that have a label: asked about, or accepted.
-        asked: rows that somebody was asked about.
-        clicks: answers so far.
-        audits: those of them about rows that would have been accepted unasked.
-        target: the share of labels that shall be right.
-        wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
-        interval: of it, at 95 %.
-        left: clicks that are still needed, about; None before anything can be said.
-        finished: whether the target is met.
-        curve: (clicks so far, clicks a row) for each stretch of the work.
-        people: of each person, answers and the estimated share of wrong ones.
-    """
-
-    rows: int
-    labelled: int
-    asked: int
-    clicks: int
-    audits: int
-    target: float
-    wrong: float | None
-    interval: tuple[float, float] | None
-    left: int | None
-    finished: bool
-    curve: list[tuple[int, float]]
-    people: dict[str, dict[str, float]]
-
-    @property
-    def sentence(self) -> str:
-        """All of it in one line."""
-        parts = [f"{self.labelled:,} of {self.rows:,} labelled"]
-        if self.wrong is not None and self.interval is not None:
-            low, high = (100 * end for end in self.interval)
-            parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
-        audits = f", {self.audits:,} of them audits" if self.audits else ""
-        parts.append(f"{self.clicks:,} clicks{audits}")
-        told = ", ".join(parts)
-        rest = self.rows - self.labelled
-        if self.finished or self.left is None:
-            return told
-        return f"{told}; the remaining {rest:,} would take about {self.left:,}"
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 class Labelling:
@@ -162,7 +108,7 @@ class Labelling:
         found = self._names(None if isinstance(labels, str) else labels)
         from superarm.label.journal import LabelJournal
 
-        options = {"target": self.target, "yes_no": self.yes_no, "most": self.most, "twice": self.twice, "seed": seed}
+        options = {"yes_no": self.yes_no, "seed": seed}
         self.journal = LabelJournal(journal, self.rows, found, options)
         self._begin()
 
@@ -185,7 +131,9 @@ class Labelling:
         there = self.rows.cells[0]
         for name in show:
             if name not in there:
-                raise InvalidInput.must("show", self.rows.name, f"among {', '.join(there)}", name, among=there)
+                raise InvalidInput.must(
+                    "show", self.rows.name, f"among {', '.join(there)}", name, among=there
+                )
         return tuple(show)
 
     def _names(self, labels: Sequence[str] | None) -> list[str] | None:
@@ -230,7 +178,7 @@ class Labelling:
         for question, whose, _ in self._open.values():
             if whose == by:  # it was not answered yet: the page was loaded again, say
                 return question
-        busy = {int(self.rows.of[question.number]) for question, _, _ in self._open.values()}
+        busy = self.busy()
         last = self._last.get(by)
         if last is not None and last not in busy and self._is_begun(last):
             return self._question(last, by, audit=False)
@@ -239,10 +187,14 @@ class Labelling:
         found = self.plan.next(busy, by)
         return None if found is None else self._question(found[0], by, audit=found[1])
 
+    def busy(self) -> set[int]:
+        """Rows that somebody is being asked about."""
+        return {int(self.rows.of[question.number]) for question, _, _ in self._open.values()}
+
     def _is_begun(self, row: int) -> bool:
         """Whether questions about the row have not led to a label yet."""
         state = self.state
-        said = state.answers.get(row)
+        said = state.answers.get(row, [])
         return bool(said) and not state.looked[row] and said[-1].hit is not None
 
     def _question(self, row: int, by: str, *, audit: bool) -> Question:
@@ -324,19 +276,25 @@ class Labelling:
         """
         given = [one for one in (label is not None, bool(none), yes is not None) if one]
         if len(given) != 1:
-            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{len(given)} of them")
+            raise FeedbackError.must(
+                "answer", OWNER, "one of label=, none=True, yes=", f"{len(given)} of them"
+            )
         key = question if isinstance(question, str) else question.id
         said = (label, none, yes, by)
         if key not in self._open:
             if self._closed.get(key) == said:
                 return  # the same answer, sent again
             was = key in self._closed
-            raise FeedbackError(f"question {key} was answered before" if was else f"no such question: {key}; ask again")
+            raise FeedbackError(
+                f"question {key} was answered before" if was else f"no such question: {key}; ask again"
+            )
         asked, _, _ = self._open[key]
         if yes is not None and not asked.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         if label is not None and label not in self.label_names:
-            raise FeedbackError.must("label", OWNER, "one of the labels (or add it)", label, among=self.label_names)
+            raise FeedbackError.must(
+                "label", OWNER, "one of the labels (or add it)", label, among=self.label_names
+            )
         body: dict[str, Any] = {"by": by, "labels": asked.labels, "audit": asked.audit}
         if label is not None:
             body |= {"hit": label in asked.labels, "label": label}
@@ -383,7 +341,9 @@ class Labelling:
         if not 0 <= number < len(self.rows):
             raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
         if label not in self.label_names:
-            raise FeedbackError.must("label", OWNER, "one of the labels (or add it)", label, among=self.label_names)
+            raise FeedbackError.must(
+                "label", OWNER, "one of the labels (or add it)", label, among=self.label_names
+            )
         body = {"by": by, "label": label, "hit": True, "final": True}
         self.journal.answers([(self.rows.keys[int(self.rows.of[number])], body)])
         self._follow()
@@ -395,8 +355,15 @@ class Labelling:
             label, labels = one.get("label"), one.get("labels")
             for name in [*([label] if label is not None else ()), *(labels or ())]:
                 if name not in self.label_names:
-                    raise InvalidInput.must("label", OWNER, "one of the labels (or add it)", name, among=self.label_names)
-            body = {"by": one.get("by", ""), "labels": labels, "hit": one.get("hit", label is not None), "label": label}
+                    raise InvalidInput.must(
+                        "label", OWNER, "one of the labels (or add it)", name, among=self.label_names
+                    )
+            body = {
+                "by": one.get("by", ""),
+                "labels": labels,
+                "hit": one.get("hit", label is not None),
+                "label": label,
+            }
             made.append((self.rows.keys[int(self.rows.of[one["row"]])], body))
         self.journal.answers(made)
         self._follow()
@@ -450,150 +417,48 @@ class Labelling:
             self._open.clear()
         self.plan.score()
 
-    # ------------------------------------------------------------ what came out
+    # ------------------------------------------------------------ what came out (results.py)
 
     def progress(self) -> Progress:
         """How far the work has come."""
-        state, copies = self.state, self.rows.copies
-        n, clicks = len(self.rows), int(state.clicks.sum())
-        asked = int(copies[state.looked].sum())
-        finished = self.plan.is_finished({int(self.rows.of[q.number]) for q, _, _ in self._open.values()})
-        wrong = interval = left = None
-        labelled = asked
-        if clicks >= 50 or finished:
-            estimate = self.plan.estimate()
-            accepted, low, high = self._accepted(finished), 0.0, 0.0
-            labelled = asked + int(copies[accepted].sum())
-            known = float((copies * state.doubt)[state.looked].sum())
-            expected = float((self.plan.wrong(accepted) * copies[accepted]).sum())
-            low, high = self.plan.interval(known, expected)
-            if labelled:
-                wrong = min(1.0, (known + expected) / labelled)
-                interval = max(0.0, low / labelled), min(1.0, high / labelled)
-            rate = self._recent_rate()
-            rows_left = len(np.flatnonzero(~state.looked)) if self.target >= 1.0 else estimate.left
-            left = 0 if finished else round(max(1, rows_left) * rate / (1.0 if self.target >= 1.0 else 0.75))
-        people = {
-            name: {"clicks": count, "wrong_rate": round(state.wrong_answers.rate(name), 4)}
-            for name, count in state.wrong_answers.answers.items()
-        }
-        return Progress(
-            rows=n,
-            labelled=labelled,
-            asked=asked,
-            clicks=clicks,
-            audits=state.audits,
-            target=self.target,
-            wrong=wrong,
-            interval=interval,
-            left=left,
-            finished=finished,
-            curve=self.curve(STRETCHES),
-            people=people,
-        )
-
-    def _accepted(self, finished: bool) -> Array:
-        """Rows nobody was asked about whose labels are accepted."""
-        open_ = np.flatnonzero(~self.state.looked)
-        if self.target >= 1.0:
-            return open_[:0]
-        return open_ if finished else open_[self.plan.wrong(open_) < self.plan.estimate().accept]
-
-    def _recent_rate(self) -> float:
-        """Clicks a row, lately."""
-        recent = self.state.order[-200:]
-        return float(self.state.clicks[recent].mean()) if recent else 1.0
+        return results.progress(self)
 
     def curve(self, stretches: int) -> list[tuple[int, float]]:
         """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
-        clicks = self.state.clicks[self.state.order]
-        clicks = clicks[clicks > 0]  # those of the file cost none
-        if not len(clicks):
-            return []
-        parts = np.array_split(clicks, min(stretches, len(clicks)))
-        ends = np.cumsum([part.sum() for part in parts])
-        return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
+        return results.curve(self.state, stretches)
 
     def results(self) -> list[dict[str, Any]]:
-        """Of each row of the table: row, label (None if there is none yet), belief, clicks, how it was found, by whom."""
-        state = self.state
-        self.plan.score()
-        finished = self.progress().finished
-        accepted = set(self._accepted(finished).tolist())
-        found: list[dict[str, Any]] = []
-        for row in range(len(self.rows.keys)):
-            said = state.valid(row)
-            if state.looked[row]:
-                label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
-                how = _how(label, said, float(state.doubt[row]))
-            else:
-                label, belief = int(self.plan.top[row]), 1.0 - float(self.plan.wrong(np.array([row]))[0])
-                how = "accepted" if row in accepted else ""
-            found.append(
-                {
-                    "label": state.names[label] if how else None,
-                    "belief": round(belief, 4),
-                    "clicks": int(state.clicks[row]),
-                    "how": how,
-                    "by": ", ".join(dict.fromkeys(answer.by for answer in said if answer.by)),
-                }
-            )
-        return [{"row": number, **found[row]} for number, row in enumerate(self.rows.of)]
+        """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
+        return results.results(self)
 
     def labels(self) -> Any:
         """The same as `results`, as a Polars frame."""
+        need("logs")
         import polars
 
         return polars.DataFrame(self.results())
 
     def disagreements(self) -> list[dict[str, Any]]:
         """Rows whose answers contradict each other: number, row, label, answers (by, label, labels, hit)."""
-        state, found = self.state, []
-        for row in state.answers:
-            said = state.valid(row)
-            if len(said) < 2 or any(answer.final for answer in said):
-                continue
-            named = {answer.label for answer in said if answer.label >= 0}
-            against = any(
-                not answer.hit and answer.label < 0 and named & set(answer.shown) for answer in said
-            )  # fmt: skip
-            if len(named) > 1 or against:
-                first = int(self.rows.first[row])
-                found.append(
-                    {
-                        "number": first,
-                        "row": self.rows.shown(first, self.show),
-                        "label": state.names[int(state.label[row])],
-                        "answers": [self._told(answer) for answer in said],
-                    }
-                )
-        return found
-
-    def _told(self, answer: Answer) -> dict[str, Any]:
-        names = self.state.names
-        return {
-            "by": answer.by,
-            "label": names[answer.label] if answer.label >= 0 else None,
-            "labels": [names[one] for one in answer.shown],
-            "hit": answer.hit,
-        }
+        return results.disagreements(self)
 
     def model(self, passes: int = 3) -> SetLogit:
         """A learner of one's own, taught with all labels that there are, in several passes; its set size is 1."""
-        names, results = self.label_names, self.results()
-        learner = SetLogit(labels=names, seed=self.seed)
-        if self.rows.columns is not None:
-            learner.use_columns(self.rows.columns)
-        return teach(learner, self.state.rows, self._unit_labels(results), passes, self.seed)
-
-    def _unit_labels(self, results: list[dict[str, Any]]) -> list[str | None]:
-        return [results[int(number)]["label"] for number in self.rows.first]
+        return results.model(self, passes)
 
     def plot(self) -> Any:
-        """Clicks a row as the work goes on."""
-        from superarm.report.chart import line_chart
+        """Clicks a row as the work goes on, as an Altair chart."""
+        need("plots")
+        import altair
 
-        return line_chart(self.curve(STRETCHES), x="clicks", y="clicks a row", title="Clicks a row, as the work goes on")
+        points = [{"clicks": clicks, "clicks a row": rate} for clicks, rate in self.curve(40)]
+        chart = altair.Chart(
+            altair.InlineData(values=points), title=f"{self.rows.name}: clicks a row, as the work goes on"
+        )
+        return chart.mark_line(point=True).encode(
+            x=altair.X("clicks:Q", title="clicks so far"),
+            y=altair.Y("clicks a row:Q", scale=altair.Scale(domainMin=0.0)),
+        )
 
     def widget(self, by: str = "") -> Any:
         """Answer here and now: buttons in a notebook that has ipywidgets, plain text anywhere else."""
@@ -613,26 +478,3 @@ class Labelling:
 
     def __repr__(self) -> str:
         return f"Labelling({self.rows.name!r}: {self.progress()})"
-
-
-def teach(learner: SetLogit, rows: Any, labels: list[str | None], passes: int, seed: int) -> SetLogit:
-    """Several passes over rows with labels, in random order."""
-    from superarm.decisions import Decision
-
-    known = np.array([number for number, label in enumerate(labels) if label is not None], np.int64)
-    random = np.random.default_rng(seed)
-    for _ in range(passes):
-        for number in random.permutation(known):
-            label = labels[number]
-            learner.update(Decision.given(rows.row(int(number)), [label]), label=label)
-    return learner
-
-
-def _how(label: int, said: list[Answer], doubt: float) -> str:
-    """How the label of a row was found."""
-    if any(answer.final and answer.by == FILE for answer in said):
-        return "file"
-    if any(answer.final for answer in said):
-        return "settled"
-    named = sum(answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in said)
-    return "confirmed" if named > 1 else "named" if named else "excluded" if doubt > 0.0 else "believed"

@@ -24,10 +24,27 @@ from superarm.label.belief import Answer
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 
-__all__ = ["KIND", "LabelJournal"]
+__all__ = ["KIND", "LabelJournal", "read_meta"]
 
 KIND = "labelling"
-MUST_STAY = ("yes_no", "seed")  # what beliefs and the model were made with
+
+
+def read_meta(where: str | Path) -> dict[str, Any]:
+    """What a labelling was made for: labels, options, rows (their name), reading (how they are read)."""
+    if not _exists(where):
+        raise InvalidInput(f"no such journal: {where}")
+    store = open_store(where, read_only=True)
+    try:
+        return _checked(store.meta())
+    finally:
+        store.close()
+
+
+def _checked(meta: dict[str, Any]) -> dict[str, Any]:
+    if meta.get("kind") != KIND:
+        got = f"that of a {meta.get('kind')}"
+        raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
+    return meta
 
 
 class LabelJournal:
@@ -37,7 +54,7 @@ class LabelJournal:
         where: a file or an address; None keeps them in memory.
         rows: the rows of the table as it is now.
         labels: those asked for; None takes the journal's.
-        options: target, yes_no, most, twice, seed.
+        options: what must stay: yes_no, seed.
 
     Attributes:
         first_labels: those that it began with.
@@ -50,6 +67,7 @@ class LabelJournal:
         self, where: str | Path | None, rows: LabelRows, labels: list[str] | None, options: dict[str, Any]
     ) -> None:
         self._rows, self.seq, self.added, self.gone = rows, 0, 0, 0
+        self._asked_labels = labels or []
         self.store: Store | None = None
         self._memory: list[Event] = []
         self.is_new = where is None or not _exists(where)
@@ -60,25 +78,22 @@ class LabelJournal:
             self.first_labels = labels
             if where is None:
                 return
-            meta = {"kind": KIND, "labels": labels, "made": time.time(), "options": options}
+            meta: dict[str, Any] = {"kind": KIND, "labels": labels, "made": time.time(), "options": options}
+            meta |= {"rows": rows.name, "reading": rows.reading}
             _create(where, meta)
         assert where is not None
         self.store = open_store(where)
         try:
-            meta = self.store.meta()
-            if meta.get("kind") != KIND:
-                wanted = "the journal of a labelling"
-                raise JournalForeign.must("journal", "superarm label", wanted, f"that of a {meta.get('kind')}")
-            for name in MUST_STAY:
-                if options[name] != meta["options"][name]:
+            meta = _checked(self.store.meta())
+            for name, value in options.items():
+                if value != meta["options"][name]:
                     wanted = f"{meta['options'][name]!r}, which {where} was made for"
-                    raise JournalForeign.must(name, "superarm label", wanted, options[name])
+                    raise JournalForeign.must(name, "superarm label", wanted, value)
             self.first_labels = list(meta["labels"])
             self._compare_rows()
         except BaseException:
             self.close()
             raise
-        self._asked_labels = labels
 
     def _compare_rows(self) -> None:
         """Tell rows that are new, and those that are gone or were changed; keep today's keys."""
@@ -118,7 +133,7 @@ class LabelJournal:
     def replay(self, state: State) -> None:
         """Apply all events; labels that are asked for and new are added."""
         self.follow(state)
-        for name in (getattr(self, "_asked_labels", None) or ()) if not self.is_new else ():
+        for name in self._asked_labels:
             if name not in state.names:
                 self.change({"what": "add label", "label": name, "by": ""})
         self.follow(state)
@@ -159,7 +174,7 @@ class LabelJournal:
 
 
 def _changed(change: dict[str, Any], state: State) -> None:
-    what, name = change["what"], change.get("label")
+    what, name = change["what"], str(change.get("label"))
     if what == "add label":
         state.add_label(name)
     elif what == "rename label":

@@ -1,8 +1,9 @@
 """Plan: which row is asked next, how many labels are wrong, and when that is few enough.
 
 **How wrong the model is.** Its doubt d = 1 - max p understates errors. So each first question checks it: with
-e = 1 if its best label was wrong, logit Pr(e = 1) = a + b logit d (calibration.py). But those rows were chosen because they were doubtful. **Audits** were not: they are drawn at random from the rows that
-would be accepted unasked. If E of them were wrong where the fit expected Q, all its chances are multiplied by
+e = 1 if its best label was wrong, logit Pr(e = 1) = a + b logit d (calibration.py). But most of those rows were chosen
+because they were doubtful. **Audits** were not: they are drawn at random from the rows that would be accepted unasked.
+If E of them were wrong where the fit expected Q, all its chances are multiplied by
 
     rho = (E + 2) / (Q + 2),      wrong labels  W = sum of copies × rho Pr(e = 1) over rows nobody was asked about
                                                   + sum of copies × doubt over the others
@@ -50,7 +51,7 @@ class Estimate(NamedTuple):
     Attributes:
         wrong, low, high: the estimate, and its interval at 95 %.
         surely: with a chance of 80 % they are no more.
-        accept: rows nobody was asked about whose chance to be wrong is below this could be accepted, and the target met.
+        accept: rows nobody was asked about with a chance below this to be wrong could be accepted, and the target met.
         left: how many rows must be asked about before the end, about.
     """
 
@@ -90,6 +91,13 @@ class Plan:
         self._answers = 0
         self._estimate: Estimate | None = None
         self._stale = 0
+        self._checked: tuple[tuple[int, frozenset[int]], bool] = (-1, frozenset()), False
+        self._sweep_after = 0  # all rows are scored again to see whether it is the end
+
+    @property
+    def audit_share(self) -> float:
+        """Of the questions that are asked now."""
+        return AUDIT if self.state.audits < MANY_AUDITS else AUDIT_LATER
 
     @property
     def every(self) -> int:
@@ -158,7 +166,9 @@ class Plan:
         fits = np.cumsum((e * w)[by_size]) + known <= allowed
         accept = float(e[by_size][fits.sum()]) if not fits.all() else 1.0
         low, high = self.interval(known, unknown)
-        return Estimate(total, low, high, self.interval(known, unknown, SURELY)[1], accept, int((~fits).sum()))
+        return Estimate(
+            total, low, high, self.interval(known, unknown, SURELY)[1], accept, int((~fits).sum())
+        )
 
     def interval(self, known: float, unknown: float, z: float = INTERVAL) -> tuple[float, float]:
         """Around the wrong labels expected among rows that were asked about, and among others."""
@@ -169,6 +179,12 @@ class Plan:
 
     def is_finished(self, busy: set[int]) -> bool:
         """Whether enough labels are right."""
+        now = self._answers, frozenset(busy)
+        if self._checked[0] != now:
+            self._checked = now, self._is_finished(busy)
+        return self._checked[1]
+
+    def _is_finished(self, busy: set[int]) -> bool:
         state, rows = self.state, float(self.copies.sum())
         if state.looked.all():
             doubts = float((self.copies * state.doubt).sum())
@@ -179,7 +195,10 @@ class Plan:
         open_ = int((~state.looked).sum())
         if state.audits < min(FEW_AUDITS, open_ / 3) or self._second(busy) is not None:
             return False
+        if self._answers < self._sweep_after:
+            return False
         self.score()  # some scores were old
+        self._sweep_after = self._answers + self.every
         return self.estimate(fresh=True).surely <= (1.0 - self.target) * rows
 
     # ------------------------------------------------------------ the next row
@@ -205,8 +224,7 @@ class Plan:
         rows = rows[state.skips[rows] == fewest]  # those that were skipped come last
         if self.target >= 1.0 or len(state.order) < min(FIRST, len(self.copies) / 4):
             return int(rows[self.place[rows].argmin()]), False
-        share = AUDIT if state.audits < MANY_AUDITS else AUDIT_LATER
-        if random.random() < share:
+        if random.random() < self.audit_share:
             accepted = rows[self.wrong(rows) < self.estimate().accept]
             if len(accepted):
                 return int(random.choice(accepted)), True
@@ -244,7 +262,11 @@ class Plan:
         rows = np.flatnonzero(self.asked_twice & state.looked)
         for row in rows:
             said = [answer.by for answer in state.valid(int(row)) if not answer.final]
-            if len(said) == 1 and row not in busy and (by is None or said[0] != by or len(state.wrong_answers.answers) == 1):
+            if (
+                len(said) == 1
+                and row not in busy
+                and (by is None or said[0] != by or len(state.wrong_answers.answers) == 1)
+            ):
                 return int(row)
         return None
 

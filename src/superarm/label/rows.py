@@ -24,9 +24,15 @@ from superarm.data.values import is_gap
 from superarm.errors import InvalidInput
 from superarm.extras import need
 
-__all__ = ["LabelRows", "PICTURES"]
+__all__ = ["PICTURES", "LabelRows"]
 
-PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+PICTURES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
 SIDE = 28  # pixels of a picture's side, as the model sees it
 OWNER = "superarm label"
 
@@ -50,6 +56,7 @@ class LabelRows:
         copies: how many rows of the table each of them stands for.
         of: which of them each row of the table is.
         first: the first row of the table that each of them is.
+        reading: how they were read, for the journal.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class LabelRows:
         self.name, self.cells, self.known, self.truth, self.pictures = name, cells, known, truth, pictures
         self._features, self._asked = features, asked
         self.columns: Columns | None = None
+        self.reading: dict[str, Any] = {}
         found: dict[str, int] = {}
         firsts = []
         self.of = np.empty(len(cells), np.int64)
@@ -105,6 +113,21 @@ class LabelRows:
             vectors: an .npy with a vector for each row, in place of pixels, or beside the columns.
             asked: text, words, numbers, dates, leave_out: how columns are to be taken.
         """
+        rows = cls._read(source, label, answers, vectors, asked)
+        kept: dict[str, Any] = {"label": label, "vectors": None if vectors is None else str(vectors)}
+        kept |= {name: list(columns) for name, columns in asked.items() if columns}
+        rows.reading = {name: value for name, value in kept.items() if value}
+        return rows
+
+    @classmethod
+    def _read(
+        cls,
+        source: Any,
+        label: str | None,
+        answers: str | None,
+        vectors: str | Path | None,
+        asked: dict[str, Any],
+    ) -> LabelRows:
         if isinstance(source, str | PathLike):
             path = Path(source)
             if path.is_dir():
@@ -136,8 +159,12 @@ class LabelRows:
         names = list(dict.fromkeys(str(key) for row in rows for key in row))
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in names:
-                raise InvalidInput.must(option, name, f"one of its columns {', '.join(names)}", column, among=names)
-        known, truth = ([None if one is None else _label(row.get(one)) for row in rows] for one in (label, answers))
+                raise InvalidInput.must(
+                    option, name, f"one of its columns {', '.join(names)}", column, among=names
+                )
+        known, truth = (
+            [None if one is None else _label(row.get(one)) for row in rows] for one in (label, answers)
+        )
         features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
         cells = [{key: row.get(key) for key in features} for row in rows]
         return cls(name, cells, known, truth, features, asked)
@@ -147,7 +174,9 @@ class LabelRows:
         from superarm.streams import open_data
 
         stream: Any = open_data(str(path))
-        truth = [str(stream.labels[y]) if stream.labels is not None else str(y) for y in stream.y]
+        truth: list[str | None] = [
+            str(stream.labels[y]) if stream.labels is not None else str(y) for y in stream.y
+        ]
         identity = [_row_bytes(stream.rows.row(number)) for number in range(len(truth))]
         cells = [{"row": number} for number in range(len(truth))]
         return cls(str(path), cells, [None] * len(truth), truth, stream.rows, {}, identity=identity)
@@ -198,7 +227,8 @@ class LabelRows:
             self.columns = columns.for_labels(max(k, 2))
             table = {name: [cells[i] for i in self.first] for name, cells in self._features.items()}
             return self.columns.rows(table, self.name)
-        return self._features.take(self.first)
+        found: Rows = self._features.take(self.first)
+        return found
 
     def _look(self) -> Columns:
         taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}
@@ -206,7 +236,9 @@ class LabelRows:
         if not len(columns):
             columns = Columns.look(self._features, taken=taken, everything=True, **self._asked)
         if not len(columns):
-            raise InvalidInput.must("rows", self.name, "a table with at least one feature", list(self._features))
+            raise InvalidInput.must(
+                "rows", self.name, "a table with at least one feature", list(self._features)
+            )
         return columns
 
     def texts(self) -> list[str]:
@@ -255,7 +287,9 @@ def _row_bytes(row: Any) -> bytes:
 def _vectors(path: Path, rows: int, of: str) -> Array:
     matrix = np.asarray(read_matrix(path), np.float32)
     if matrix.ndim != 2 or len(matrix) != rows:
-        raise InvalidInput.must("vectors", of, f"a matrix with {rows} rows, one for each file by name", matrix.shape)
+        raise InvalidInput.must(
+            "vectors", of, f"a matrix with {rows} rows, one for each file by name", matrix.shape
+        )
     return matrix
 
 
@@ -286,4 +320,9 @@ def _png(grey: Array) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(lines))
+        + chunk(b"IEND", b"")
+    )

@@ -13,7 +13,11 @@ __all__ = ["play"]
 
 
 def play(
-    job: Labelling, truth: list[str | None], *, wrong: float = 0.0, progress: Callable[[int], object] | None = None
+    job: Labelling,
+    truth: list[str | None],
+    *,
+    wrong: float = 0.0,
+    progress: Callable[[int], object] | None = None,
 ) -> dict[str, Any]:
     """Answer every question out of ``truth``, the label of each row of the table; what came of it.
 
@@ -50,7 +54,9 @@ def play(
     }
 
 
-def _answer(question: Question, truth: str | None, wrong: float, random: np.random.Generator) -> dict[str, Any]:
+def _answer(
+    question: Question, truth: str | None, wrong: float, random: np.random.Generator
+) -> dict[str, Any]:
     """What a person who knows the truth clicks, or beside it."""
     shown = question.labels
     if question.yes_no:

@@ -49,7 +49,7 @@ class State:
         clicks: answers about each row.
         order: the rows in the order in which they were first named.
         checks: of first questions: row, logit of the model's doubt, whether it was an audit.
-        first_wrong: of each row that was asked about, the chance that the model's label at the first question was wrong.
+        first_wrong: of each row, the chance that the model's label was wrong when it was first asked about.
     """
 
     def __init__(self, rows: Rows, labels: list[str], *, target: float, yes_no: bool, seed: int) -> None:
@@ -114,7 +114,9 @@ class State:
                 continue
             if not self.live.all():
                 label = answer.label if answer.label < 0 else self.into[answer.label]
-                shown = tuple(dict.fromkeys(self.into[one] for one in answer.shown if self.live[self.into[one]]))
+                shown = tuple(
+                    dict.fromkeys(self.into[one] for one in answer.shown if self.live[self.into[one]])
+                )
                 if not shown or (label >= 0 and not self.live[label]):
                     continue  # it speaks of labels that are gone
                 answer = answer._replace(label=label, shown=shown)
@@ -176,7 +178,11 @@ class State:
         self.live[number] = False
         if into is not None:
             self.into = [into if where == number else where for where in self.into]
-        told = [row for row, answers in self.answers.items() if any(number in (a.label, *a.shown) for a in answers)]
+        told = [
+            row
+            for row, answers in self.answers.items()
+            if any(number in (a.label, *a.shown) for a in answers)
+        ]
         self.reconsider(told)
 
     # ------------------------------------------------------------ conclusions
@@ -211,7 +217,7 @@ class State:
             self._prior.pop(row, None)
 
     def _is_found(self, label: int, answers: list[Answer], doubt: float) -> bool:
-        """Whether the label needs no further question now: it was named, all others are excluded, or it is sure enough."""
+        """Whether it needs no further question now: it was named, all others are excluded, or it is sure enough."""
         possible = self.live.copy()
         for answer in answers:
             if answer.label >= 0 or (answer.hit and len(answer.shown) == 1):
