@@ -20,12 +20,13 @@ from superarm.service.http.tokens import People, Tokens
 if TYPE_CHECKING:
     from superarm.label.job import Labelling, Question
 
-__all__ = ["KEYS", "LabellingPage", "People", "serve_labelling"]
+__all__ = ["KEYS", "LabellingPage", "People", "export_command", "serve_labelling"]
 
 OF = "superarm label"
 # what a key does; "labels" has one for each button, in their order
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MOST_TEXT = 20_000  # characters of one value that a page shows
+MOST_INLINE = 1 << 16  # bytes of a picture that comes with its question
 MOST_ROWS = 100  # of disagreements
 REFRESH_SECONDS = 1.0
 
@@ -84,7 +85,7 @@ class LabellingPage:
             "question": None if question is None else self._shown(question),
             "labels": self.job.label_names,
             "keys": self.keys,
-            "export": self._export(),
+            "export": export_command(self.job),
             **self.progress(),
         }
 
@@ -104,25 +105,22 @@ class LabellingPage:
             "sentence": now.sentence if now.finished else None,
         }
 
-    def _export(self) -> str | None:
-        """The command that writes the labels to a file; None without a journal."""
-        store = self.job.journal.store
-        if store is None:
-            return None
-        target = "" if self.job.target == 0.99 else f" --target {self.job.target:g}"
-        return f"superarm labels export {quote(store.name)} --output labelled.csv{target}"
-
     def _shown(self, question: Question) -> dict[str, Any]:
         """A question without what would lead people: how sure the model is, and whether it would have asked."""
         return {
             "id": question.id,
             "row": question.number,
             "values": _values(question.row),
-            "picture": question.picture,
+            "picture": self._picture(question) if question.picture else None,
             "labels": question.labels,
             "yes_no": question.yes_no,
             "reasons": self.job.reasons(question),
         }
+
+    def _picture(self, question: Question) -> dict[str, Any]:
+        """With a small picture in it, which spares the page a second request."""
+        data, kind = self.job.picture(question.number) or (b"", "")
+        return {"kind": kind, "data": data} if len(data) <= MOST_INLINE else {}
 
     # ---------------------------------------------------------------- the routes
 
@@ -228,6 +226,15 @@ async def serve_labelling(
         raise
     finally:
         refreshing.cancel()
+
+
+def export_command(job: Labelling) -> str | None:
+    """The command that writes the labels to a file; None without a journal."""
+    store = job.journal.store
+    if store is None:
+        return None
+    target = "" if job.target == 0.99 else f" --target {job.target:g}"
+    return f"superarm labels export {quote(store.name)} --output labelled.csv{target}"
 
 
 async def _refresh(tokens: Tokens) -> None:
