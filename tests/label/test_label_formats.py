@@ -29,6 +29,7 @@ def annotation(result: list[dict], by: object, at: str, cancelled: bool = False)
         "result": result,
         "was_cancelled": cancelled,
         "ground_truth": False,
+        "prediction": {},
         "created_at": at,
         "updated_at": at,
         "lead_time": 4.288,
@@ -175,6 +176,9 @@ def test_what_is_new_unknown_or_empty_is_counted(write):
     job = Labelling(ROWS, labels=["billing", "delivery"], target=1.0)
     taken = take_over(job, import_answers(write(ARGILLA), "argilla"))
     assert (taken.answers, taken.empty, taken.unknown, taken.added) == (2, 2, 1, ("login",))
+    assert str(taken) == (
+        "2 answers taken over; 2 that say nothing; 1 about rows that are not in the table; new labels: login"
+    )
     nothing = ImportedAnswer({"text": "parcel lost"}, ("billing", "delivery", "login"), None, "", 0.0)
     assert take_over(job, [nothing]).empty == 1  # none of all labels says nothing
     assert job.results()[2]["clicks"] == 0

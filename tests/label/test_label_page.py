@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import os
+import shlex
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from statistics import median
@@ -19,8 +24,8 @@ from service_kit import Web  # noqa: E402
 
 from superarm.errors import InvalidInput  # noqa: E402
 from superarm.label import Labelling  # noqa: E402
-from superarm.label.app import serve_labelling  # noqa: E402
-from superarm.service.http.tokens import People  # noqa: E402
+from superarm.label.app import People, serve_labelling  # noqa: E402
+from superarm.label.rows import LabelRows  # noqa: E402
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here to open the page with (apt-get install chromium)"
@@ -198,48 +203,91 @@ def test_yes_and_no_and_other_keys(labeller):
                 assert one["label"] == truth[one["row"]] or one["how"] == "believed"
 
 
+# as people do: look at the row, press the key of its label, or N
+WORK = """(async () => {
+  for (let i = 0; i < %d; i++) {
+    const q = state.question;
+    if (!q) return true;
+    const at = q.labels.indexOf(truth[q.row]), before = performance.now();
+    dispatchEvent(new KeyboardEvent("keydown", { key: at < 0 ? "n" : String(at + 1) }));
+    while (busy) await new Promise(next => setTimeout(next, 0));
+    waits.push(performance.now() - before);
+  }
+  return false;
+})()"""
+
+
+class Command:
+    """`superarm label` as a new user types it."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "superarm", "label", *arguments, "--no-browser"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self) -> str:
+        """Ctrl-C, and what it says then."""
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, err
+        assert out == ""
+        return err
+
+
 @needs_chromium
 @pytest.mark.slow
-def test_digits_to_the_end_by_a_script_that_knows_the_truth(labeller, tmp_path):
-    job = Labelling("digits", labels=DIGITS, target=0.97, journal=tmp_path / "digits.db")
-    truth = job.rows.truth
-    with Server(job) as server:
-        labeller.open(server.address)
+def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
+    """A script that knows the truth labels all of them; the process is killed on the way, and nothing is lost."""
+    browser, truth = labeller.browser, LabelRows.read("digits").truth
+    knows = f"window.truth = {truth!r}; window.waits = [];"
+    with Command(tmp_path, "digits", "--target", "0.95") as command:
+        labeller.open(command.address)
         image = "document.querySelector('#row img')"
-        assert labeller.browser.eval(f"{image}.naturalWidth") == 8
-        assert labeller.browser.eval(f"getComputedStyle({image}).imageRendering") == "pixelated"
-        labeller.browser.eval(f"window.truth = {truth!r}; window.waits = [];")
-        # as people do: look at the row, press the key of its label, or N
-        script = """(async () => {
-          for (let i = 0; i < 100; i++) {
-            const q = state.question;
-            if (!q) return true;
-            const at = q.labels.indexOf(truth[q.row]), before = performance.now();
-            dispatchEvent(new KeyboardEvent("keydown", { key: at < 0 ? "n" : String(at + 1) }));
-            while (busy) await new Promise(next => setTimeout(next, 0));
-            waits.push(performance.now() - before);
-          }
-          return false;
-        })()"""
-        until = time.monotonic() + 400
-        while not labeller.browser.eval(script):
+        assert browser.eval(f"{image}.naturalWidth") == 8
+        assert browser.eval(f"getComputedStyle({image}).imageRendering") == "pixelated"
+        browser.eval(knows)
+        assert not browser.eval(WORK % 40)
+        before = browser.eval("state.clicks")
+        assert before == 40
+        command.process.kill()
+    with Command(tmp_path, "digits", "--target", "0.95") as command:
+        labeller.open(command.address)
+        assert labeller.text("clicks") == "40"
+        browser.eval(knows)
+        until = time.monotonic() + 500
+        while not browser.eval(WORK % 50):
             assert time.monotonic() < until
-        waits = sorted(labeller.browser.eval("waits"))
-        progress = job.progress()
-        assert progress.finished
+        waits = sorted(browser.eval("waits"))
         assert labeller.text("done-title") == "Finished"
-        assert labeller.text("reached") == progress.sentence
-        assert f"superarm labels export {tmp_path / 'digits.db'} --output" in labeller.text("export")
-        results = job.results()
-        wrong = sum(one["label"] != truth[one["row"]] for one in results)
-        print(f"{progress}; really wrong {wrong}; {median(waits):.0f} ms for half, {waits[-1]:.0f} at most")
-        assert all(one["label"] is not None for one in results)
-        assert wrong / len(results) < 0.06
-        assert progress.clicks < len(results)
-        assert labeller.browser.eval("document.activeElement.id") == "done"
-        labeller.key("u")  # also at the end
-        assert labeller.question() is not None
-        assert labeller.browser.complaints() == []
+        assert labeller.text("reached").startswith("1,797 of 1,797 labelled, ")
+        assert browser.eval("document.activeElement.id") == "done"
+        clicks, export = browser.eval("state.clicks"), labeller.browser.eval("state.export")
+        assert export in labeller.text("export")
+        said = command.end()
+        assert labeller.text("reached") in said
+        assert export in said
+    subprocess.run(
+        [sys.executable, "-m", *shlex.split(export)], cwd=tmp_path, check=True, capture_output=True
+    )
+    with (tmp_path / "labelled.csv").open(encoding="utf-8") as file:
+        labels = {int(row["row"]): row["label"] for row in csv.DictReader(file)}
+    assert labels.keys() == set(range(len(truth)))
+    wrong = sum(labels[row] != right for row, right in enumerate(truth))
+    print(
+        f"{clicks} clicks, {wrong} wrong; {median(waits):.0f} ms for half of the rows, {waits[-1]:.0f} at most"
+    )
+    assert wrong / len(truth) < 0.08
+    assert clicks < len(truth) / 2
+    assert [text for text in browser.complaints() if "REFUSED" not in text] == []
 
 
 @needs_chromium
@@ -328,7 +376,7 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
     people = tmp_path / "people.txt"
     people.write_text("# name token\nanna  the-token-of-anna\nben   the-token-of-ben\n", encoding="utf-8")
     job = Labelling(rows, labels=list(TEAMS), target=1.0, twice=1.0, most=4)
-    with Server(job, tokens=People(people, "superarm label")) as server:
+    with Server(job, tokens=People(people)) as server:
         web = Web(server.port)
         assert web("GET", "/question")[0] == 401
         assert web("GET", "/question", Authorization="Bearer the-token-of-carl")[0] == 401
@@ -364,13 +412,31 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         assert "settled" in labeller.text("said")
         # a link with a token in it, which no server and no history gets to see
         labeller.browser.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
-        labeller.browser.wait("document.getElementById('count').innerText.includes('you are ben')")
+        labeller.browser.wait("document.body && document.body.innerText.includes('you are ben')")
         assert labeller.browser.eval("location.hash") == ""
         people.write_text("ben   the-token-of-ben\n", encoding="utf-8")  # anna's is taken back
         until = time.monotonic() + 20
         while web("GET", "/progress", Authorization="Bearer the-token-of-anna")[0] != 401:
             assert time.monotonic() < until
             time.sleep(0.2)
+
+
+@needs_chromium
+def test_pictures_that_people_disagree_about_are_seen(labeller):
+    job = Labelling("digits", labels=DIGITS, target=1.0)
+    job.add_answers([{"row": 3, "by": by, "label": label} for by, label in (("anna", "3"), ("ben", "8"))])
+    with Server(job) as server:
+        labeller.open(server.address)
+        labeller.press("document.querySelector('#differ summary')")
+        labeller.browser.wait("document.querySelectorAll('#differ img').length == 1")
+        assert labeller.browser.eval("document.querySelector('#differ img').naturalWidth") == 8
+        others = "document.querySelector('#differ select')"
+        labeller.browser.eval(f"{others}.value = '5'; {others}.dispatchEvent(new Event('change'))")
+        labeller.browser.wait("document.querySelectorAll('#differ li').length == 0")
+        labeller.wait()
+        assert (job.results()[3]["label"], job.results()[3]["how"]) == ("5", "settled")
+        assert "None: whoever answered" in labeller.text("differ-none")
+        assert labeller.browser.complaints() == []
 
 
 @needs_chromium
@@ -451,6 +517,15 @@ def test_keys_are_checked(keys, said):
         asyncio.run(serve_labelling(Labelling(rows, labels=list(TEAMS)), 0, print, keys=keys))
 
 
+def test_the_command_refuses_keys_that_are_none(tmp_path):
+    command = [sys.executable, "-m", "superarm", "label", "digits", "--no-browser", "--keys", "none:0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "--keys of superarm label must be such as none=0,undo=z, got 'none:0'" in " ".join(
+        done.stderr.split()
+    )
+
+
 def test_tokens_of_people_are_checked(tmp_path):
     file = tmp_path / "people.txt"
     for text, said in (
@@ -460,6 +535,6 @@ def test_tokens_of_people_are_checked(tmp_path):
     ):
         file.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidInput, match=said):
-            People(file, "superarm label")
+            People(file)
     with pytest.raises(InvalidInput, match="--token-file of superarm label must be a file"):
-        People(tmp_path / "missing", "superarm label")
+        People(tmp_path / "missing")

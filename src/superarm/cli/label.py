@@ -217,8 +217,8 @@ def _serve(
     from threading import Thread
 
     from superarm.cli.show import open_page, tell
-    from superarm.label.app import serve_labelling
-    from superarm.service.http.tokens import People
+    from superarm.errors import InvalidInput
+    from superarm.label.app import People, export_command, serve_labelling
 
     def ready(address: str) -> None:
         print(address, flush=True)
@@ -226,9 +226,12 @@ def _serve(
         if browser:  # some browsers do not return before they are closed
             Thread(target=open_page, args=(address,), daemon=True).start()
 
-    tokens = None if token_file is None else People(token_file, "superarm label")
-    pairs = dict(pair.split("=", 1) for pair in opt.names(keys) if "=" in pair)
+    tokens = None if token_file is None else People(token_file)
+    for pair in opt.names(keys):
+        if "=" not in pair:
+            raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
+    pairs = dict(pair.split("=", 1) for pair in opt.names(keys))
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve_labelling(job, port, ready, tokens, pairs or None, host=host))
+        asyncio.run(serve_labelling(job, port, ready, tokens, pairs, host=host))
     tell(f"{job.progress()}")
-    tell(f"superarm labels export {where} --output labelled.csv")
+    tell(str(export_command(job)))

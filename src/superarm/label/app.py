@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
@@ -14,17 +15,18 @@ from superarm.service.http.messages import Strict
 from superarm.service.http.pages import page_of
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server, check_exposure
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.tokens import People, Tokens
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling, Question
 
-__all__ = ["KEYS", "LabellingPage", "serve_labelling"]
+__all__ = ["KEYS", "LabellingPage", "People", "export_command", "serve_labelling"]
 
 OF = "superarm label"
 # what a key does; "labels" has one for each button, in their order
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MOST_TEXT = 20_000  # characters of one value that a page shows
+MOST_INLINE = 1 << 16  # bytes of a picture that comes with its question
 MOST_ROWS = 100  # of disagreements
 REFRESH_SECONDS = 1.0
 
@@ -83,7 +85,7 @@ class LabellingPage:
             "question": None if question is None else self._shown(question),
             "labels": self.job.label_names,
             "keys": self.keys,
-            "journal": self.job.journal.store and self.job.journal.store.name,
+            "export": export_command(self.job),
             **self.progress(),
         }
 
@@ -109,11 +111,16 @@ class LabellingPage:
             "id": question.id,
             "row": question.number,
             "values": _values(question.row),
-            "picture": question.picture,
+            "picture": self._picture(question) if question.picture else None,
             "labels": question.labels,
             "yes_no": question.yes_no,
             "reasons": self.job.reasons(question),
         }
+
+    def _picture(self, question: Question) -> dict[str, Any]:
+        """With a small picture in it, which spares the page a second request."""
+        data, kind = self.job.picture(question.number) or (b"", "")
+        return {"kind": kind, "data": data} if len(data) <= MOST_INLINE else {}
 
     # ---------------------------------------------------------------- the routes
 
@@ -153,9 +160,14 @@ class LabellingPage:
 
     def disagreements(self) -> dict[str, Any]:
         """Rows whose answers contradict each other: how many, and the first MOST_ROWS of them."""
-        found = self.job.disagreements()
+        found, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
-            {"row": one["number"], "values": _values(one["row"]), "answers": one["answers"]}
+            {
+                "row": one["number"],
+                "values": _values(one["row"]),
+                "answers": one["answers"],
+                "picture": pictures,
+            }
             for one in found[:MOST_ROWS]
         ]
         return {"count": len(found), "rows": rows}
@@ -184,7 +196,7 @@ async def serve_labelling(
     job: Labelling,
     port: int,
     on_ready: Callable[[str], object],
-    tokens: Tokens | None = None,
+    tokens: People | None = None,
     keys: Mapping[str, str] | None = None,
     *,
     host: str = "127.0.0.1",
@@ -195,19 +207,18 @@ async def serve_labelling(
         job: what is labelled.
         port: to listen on; 0: any free one.
         on_ready: told the page's address.
-        tokens: of several people, `People`; without, everybody on this machine is one person without a name.
+        tokens: of several people; without, everybody on this machine is one person without a name.
         keys: other keys than `KEYS`, by what they do.
         host: the address to listen on; others than loopback need tokens.
     """
-    tokens = tokens or Tokens()
-    listener = Listener(host, port, of=OF)
-    check_exposure(listener, tokens)
-    router = Router(ROUTES, Admission(tokens, rate=1_000.0))
+    listener, admission = Listener(host, port, of=OF), Admission(tokens or Tokens(), rate=1_000.0)
+    check_exposure(listener, admission.tokens)
+    router = Router(ROUTES, admission)
     router.context = LabellingPage(job, keys)
     server = Server(router, listener, Limits(connections=500))
     name = f"[{host}]" if ":" in host else host
     server.on_ready = lambda: on_ready(f"http://{name}:{server.port}/")
-    refreshing = asyncio.create_task(_refresh(tokens))
+    refreshing = asyncio.create_task(_refresh(admission.tokens))
     try:
         await server.serve()
     except asyncio.CancelledError:
@@ -215,6 +226,15 @@ async def serve_labelling(
         raise
     finally:
         refreshing.cancel()
+
+
+def export_command(job: Labelling) -> str | None:
+    """The command that writes the labels to a file; None without a journal."""
+    store = job.journal.store
+    if store is None:
+        return None
+    target = "" if job.target == 0.99 else f" --target {job.target:g}"
+    return f"superarm labels export {quote(store.name)} --output labelled.csv{target}"
 
 
 async def _refresh(tokens: Tokens) -> None:

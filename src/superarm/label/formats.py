@@ -78,6 +78,16 @@ class TakenOver:
     unknown: int
     added: tuple[str, ...]
 
+    def __str__(self) -> str:
+        parts = [f"{self.answers:,} answers taken over"]
+        if self.empty:
+            parts.append(f"{self.empty:,} that say nothing")
+        if self.unknown:
+            parts.append(f"{self.unknown:,} about rows that are not in the table")
+        if self.added:
+            parts.append(f"new labels: {', '.join(self.added)}")
+        return "; ".join(parts)
+
 
 def import_answers(path: str | Path, format: str, question: str | None = None) -> Iterator[ImportedAnswer]:
     """The answers in an export of another tool, in the order of the file.
@@ -145,9 +155,12 @@ def export_labels(job: Labelling, path: str | Path, format: str) -> int:
 
 
 def _read_label_studio(task: dict[str, Any], question: str | None, of: str) -> Iterator[ImportedAnswer]:
-    shown = [choice for one in task.get("predictions", ()) for choice in _choices(one, question, of)]
     for annotation in task.get("annotations", ()):
         chosen = _choices(annotation, question, of)
+        predictions = (
+            [annotation["prediction"]] if annotation.get("prediction") else task.get("predictions", ())
+        )
+        shown = [choice for one in predictions for choice in _choices(one, question, of)]
         if annotation.get("was_cancelled"):
             yield ImportedAnswer(task["data"], (), None, _person(annotation), _seconds(annotation))
             continue

@@ -124,13 +124,12 @@ class People(Tokens):
 
     Args:
         file: the file.
-        of: the command, for messages.
     """
 
     words = ()
+    of = "superarm label"
 
-    def __init__(self, file: Path, of: str) -> None:
-        self.of = of
+    def __init__(self, file: Path) -> None:
         super().__init__(file)
 
     def role(self, header: bytes) -> str | None:
