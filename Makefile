@@ -54,11 +54,11 @@ bench: .venv/test build/native
 	@touch $@
 
 .venv/demo: .venv/build
-	$(EDITABLE) ".[experiments,serve]"
+	$(EDITABLE) ".[experiments,serve,label]"
 	@touch $@
 
 .venv/test: .venv/build
-	$(EDITABLE) ".[experiments,sklearn,data,serve,dask,postgres,dev]"
+	$(EDITABLE) ".[experiments,sklearn,data,serve,label,dask,postgres,dev]"
 	@touch $@ .venv/demo
 
 build/native: $(SOURCES) | .venv/build

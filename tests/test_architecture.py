@@ -37,6 +37,7 @@ ROOMS = [
     ("nightly",),
     ("journal",),
     ("service",),
+    ("label",),
     ("play",),
     ("sklearn",),
     ("checks",),

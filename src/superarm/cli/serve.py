@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from superarm.cli.config import read_config
-from superarm.cli.labels import read_labels
+from superarm.cli.label_file import read_labels
 from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
 
