@@ -137,7 +137,7 @@ class Robust(Standard):
 
     def bound(self, z):
         size = np.maximum(np.abs(z), 5)
-        return np.where(np.abs(z) > 5, np.sign(z) * (10 - 25 / size), z)
+        return np.where(np.abs(z) > 5, np.sign(z) * (7.5 - 12.5 / size), z)
 
     def count(self, x):
         for column, value in zip(self.columns, x, strict=True):

@@ -59,6 +59,13 @@ def serve(
             "Default: each value is judged as it comes."
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="A column of rows with names, or a name in the context: the dashboard tells the coverage of each "
+            "of its values (for a new journal)."
+        ),
+    ] = None,
     model: Annotated[Path | None, typer.Option(help="A model file to start a new journal with.")] = None,
     seed: Annotated[int | None, typer.Option(help="The learner's seed. Default: 0.", min=0)] = None,
     shadow: Annotated[
@@ -142,6 +149,7 @@ def serve(
         coverage=coverage,
         seed=seed,
         columns=columns,
+        group=group,
         model=model,
         create=create,
         shadows=shadow or (),

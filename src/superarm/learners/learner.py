@@ -255,13 +255,17 @@ class Learner(Predictions):
         """
         return self.run_counts(X, y, visit)[:3]
 
-    def run_counts(self, X: Any, y: Any, visit: Any = None) -> Array:
-        """What `run` does and returns, and how many labels were shown; ``X``, ``y`` and ``visit`` as there."""
+    def run_counts(self, X: Any, y: Any, visit: Any = None, sizes: Array | None = None) -> Array:
+        """What `run` does and returns, and how many labels were shown; ``X``, ``y`` and ``visit`` as there.
+
+        ``sizes``, an array of intp, gets how many labels each round showed, less than 0 if the right one was not
+        among them.
+        """
         rows = self.inputs.rows(X)
         y, visit = many.checked_run(self, len(rows), y, visit)
         core, counts = self.have_core(), np.zeros(4, np.int64)
         before = core.round
-        done, status = core.run(rows, y, visit, counts)
+        done, status = core.run(rows, y, visit, counts, sizes)
         core.ledger.add_range(before, before + done)
         if status:
             raise feedback.failed(self, status, rows.row(visit[done]), core.round)

@@ -4,7 +4,7 @@
 
 **Standard**, learnt online, each part of a row on its own:
 
-    dense    z_j = bend((x_j - mean_j) / sd_j),  bend(v) = v up to ±5, beyond ±(10 - 25 / |v|)
+    dense    z_j = bend((x_j - mean_j) / sd_j),  bend(v) = v up to ±5, beyond ±(7.5 - 12.5 / |v|)
              x~ = z sqrt((1 - bias^2) / (|z| rms|z|))
     sparse   z_j = x_j (log((n + 1) / df_j) + 0.1),  x~ = z sqrt(1 - bias^2) / |z|
 

@@ -6,9 +6,9 @@ static float sum_squares(const float *restrict x, ptrdiff_t d) {
   return total;
 }
 
-/* Beyond 5 deviations, half as much again is half as far from 10: |v| becomes 10 - 25 / |v|. */
+/* Beyond 5 deviations, |v| becomes 7.5 - 12.5 / |v|. */
 static inline float bend(float v) {
-  float size = fabsf(v), far = 10.0f - 25.0f / (size > 5.0f ? size : 5.0f);
+  float size = fabsf(v), far = 7.5f - 12.5f / (size > 5.0f ? size : 5.0f);
   far = v < 0 ? -far : far;
   return size > 5.0f ? far : v;
 }
