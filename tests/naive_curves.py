@@ -103,7 +103,7 @@ class Column:
 
     def renew(self):
         """Whether the column is wider or has moved."""
-        mean, var, other = self.fast
+        _, var, other = self.fast
         if self.n > 1000 and var > 1e-30 and 64 * var * self.other < self.var * other:
             (self.mean, self.var, self.other), self.n = self.fast, 250
         self.limit = 4 * np.sqrt(self.var / self.other) if self.var > 1e-30 else np.inf

@@ -21,6 +21,8 @@ the scores are. Two things teach, as sets that hold everything do not:
   sum_r p_r^2. Where belief stays spread, misses spent on learning buy little and cost many labels: there T
   must cover what leaving out misses. So that share falls with doubt, and with time.
 
+A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
+
 Labels that are tied at the edge of T take their places at random. P(S) is exact in all cases.
 docs/coverage.md says what late, missing and wrong answers mean.
 """
@@ -106,7 +108,7 @@ class Cover(Rule):
     Args:
         coverage: how often the right label is to be shown, at least, in the long run.
         warm_up: rounds that do not count for the promise, in which sets are chosen to learn; ``None`` is 400
-            for each label, at most 10,000.
+            for each label, at most 10,000, and none for a learner that is told every label.
         eta: the step of the threshold. A larger one follows a change sooner, and strays more.
         uniform: the share of sets drawn uniformly, below 1 - coverage: their misses count.
         false_no: the chance of a "no" although the right label was shown.
@@ -157,10 +159,14 @@ class Cover(Rule):
         self._asked: float | None = None
         self._warned = False
 
-    def make_native(self, k: int, seed: int) -> CoverRule:
-        warm_up = min(10_000, 400 * k) if self.warm_up is None else self.warm_up
+    def make_native(self, k: int, seed: int, *, told: bool = False) -> CoverRule:
+        """The compiled twin for ``k`` labels; of a learner that is ``told`` every label, whatever is shown."""
+        usual = 0 if told else min(10_000, 400 * k)
+        warm_up = usual if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
-        return CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
+        native = CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
+        native.told = told
+        return native
 
     # ------------------------------------------------------------ records
 

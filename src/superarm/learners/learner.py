@@ -35,7 +35,7 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import whole
 
-__all__ = ["LabelLearner", "Learner", "load"]
+__all__ = ["AnySetLearner", "LabelLearner", "Learner", "load"]
 
 Array = np.ndarray[Any, Any]
 
@@ -347,6 +347,42 @@ class LabelLearner(Learner):
 
     def make_rule(self) -> Rule:
         return Greedy()
+
+
+class AnySetLearner(LabelLearner):
+    """A learner with full information whose update does not ask which set was shown: any rule may choose it.
+
+    Args:
+        n_labels, labels, n_features, seed, intercept, scaling: as in `Learner`.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
+            are shown, and all of them by default.
+        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int | tuple[int, int] | None = None,
+        set_size: int | None = None,
+        seed: int = 0,
+        intercept: bool | float = True,
+        scaling: str | None = None,
+        explore: Rule | dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            seed=seed,
+            intercept=intercept,
+            scaling=scaling,
+        )
+        self.explore = self._use_rule(Greedy() if explore is None else explore, set_size)
+
+    def make_rule(self) -> Rule:
+        return self.explore
 
 
 def load(path: str | PathLike[str]) -> Learner:

@@ -9,7 +9,8 @@ is shown. Runners-up in T are left out with probability
     beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k))
 
 by one uniform u: with the running sums of pi, those in whose interval u or u + 1 falls. In the first
-``warm_up`` rounds the best labels are shown whose p sum up nearest to one half.
+``warm_up`` rounds the best labels are shown whose p sum up nearest to one half. A learner that is ``told`` the
+label learns from any set: nothing is left out.
 
 Labels tied with the last one of T (or of the half) take its place at random.
 
@@ -56,7 +57,7 @@ cdef class CoverRule(Rule):
         super().__init__(k, seed)
         self.coverage = self.level = coverage
         self.eta, self.uniform, self.false_no, self.false_yes = eta, uniform, false_no, false_yes
-        self.none = -1
+        self.none, self.told = -1, False
         self.n_decided = 3
         self.decided = self.doubles("decided", 3)
         self.warm_up = self.doubles("warm_up", 1, warm_up)
@@ -157,7 +158,7 @@ cdef class CoverRule(Rule):
         for i in range(n):
             certainty += (p[i] * scale) ** 2
         # without whom
-        if counts and size > 1 and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
+        if counts and size > 1 and not self.told and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
             count = size - 1
             cost = self.leave_out(decided, alpha, size)
         u = uniform(self.seed, t, 0)
