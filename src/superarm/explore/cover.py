@@ -14,12 +14,13 @@ the scores are. Two things teach, as sets that hold everything do not:
 - **Leaving out.** Afterwards runners-up in T are left out now and then, paid from a share of alpha:
 
     pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)),   q_b = min(1, beta alpha t / M)
-    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k))
+    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k)) clip(2 - recent / alpha, 0, 1)
 
   by one uniform u, as RunnerUp does; nothing fills up, and the top label stays. M sums what leaving out at
   q_b = 1 would have cost, sum_r b_r p_r, over the t decisions that count; C sums how certain they were,
   sum_r p_r^2. Where belief stays spread, misses spent on learning buy little and cost many labels: there T
-  must cover what leaving out misses. So that share falls with doubt, and with time.
+  must cover what leaving out misses. So that share falls with doubt, and with time; and while more is missed than
+  is allowed (recent: misses, a running mean over 500 answers), as a young model underrates what leaving out costs.
 
 A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
 
