@@ -22,6 +22,7 @@ ROOMS = [
     ("storage",),
     ("native",),
     ("data",),
+    ("groups",),
     ("decisions",),
     ("explore",),
     ("theory",),

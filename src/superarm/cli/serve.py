@@ -59,6 +59,13 @@ def serve(
             "Default: each value is judged as it comes."
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="A column of rows with names, or a name in the context: the dashboard tells the coverage of each "
+            "of its values (for a new journal)."
+        ),
+    ] = None,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -147,6 +154,7 @@ def serve(
         coverage=coverage,
         seed=seed,
         columns=columns,
+        group=group,
         model=model,
         create=create,
         shadows=shadow or (),
