@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import superarm as sa
-from superarm.cli.app import app
 
 
 def run(*args: object) -> Any:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+    """The command, as people run it."""
+    return subprocess.run(
+        [sys.executable, "-m", "superarm", *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 @pytest.fixture
 def tickets(tmp_path: Path) -> Path:
     path = tmp_path / "tickets.csv"
     words = {"login": "password reset", "billing": "invoice wrong", "ads": "banner broken"}
-    lines = [f"{i},please {text} {i % 11},{team}" for i, (team, text) in enumerate(list(words.items()) * 60)]
+    lines = [
+        f"{i},please {text} of {i * i} days,{team}" for i, (team, text) in enumerate(list(words.items()) * 60)
+    ]
     path.write_text("id,text,team\n" + "\n".join(lines) + "\n")
     return path
 
@@ -43,26 +56,26 @@ def test_how_many_clicks_would_it_take(tickets: Path) -> None:
 def test_labels_go_out_with_a_model_and_come_in_again(tickets: Path, tmp_path: Path) -> None:
     journal = tmp_path / "tickets.csv.labels.db"
     assert (
-        run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json").exit_code
+        run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json").returncode
         == 0
     )
     out, model = tmp_path / "labelled.csv", tmp_path / "team.npz"
     done = run("labels", "export", journal, "--output", out, "--model", model, "--target", 1)
-    assert done.exit_code == 0, done.output
-    rows = list(csv.DictReader(out.open()))
+    assert done.returncode == 0, done.stderr
+    rows = read(out)
     assert len(rows) == 180
-    assert list(rows[0]) == ["id", "text", "team", "row", "label", "belief", "clicks", "how", "by"]
-    assert all(row["label"] == row["team"] for row in rows)
+    assert list(rows[0]) == ["id", "text", "row", "label", "belief", "clicks", "how", "by"]
+    assert [row["label"] for row in rows] == ["login", "billing", "ads"] * 60
     assert sa.load(model).predict([{"text": "please banner broken"}])[0] == "ads"
     refused = run("labels", "export", journal, "--output", out)
-    assert refused.exit_code == 2
+    assert refused.returncode == 2
     assert "a new file, or given with --force" in refused.stderr
     assert (
         "labels: login, billing, money"
         not in run("labels", "change", journal, "--rename", "ads=adverts").stderr
     )
-    assert run("labels", "export", journal, "--output", out, "--force").exit_code == 0
-    assert {row["label"] for row in csv.DictReader(out.open())} == {"login", "billing", "adverts"}
+    assert run("labels", "export", journal, "--output", out, "--force").returncode == 0
+    assert {row["label"] for row in read(out)} == {"login", "billing", "adverts"}
 
 
 def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path) -> None:
@@ -74,7 +87,7 @@ def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path) -> None:
         (("label", tickets, "--no-browser"), "labels of superarm label must be given"),
     ):
         done = run(*args)
-        assert done.exit_code == 2, done.output
+        assert done.returncode == 2, done.stderr
         assert words in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("*.labels.db"))
@@ -89,6 +102,6 @@ def test_verify_and_serve_leave_a_labelling_alone(tickets: Path, tmp_path: Path)
         ("export", journal, "--output", tmp_path / "o.jsonl"),
     ):
         done = run(*args)
-        assert done.exit_code != 0
+        assert done.returncode != 0
         assert "a labelling" in done.stderr
-        assert "Traceback" not in done.output
+        assert "Traceback" not in done.stderr

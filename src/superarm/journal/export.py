@@ -21,6 +21,7 @@ from orjson import loads
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
 from superarm.journal.events import DECISION, OUTCOME
+from superarm.journal.snapshots import check_kind
 from superarm.journal.store import Store
 from superarm.logs.writing import ENDINGS, Writer
 
@@ -32,6 +33,7 @@ def rows(store: Store) -> Iterator[tuple[Decision, dict[str, Any]]]:
 
     Two passes: outcomes come after their decisions, days later perhaps, and are small.
     """
+    check_kind(store.meta())
     answers = {event.id: event.body for event in store.events() if event.kind == OUTCOME}
     learner = store.meta()["learner"]
     for event in store.events():

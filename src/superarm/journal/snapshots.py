@@ -18,11 +18,25 @@ from superarm.native import cpu_level
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
 
-__all__ = ["SnapshotDraft", "learner_from", "load_class", "made_by", "model_bytes"]
+__all__ = ["SnapshotDraft", "check_kind", "learner_from", "load_class", "made_by", "model_bytes"]
+
+
+def check_kind(meta: dict[str, Any]) -> None:
+    """Refuse a journal that is not a service's."""
+    if meta["kind"] != "service":
+        got = f"that of a {meta['kind']}"
+        raise JournalForeign.must(
+            "journal", "superarm", "that of a service (superarm labels reads others)", got
+        )
 
 
 def load_class(meta: dict[str, Any], learner: str | None) -> None:
     """A learner in a user's own file must be imported before it can be loaded, by the user's word alone."""
+    if meta["kind"] != "service":
+        got = f"that of a {meta['kind']}"
+        raise JournalForeign.must(
+            "journal", "superarm", "that of a service (superarm labels reads others)", got
+        )
     spec = str(meta["learner"])
     if spec.partition(":")[0].endswith(".py"):
         if learner is None:

@@ -71,7 +71,7 @@ class LabelRows:
         identity: list[bytes] | None = None,
     ) -> None:
         self.name, self.cells, self.known, self.truth, self.pictures = name, cells, known, truth, pictures
-        self._features, self._asked = features, asked
+        self._features, self._asked, self._identity = features, asked, identity
         self.columns: Columns | None = None
         self.reading: dict[str, Any] = {}
         found: dict[str, int] = {}
@@ -114,7 +114,11 @@ class LabelRows:
             asked: text, words, numbers, dates, leave_out: how columns are to be taken.
         """
         rows = cls._read(source, label, answers, vectors, asked)
-        kept: dict[str, Any] = {"label": label, "vectors": None if vectors is None else str(vectors)}
+        kept: dict[str, Any] = {
+            "label": label,
+            "answers": answers,
+            "vectors": None if vectors is None else str(vectors),
+        }
         kept |= {name: list(columns) for name, columns in asked.items() if columns}
         rows.reading = {name: value for name, value in kept.items() if value}
         return rows
@@ -217,6 +221,18 @@ class LabelRows:
         cells = [{"picture": name} for name in names]
         pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
         return cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
+
+    def sample(self, numbers: Array) -> LabelRows:
+        """Some rows of the table."""
+        features = self._features
+        if isinstance(features, dict):
+            features = {name: [cells[i] for i in numbers] for name, cells in features.items()}
+        else:
+            features = features.take(numbers)
+        cells, known, truth = ([many[i] for i in numbers] for many in (self.cells, self.known, self.truth))
+        pictures = None if self.pictures is None else [self.pictures[i] for i in numbers]
+        identity = None if self._identity is None else [self._identity[i] for i in numbers]
+        return LabelRows(self.name, cells, known, truth, features, self._asked, pictures, identity)
 
     # ------------------------------------------------------------ for the model and for people
 

@@ -22,7 +22,8 @@ from superarm.native.randomness import uniform_number
 __all__ = ["State"]
 
 EXTRA = 2
-KEEP_PRIOR = 0.005  # doubts below it are not looked at again
+# a row is not looked at again if there were no more doubt about it than this, had a careless person answered
+KEEP_PRIOR, CARELESS = 0.005, 0.05
 RECONSIDER = 250  # after so many answers doubtful rows are looked at again
 MOST_CHECKS = 8_000
 NO_LABEL = -1
@@ -96,15 +97,17 @@ class State:
         prior = self._prior.get(row)
         if prior is None:
             prior = self.probabilities(np.array([row]))[0]
-        return self._posterior(prior, self.valid(row))
+        answers = self.valid(row)
+        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
+        return posterior(self._tempered(prior), answers, rates, self.yes_no)
 
-    def _posterior(self, prior: Array, answers: list[Answer]) -> Array:
+    def _tempered(self, prior: Array) -> Array:
+        """A model's probabilities, as sure as they may be, for today's labels."""
         if len(prior) < len(self.names):  # labels were added since
             prior = np.concatenate([prior, np.full(len(self.names) - len(prior), 1.0 / len(self.names))])
         prior = np.where(self.live, prior, 0.0) ** self._sureness
-        prior /= prior.sum()
-        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
-        return posterior(prior, answers, rates, self.yes_no)
+        tempered: Array = prior / prior.sum()
+        return tempered
 
     def valid(self, row: int) -> list[Answer]:
         """The answers about a row that count, in today's labels."""
@@ -197,7 +200,8 @@ class State:
         prior = self._prior.get(row)
         if prior is None:
             prior = self.probabilities(np.array([row]))[0]
-        belief = self._posterior(prior, answers)
+        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
+        belief = posterior(self._tempered(prior), answers, rates, self.yes_no)
         self.wrong_answers.put(row, belief, answers)
         label = int(belief.argmax())
         self.label[row], self.doubt[row] = label, 1.0 - belief[label]
@@ -212,7 +216,8 @@ class State:
             self.order.append(row)
         if self.doubt[row] < 0.5:
             self._teach(row, label)
-        if self.doubt[row] > KEEP_PRIOR:
+        careless = posterior(self._tempered(prior), answers, dict.fromkeys(rates, CARELESS), self.yes_no)
+        if 1.0 - careless[label] > KEEP_PRIOR:
             self._prior[row] = prior
         else:
             self._prior.pop(row, None)

@@ -1,0 +1,98 @@
+"""How many clicks a label takes:  python benchmarks/label.py DATA [--names …] [--seeds 5] [--wrong 0.03] [--runs 40]
+
+DATA is a folder with banking77.csv, letter.npz, satimage.npz and mnist.npz. A labeller who knows the truth answers:
+
+  target 1          which of 5, or none; every row is looked at
+  target 0.985      the same; rows that are sure enough are accepted, audits count as clicks
+  yes/no            target 1, only yes or no
+  wrong clicks      the first two, with a share --wrong of wrong clicks, whose rate is not known
+
+The table has clicks a row and the share of wrong labels, means over --seeds orders of the rows, beside the aims; and
+how often the told interval held the truth, at target 0.985. With --runs the intervals alone, over so many orders.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from superarm.label import Labelling
+from superarm.label.rows import LabelRows
+from superarm.label.simulated import play
+
+ROWS = 20_000
+COLUMN = {"banking77.csv": "intent"}
+# clicks a row at target 1, at 0.985, and yes/no
+AIMS = {
+    "banking77.csv": (1.2, 0.85, 1.65),
+    "letter.npz": (1.12, 0.6, 1.35),
+    "satimage.npz": (1.03, 0.75, 1.15),
+    "mnist.npz": (1.03, 0.4, 1.08),
+}
+TARGET = 0.985
+
+
+def sampled(path: Path, seed: int) -> LabelRows:
+    """At most ROWS of the rows, drawn at random."""
+    rows = LabelRows.read(path, answers=COLUMN.get(path.name))
+    if len(rows) <= ROWS:
+        return rows
+    return rows.sample(np.random.default_rng(seed).permutation(len(rows))[:ROWS])
+
+
+def run(path: Path, seed: int, target: float, *, yes_no: bool = False, wrong: float = 0.0) -> dict[str, Any]:
+    rows = sampled(path, seed)
+    labels = sorted({str(label) for label in rows.truth})
+    job = Labelling(rows, labels=labels, target=target, yes_no=yes_no, seed=seed)
+    found = play(job, rows.truth, wrong=wrong)
+    low, high = found["interval"]
+    return found | {"inside": low <= found["wrong_rate"] <= high}
+
+
+def line(name: str, what: str, aim: float | None, found: list[dict[str, Any]]) -> None:
+    clicks, wrong = mean(one["clicks_per_row"] for one in found), mean(one["wrong_rate"] for one in found)
+    inside = sum(one["inside"] for one in found)
+    aimed = "" if aim is None else f"{aim:.2f}"
+    audits = mean(one["audits"] for one in found)
+    print(
+        f"{name:14} {what:22} {clicks:7.3f} {aimed:>6} {100 * wrong:7.2f} % {audits:8.0f}   {inside} of {len(found)}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--names", nargs="*", default=list(AIMS))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--wrong", type=float, default=0.03)
+    parser.add_argument("--runs", type=int, default=0)
+    given = parser.parse_args()
+    print(
+        f"{'data':14} {'':22} {'clicks':>7} {'aim':>6} {'wrong':>9} {'audits':>8}   in the interval",
+        flush=True,
+    )
+    for name in given.names:
+        path, aims = given.data / name, AIMS.get(name, (None, None, None))
+        if given.runs:
+            for wrong in (0.0, given.wrong):
+                found = [run(path, seed, TARGET, wrong=wrong) for seed in range(given.runs)]
+                line(name, f"target {TARGET}, wrong {wrong:g}", aims[1], found)
+            continue
+        seeds = range(given.seeds)
+        line(name, "target 1", aims[0], [run(path, seed, 1.0) for seed in seeds])
+        line(name, f"target {TARGET}", aims[1], [run(path, seed, TARGET) for seed in seeds])
+        line(name, "target 1, yes/no", aims[2], [run(path, seed, 1.0, yes_no=True) for seed in seeds])
+        for target in (1.0, TARGET):
+            found = [run(path, seed, target, wrong=given.wrong) for seed in seeds]
+            line(name, f"target {target:g}, wrong {given.wrong:g}", None, found)
+
+
+if __name__ == "__main__":
+    main()
