@@ -3,12 +3,11 @@
 **How wrong the model is.** Its doubt d = 1 - max p understates errors. So each first question checks it: with
 e = 1 if its best label was wrong, logit Pr(e = 1) = a + b logit d (calibration.py). But most of those rows were chosen
 because they were doubtful. **Audits** were not: they are drawn at random from the rows that would be accepted unasked.
-If E of them were wrong where the fit expected Q, all its chances are multiplied by
+So they correct a and b, with those of all checks as prior; then
 
-    rho = (E + 2) / (Q + 2),      wrong labels  W = sum of copies × rho Pr(e = 1) over rows nobody was asked about
-                                                  + sum of copies × doubt over the others
+    wrong labels  W = sum of copies × Pr(e = 1) over rows nobody was asked about + sum of copies × doubt over the others
 
-with an interval from a gamma distribution of shape n, 1/n = 1/(E + 2) + 1/W (Wilson and Hilferty's approximation).
+with an interval of log W from the covariance of a and b, and the chance of each row.
 
 **Which row.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
 Every AUDIT-th question is an audit. With a target of 1 each row is asked, in random order, and after that those whose
@@ -33,8 +32,7 @@ AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
 SAMPLE = 64  # rows among which the next is chosen
 FIRST = 50  # rows drawn at random before anything is estimated
 REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
-RECENT = 0.5  # of all audits: how far back they count
-PRIOR_AUDITS = 2.0
+AUDITS_DIFFER = 0.7, 0.25  # how far audits may tell another a and b than all checks: standard deviations
 SURELY, INTERVAL = 0.8416, 1.96
 ALLOWED_AT_1 = 1 / 400
 ASK_AGAIN = 0.02  # a doubt below it is no reason to ask a second time
@@ -86,7 +84,7 @@ class Plan:
         self.asked_twice = np.random.default_rng((seed, 2)).random(n) < twice
         self.doubt = np.ones(n)  # the model's own
         self.top = np.zeros(n, np.int32)
-        self._fit, self._rho, self._found = np.array([0.0, 1.0]), 1.0, 0.0
+        self._fit, self._covariance = np.array([0.0, 1.0]), np.diag([1.0, 0.25])
         self._next = 0  # which row is scored again next
         self._answers = 0
         self._estimate: Estimate | None = None
@@ -138,7 +136,7 @@ class Plan:
 
     def wrong(self, rows: Array) -> Array:
         """The chance that the model's label of each row is wrong."""
-        return np.minimum(self._rho * chance(self._fit, logit(self.doubt[rows])), 0.999)
+        return chance(self._fit, logit(self.doubt[rows]))
 
     def _calibrate(self) -> None:
         state = self.state
@@ -147,12 +145,8 @@ class Plan:
             return
         rows, z, audit = (np.array(column) for column in zip(*checks, strict=True))
         e = state.first_wrong[rows]
-        self._fit = fit(z, e)
-        z, e, n = z[audit], e[audit], int(audit.sum())
-        weight = np.exp(-(n - np.arange(n)) / max(100.0, RECENT * n))
-        self._found = float((weight * e).sum())
-        expected = float((weight * chance(self._fit, z)).sum())
-        self._rho = (self._found + PRIOR_AUDITS) / (expected + PRIOR_AUDITS)
+        every, _ = fit(z, e)
+        self._fit, self._covariance = fit(z[audit], e[audit], every, AUDITS_DIFFER)
 
     def _sum(self) -> Estimate:
         state, copies = self.state, self.copies
@@ -165,17 +159,22 @@ class Plan:
         by_size = np.argsort(e)
         fits = np.cumsum((e * w)[by_size]) + known <= allowed
         accept = float(e[by_size][fits.sum()]) if not fits.all() else 1.0
-        low, high = self.interval(known, unknown)
-        return Estimate(
-            total, low, high, self.interval(known, unknown, SURELY)[1], accept, int((~fits).sum())
-        )
+        low, high = self.interval(open_)
+        return Estimate(total, low, high, self.interval(open_, SURELY)[1], accept, int((~fits).sum()))
 
-    def interval(self, known: float, unknown: float, z: float = INTERVAL) -> tuple[float, float]:
-        """Around the wrong labels expected among rows that were asked about, and among others."""
-        shape = 1.0 / (1.0 / (self._found + PRIOR_AUDITS) + 1.0 / max(unknown, 1.0))
-        spread = known**0.5  # of those asked about
-        low, high = (unknown * _factor(shape, side) for side in (-z, z))
-        return max(0.0, known - z * spread) + low, known + z * spread + high
+    def interval(self, accepted: Array, z: float = INTERVAL) -> tuple[float, float]:
+        """Around the wrong labels among rows that were asked about, and these, which were not."""
+        state, w = self.state, self.copies[accepted]
+        known = float((self.copies * state.doubt)[state.looked].sum())
+        e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
+        slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
+        unknown = max(1.0, float((w * e).sum()))
+        variance = float(slope @ self._covariance @ slope + (w**2 * e * (1.0 - e)).sum())
+        factor, spread = np.exp(z * variance**0.5 / unknown), known**0.5
+        low = max(0.0, known - z * spread) + unknown / factor
+        return (
+            low if low >= 1.0 else 0.0
+        ), known + z * spread + unknown * factor  # less than one label is none
 
     def is_finished(self, busy: set[int]) -> bool:
         """Whether enough labels are right."""
@@ -269,8 +268,3 @@ class Plan:
             ):
                 return int(row)
         return None
-
-
-def _factor(shape: float, z: float) -> float:
-    """A quantile of a gamma distribution with mean 1."""
-    return float(max(0.0, 1.0 - 1.0 / (9.0 * shape) + z / (3.0 * shape**0.5)) ** 3)

@@ -87,7 +87,7 @@ def progress(job: Labelling) -> Progress:
         labelled += int(copies[accepted].sum())
         known = float((copies * state.doubt)[state.looked].sum())
         expected = float((plan.wrong(accepted) * copies[accepted]).sum())
-        low, high = plan.interval(known, expected)
+        low, high = plan.interval(accepted)
         if labelled:
             wrong = min(1.0, (known + expected) / labelled)
             interval = low / labelled, min(1.0, high / labelled)

@@ -164,7 +164,8 @@ class State:
         """Look again at how sure the model may be, and with that and what is known of people now, at doubtful rows."""
         checks = [one for one in self.checks if self.looked[one[0]]][-MOST_CHECKS:]
         rows, z, _ = zip(*checks, strict=True) if checks else ((), (), ())
-        self._sureness = float(np.clip(fit(np.array(z), self.first_wrong[list(rows)])[1], 0.3, 1.0))
+        slope = fit(np.array(z), self.first_wrong[list(rows)])[0][1]
+        self._sureness = float(np.clip(slope, 0.3, 1.0))
         self.reconsider([row for row in self._prior if self.looked[row]])
 
     def add_label(self, name: str) -> None:
