@@ -54,7 +54,7 @@ FRAMEWORKS = {
     "distributed": {"experiments"},
     "dask": {"experiments"},
     "joblib": {"experiments"},
-    "altair": {"report", "logs"},
+    "altair": {"report", "logs", "label"},
     "vl_convert": {"report", "logs"},
     "typer": {"cli"},
     "httptools": {"service"},
