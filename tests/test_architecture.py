@@ -56,7 +56,7 @@ FRAMEWORKS = {
     "distributed": {"experiments"},
     "dask": {"experiments"},
     "joblib": {"experiments"},
-    "altair": {"report", "logs"},
+    "altair": {"report", "logs", "label"},
     "vl_convert": {"report", "logs"},
     "onnx": {"onnx"},
     "typer": {"cli"},

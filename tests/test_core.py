@@ -26,6 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # what their extra does without, if it must
 SPARE = {"uvloop", "jax"}
 IMPORTED_AS = {
+    "pillow": "PIL",
     "prometheus-client": "prometheus_client",
     "vl-convert-python": "vl_convert",
     "scikit-learn": "sklearn",

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import pytest
 
 for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
@@ -419,6 +420,32 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         while web("GET", "/progress", Authorization="Bearer the-token-of-anna")[0] != 401:
             assert time.monotonic() < until
             time.sleep(0.2)
+
+
+@needs_chromium
+def test_a_folder_of_pictures_large_and_small(labeller, tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'superarm[label]'")
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    noise = np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8)
+    image.fromarray(noise).save(folder / "large.png")  # too large to come with its question
+    image.new("RGB", (16, 16), "red").save(folder / "small.png")
+    job = Labelling(folder, labels=["noise", "colour"], target=1.0)
+    with Server(job) as server:
+        labeller.open(server.address)
+        seen = {}
+        for _ in range(2):
+            question = labeller.question()
+            style = "(i => [i.naturalWidth, i.clientWidth, getComputedStyle(i).imageRendering])"
+            seen[question["values"][0][1]] = labeller.browser.eval(
+                f"{style}(document.querySelector('#row img'))"
+            )
+            assert ("data" in question["picture"]) == (question["values"][0][1] == "small.png")
+            labeller.key("1")
+        assert seen == {"large.png": [400, 400, "auto"], "small.png": [16, 336, "pixelated"]}
+        assert labeller.text("done-title") == "Finished"
+        assert labeller.text("export") == "The labels are in job.labels()"
+        assert labeller.browser.complaints() == []
 
 
 @needs_chromium

@@ -89,8 +89,8 @@ def label(
 
     One label is right for each row: several right ones at once, and trees of labels, are not for this tool.
 
-    Examples: **superarm label digits**, **superarm label tickets.csv --labels teams.txt --target 0.98**, or, to know
-    what it would take, **superarm label tickets.csv --answers team**
+    Example: **superarm label tickets.csv --labels teams.txt --target 0.98**. Try it with **superarm label digits**;
+    **superarm label tickets.csv --answers team** tells how many clicks it would take.
     """
     from superarm.cli.label_file import read_labels
     from superarm.errors import InvalidInput

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from superarm.label import Labelling
 
 app = typer.Typer(
-    no_args_is_help=True, help="What a labelling has found, out to a file; answers of other tools, in."
+    no_args_is_help=True,
+    help="What a labelling has found, out to a file; answers of other tools, in.\n\n"
+    "Example: **superarm labels export tickets.csv.labels.db --output labelled.csv**",
 )
 
 Rows = Annotated[

@@ -90,7 +90,7 @@ def progress(job: Labelling) -> Progress:
         low, high = plan.interval(accepted)
         if labelled:
             wrong = min(1.0, (known + expected) / labelled)
-            interval = low / labelled, min(1.0, high / labelled)
+            interval = float(low / labelled), float(min(1.0, high / labelled))
         left = 0 if finished else _left(job)
     people = {
         name: {"clicks": count, "wrong_rate": round(state.wrong_answers.rate(name), 4)}
