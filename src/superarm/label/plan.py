@@ -155,12 +155,13 @@ class Plan:
         known = float((copies * state.doubt)[state.looked].sum())
         unknown = float((e * w).sum())
         total = known + unknown
-        allowed = (1.0 - self.target) * copies.sum()
         by_size = np.argsort(e)
-        fits = np.cumsum((e * w)[by_size]) + known <= allowed
-        accept = float(e[by_size][fits.sum()]) if not fits.all() else 1.0
+        labelled = copies[state.looked].sum() + np.cumsum(w[by_size])
+        fits = np.cumsum((e * w)[by_size]) + known <= (1.0 - self.target) * labelled
+        last = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0  # the most that can be accepted
+        accept = float(e[by_size][last]) if last < len(e) else 1.0
         low, high = self.interval(open_)
-        return Estimate(total, low, high, self.interval(open_, SURELY)[1], accept, int((~fits).sum()))
+        return Estimate(total, low, high, self.interval(open_, SURELY)[1], accept, len(e) - last)
 
     def interval(self, accepted: Array, z: float = INTERVAL) -> tuple[float, float]:
         """Around the wrong labels among rows that were asked about, and these, which were not."""
