@@ -161,7 +161,7 @@ class Cover(Rule):
         self._warned = False
 
     def make_native(self, k: int, seed: int, *, told: bool = False) -> CoverRule:
-        """The compiled twin for ``k`` labels; of a learner that is ``told`` every label, whatever is shown."""
+        """The compiled twin for ``k`` labels and a ``seed``; ``told``: its learner hears every label."""
         usual = 0 if told else min(10_000, 400 * k)
         warm_up = usual if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes

@@ -10,7 +10,6 @@ from typing import Any
 
 from superarm.data.labels import Label
 from superarm.explore.base import Rule
-from superarm.explore.greedy import Greedy
 from superarm.learners.learner import AnySetLearner
 from superarm.learners.setlogit import LikelihoodLearner
 
@@ -65,4 +64,4 @@ class AveragedSoftmax(LikelihoodLearner, AnySetLearner):
             step=step,
             curves=curves,
         )
-        self.explore = self._use_rule(Greedy() if explore is None else explore, set_size)
+        self.choose_by(explore, set_size)

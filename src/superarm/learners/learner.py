@@ -388,10 +388,15 @@ class AnySetLearner(LabelLearner):
             intercept=intercept,
             scaling=scaling,
         )
-        self.explore = self._use_rule(Greedy() if explore is None else explore, set_size)
+        self.choose_by(explore, set_size)
+
+    def choose_by(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
+        """Take the rule ``explore``, or show the best ``set_size`` labels."""
+        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
+        self.explore = None if explore is None else rule
 
     def make_rule(self) -> Rule:
-        return self.explore
+        return Greedy() if self.explore is None else self.explore
 
 
 def load(path: str | PathLike[str]) -> Learner:
