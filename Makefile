@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Both set up .venv by themselves, and compile what has changed.
+# Two commands: `make demo` and `make test` (`make test-all` with all that takes long). They set up .venv by themselves, and compile what has changed.
 # `make native` only compiles; `make wheel` is what a release runs.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +11,7 @@ MAKEFLAGS += --jobs=2
 
 SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py buildtools/compiler.py
 
-.PHONY: demo play test native docs wheel bench clean
+.PHONY: demo play test test-all native docs wheel bench clean
 
 demo: .venv/demo build/native
 	$(BIN)/superarm demo
@@ -23,7 +23,11 @@ test: .venv/test build/native
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --cov --cov-report=term
+
+# what takes long: statistics over many runs, chaos, kills, every page of the docs
+test-all: test
+	$(BIN)/python -m pytest $(PARALLEL) -m slow
 
 native: .venv/demo build/native
 
@@ -50,11 +54,11 @@ bench: .venv/test build/native
 	@touch $@
 
 .venv/demo: .venv/build
-	$(EDITABLE) ".[experiments,serve]"
+	$(EDITABLE) ".[experiments,serve,label]"
 	@touch $@
 
 .venv/test: .venv/build
-	$(EDITABLE) ".[experiments,sklearn,data,serve,dask,postgres,dev]"
+	$(EDITABLE) ".[experiments,sklearn,data,serve,label,dask,postgres,dev]"
 	@touch $@ .venv/demo
 
 build/native: $(SOURCES) | .venv/build

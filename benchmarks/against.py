@@ -165,7 +165,7 @@ class Worker:
     def __init__(self, python: str) -> None:
         self.python = python
         self.process = subprocess.Popen(
-            [python, __file__, "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, "-P", __file__, "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.version = self._answer()
 

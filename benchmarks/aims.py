@@ -17,6 +17,7 @@ sets, told under the table. digits and mnist_cnn512 are kept out of all tuning: 
 
   --quick       one seed in place of five
   --rounds N    of a run
+  --processes N that work at once; 2
   --keep NAME   write aims.json from this run: after a release, with the release's name
 """
 
@@ -200,6 +201,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--keep")
     arguments = parser.parse_args()
     seeds, rounds, directory = 1 if arguments.quick else 5, arguments.rounds, arguments.directory
@@ -208,7 +210,7 @@ def main() -> None:
         if name not in names:
             print(f"{name}.npz is not in {directory}: left out")
     tasks = [(name, directory, seed, rounds) for name in names for seed in range(seeds)]
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(arguments.processes) as pool:
         runs = list(pool.map(one, *zip(*tasks, strict=True)))
     found = {
         name: figures([run for run, task in zip(runs, tasks, strict=True) if task[0] == name], rounds)

@@ -58,8 +58,13 @@ class Standard:
         if count:
             self.count(x)
         if self.rows >= self.due:
-            self.due = self.rows + 1 + min(self.most, np.floor(self.rows * 0.01))
+            self.due = self.rows + 1
+            if not self.renew():
+                self.due += min(self.most, np.floor(self.rows * 0.01))
             self.inverse = np.where(self.var > 1e-30, 1 / np.sqrt(np.maximum(self.var, 1e-30)), 0.0)
+
+    def renew(self):
+        return False
 
     def count(self, x):
         self.n += 1
@@ -75,27 +80,34 @@ class Column:
         self.first, self.forget, self.outside = [], forget, 0.0
         self.mean = self.var = 0.0
 
-    def count(self, x):
+    def count(self, x, row):
         if len(self.first) < 16:
             self.first.append(x)
             self.begin()
             return
         is_other = x != self.usual
         gap = x - self.mean
-        limit = 4 * np.sqrt(self.var / self.other) if self.var > 1e-30 else abs(gap)
-        c = np.clip(gap, -limit, limit)
+        c = np.clip(gap, -self.limit, self.limit)
         if is_other:
-            self.outside += 0.02 * ((abs(gap) > limit) - self.outside)
+            self.outside += 0.02 * ((abs(gap) > self.limit) - self.outside)
         rate = self.forget
         if self.outside > 0.5:
             self.n, rate = min(self.n, 32), 0.1
         rate = max(rate, 1 / (self.n + 1))
         self.n += 1
-        fast = mixed(self.fast, self.mean + c, is_other, 0.004)
-        slow = mixed((self.mean, self.var, self.other), self.mean + c, is_other, rate)
-        if self.n > 1001 and fast[1] > 1e-30 and 64 * fast[1] * slow[2] < slow[1] * fast[2]:
-            slow, self.n = fast, 500
-        self.fast, (self.mean, self.var, self.other) = fast, slow
+        if row % 4 == 0:
+            self.fast = mixed(self.fast, self.mean + c, is_other, 0.016)
+        self.mean, self.var, self.other = mixed(
+            (self.mean, self.var, self.other), self.mean + c, is_other, rate
+        )
+
+    def renew(self):
+        """Whether the column is wider or has moved."""
+        _, var, other = self.fast
+        if self.n > 1000 and var > 1e-30 and 64 * var * self.other < self.var * other:
+            (self.mean, self.var, self.other), self.n = self.fast, 250
+        self.limit = 4 * np.sqrt(self.var / self.other) if self.var > 1e-30 else np.inf
+        return self.outside > 0.5
 
     def begin(self):
         x = np.array(self.first)
@@ -125,11 +137,19 @@ class Robust(Standard):
 
     def bound(self, z):
         size = np.maximum(np.abs(z), 5)
-        return np.where(np.abs(z) > 5, np.sign(z) * (10 - 25 / size), z)
+        return np.where(np.abs(z) > 5, np.sign(z) * (7.5 - 12.5 / size), z)
 
     def count(self, x):
         for column, value in zip(self.columns, x, strict=True):
-            column.count(float(value))
+            column.count(float(value), self.rows - 1)
+        self.take()
+
+    def renew(self):
+        moving = [column.renew() for column in self.columns]
+        self.take()
+        return any(moving)
+
+    def take(self):
         self.mean = np.array([column.mean for column in self.columns])
         self.var = np.array([column.var for column in self.columns])
 
@@ -142,12 +162,12 @@ class Curved:
         self.gate, self.G, self.q, self.previous = 1.0, 0.0, 1 / 16, np.zeros(d)
         self.relevance, self.slope, self.slopes, self.renew = np.ones(d), np.zeros(d), 0, 0.0
         self.credit = np.full(k, 1 / k)
-        H, copies = np.kron(hadamard(16), np.eye(32)), max(1, 64 // d)
-        turn = np.zeros((512, 512))  # row i of 16 turned by i lanes
+        H, copies = np.kron(hadamard(16), np.eye(16)), max(1, 64 // d)
+        turn = np.zeros((256, 256))  # row i of 16 turned by i lanes
         for i in range(16):
-            for j in range(32):
-                turn[32 * i + j, 32 * i + (j + i) % 32] = 1
-        place = np.zeros((512, d))
+            for j in range(16):
+                turn[16 * i + j, 16 * i + (j + i) % 16] = 1
+        place = np.zeros((256, d))
         for i in range(copies):
             place[i * d : (i + 1) * d] = np.eye(d)
         banks = []
@@ -155,7 +175,7 @@ class Curved:
             M = place
             for signs in signs_of_bank:
                 M = H @ np.diag(signs) @ turn @ M
-            banks.append((M * np.sqrt(512 / 16**3 / copies))[: self.P // 2])
+            banks.append((M * np.sqrt(256 / 16**3 / copies))[: self.P // 2])
         self.plain, self.weighted = banks
 
     @property

@@ -158,6 +158,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_told_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 # Windows has no such modules, and these functions are missing there
 ABSENT = """
 import os, socket, sys
@@ -55,6 +57,7 @@ def without(code: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_every_module_but_the_journal_is_imported_without_them(tmp_path: Path) -> None:
     assert without(ALL, tmp_path) == []
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from superarm.decisions import Decision as Decision
     from superarm.decisions import Decisions as Decisions
     from superarm.decisions import Record as Record
+    from superarm.label import Labelling as Labelling
     from superarm.learners import *  # noqa: F403
     from superarm.learners.registry import make as make
     from superarm.native.core import Cursor as Cursor
@@ -42,6 +43,7 @@ _HOMES = {
     "superarm.data.columns": ("Column", "ColumnWarning", "Columns"),
     "superarm.data.rows": ("Row",),
     "superarm.decisions": ("Decision", "Decisions", "Record"),
+    "superarm.label": ("Labelling",),
     "superarm.learners.registry": ("make",),
     "superarm.native.core": ("Cursor",),
     "superarm.simulation": ("Trace", "simulate"),

@@ -101,6 +101,11 @@ def _answer(learner: Learner, decision: Decision, y: int) -> None:
         learner.update(decision, label=label)
 
 
+def _fits(learner: Learner, labels: Any, size: int) -> bool:
+    """Whether there are as many labels as there should be: where sizes vary, at most."""
+    return 0 < len(labels) <= size if learner.rule.sizes_vary else len(labels) == size
+
+
 def _row(x: Any, kind: str) -> Any:
     """A row as one of the kinds that there are."""
     d, width, _ = LAYOUTS[kind]
@@ -406,8 +411,9 @@ def decision_is_consistent(make: Make) -> None:
         decision = learner.decide(x)
         labels, p, z = decision.labels, decision.propensity, decision.ordered_propensity
         _ensure(sorted(labels) == sorted(decision.drawn), "labels and drawn are different sets")
-        _ensure(len(set(labels)) == len(labels) == learner.set_size, "not set_size different labels")
-        _ensure(len(set(decision.top)) == learner.set_size, "the top set has another size")
+        _ensure(len(set(labels)) == len(labels), "a label is shown twice")
+        _ensure(_fits(learner, labels, learner.set_size), "not set_size labels")
+        _ensure(_fits(learner, set(decision.top), learner.set_size), "the top set has another size")
         _ensure((np.diff(scores[labels]) <= 0).all(), "labels are not shown best first")
         if p is None or not 0.0 < p <= 1.0 or not isclose(p, exp(decision.log_propensity)):
             raise AssertionError(f"propensity {p} is no probability, or not exp of its log")
@@ -425,9 +431,9 @@ def eligible_and_set_size_are_respected(make: Make) -> None:
         decision = learner.decide(x, eligible=among)
         _ensure(set(decision.labels) <= set(among), f"{decision.labels} shown, {among} eligible")
         _ensure(set(decision.top) <= set(among), f"top set {decision.top}, {among} eligible")
-        _ensure(decision.set_size == min(learner.set_size, len(among)), "another set size")
+        _ensure(_fits(learner, decision.labels, min(learner.set_size, len(among))), "another set size")
         _ensure(decision.eligible == sorted(among), "the Decision forgot the eligible labels")
-        if len(among) <= learner.set_size:
+        if len(among) <= learner.set_size and not learner.rule.sizes_vary:
             _ensure(decision.propensity == 1.0, "all eligible labels shown, yet not with probability 1")
         _answer(learner, decision, among[0])
         for size in (1, 3):
@@ -436,12 +442,12 @@ def eligible_and_set_size_are_respected(make: Make) -> None:
                     learner.decide(x, set_size=size)
             else:
                 decision = learner.decide(x, set_size=size)
-                _ensure(decision.set_size == size, f"set_size={size} was not respected")
+                _ensure(_fits(learner, decision.labels, size), f"set_size={size} was not respected")
                 _answer(learner, decision, 1)
     for wrong in ([], [0, 0], [0, K], [-1], ["no such"], [0.5]):
         with _refused(InvalidInput, f"eligible={wrong}"):
             learner.decide(X[0], eligible=wrong)
-    sizes: list[Any] = [0, -1, K, 1.5, "2"]
+    sizes: list[Any] = [0, -1, K + learner.rule.sizes_vary, 1.5, "2"]
     for wrong_size in sizes:
         with _refused(InvalidInput, f"set_size={wrong_size!r}"):
             learner.decide(X[0], set_size=wrong_size)
@@ -473,7 +479,8 @@ def rank_and_predict_agree(make: Make) -> None:
         _ensure(sorted(order) == list(range(K)), "rank is no permutation of the labels")
         _ensure(order == learner.rank(_row(x, "sparse")), "rank differs between a dense and a sparse row")
         _ensure(best[i] == order[0], "predict is not the first of rank")
-        _ensure(list(sets[i]) == order[: learner.set_size], "predict_set is not the beginning of rank")
+        _ensure(_fits(learner, sets[i], learner.set_size), "predict_set has another size")
+        _ensure(list(sets[i]) == order[: len(sets[i])], "predict_set is not the beginning of rank")
     before = _arrays(learner)
     learner.predict(X)
     _ensure(_arrays(learner) == before, "predict changed the learner")

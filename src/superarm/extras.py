@@ -16,6 +16,7 @@ EXTRAS = {
     "sklearn": ("scikit-learn", ("sklearn", "scipy")),
     "data": ("downloads of data", ("pooch", "requests")),
     "serve": ("the service", ("httptools", "msgspec", "orjson", "prometheus_client", "uvicorn")),
+    "label": ("labelling", ("httptools", "msgspec", "orjson", "PIL", "prometheus_client", "uvicorn")),
     "dask": ("--engine dask", ("distributed",)),
     "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
     "onnx": ("export to ONNX", ("onnx",)),

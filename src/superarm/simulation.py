@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from time import perf_counter
@@ -12,6 +13,7 @@ import numpy as np
 from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
 from superarm.extras import need
+from superarm.groups import GroupCoverage, Groups, coverage_by
 from superarm.progress import Progress, ticking
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Trace:
         sizes: labels shown up to each checkpoint.
         warm_up: rounds at the start that do not count for a promised coverage.
         promised: the coverage that the learner promised, if it did.
+        by_label, by_group: coverage and mean size after the warm-up for each label, and for each group of the stream,
+            if it has groups; the labels are there with groups or a promise.
     """
 
     learner: str
@@ -53,6 +57,8 @@ class Trace:
     sizes: np.ndarray[Any, Any]
     warm_up: int = 0
     promised: float | None = None
+    by_label: tuple[GroupCoverage, ...] = ()
+    by_group: tuple[GroupCoverage, ...] = ()
 
     def _rate(self, which: int) -> float:
         return float(self.counts[-1, which] / self.rounds[-1])
@@ -204,6 +210,7 @@ def simulate(
         marks = np.union1d(marks, [warm_up])
     counts = np.zeros((len(marks), 4), np.int64)
     total, seconds, done, at = np.zeros(4, np.int64), 0.0, 0, 0
+    parts = _Parts.of(stream, promise is not None)
     with ticking(progress, rounds) as tick:
         for chunk in stream.chunks(seed):
             if done == 0:
@@ -212,10 +219,16 @@ def simulate(
             while start < len(chunk.visit) and at < len(marks):
                 stop = min(len(chunk.visit), start + int(marks[at]) - done)
                 part = chunk._replace(visit=chunk.visit[start:stop])
+                sizes = np.empty(stop - start, np.intp) if parts and done >= warm_up else None
                 began = perf_counter()
-                found = learner.run_counts(*part) if log is None else _logged(learner, part, log, seed, done)
+                if log is None:
+                    total += learner.run_counts(part.rows, part.y, part.visit, sizes)
+                else:
+                    total += _logged(learner, part, log, seed, done, sizes)
                 seconds += perf_counter() - began
-                total += found
+                for one in parts:
+                    if sizes is not None:
+                        one.add(part, sizes)
                 done += stop - start
                 tick(stop - start)
                 start = stop
@@ -236,21 +249,54 @@ def simulate(
         sizes=counts[:, 3],
         warm_up=warm_up,
         promised=None if promise is None else promise.promised,
+        **{one.name: coverage_by(one.groups, one.sums) for one in parts},
     )
 
 
-def _logged(learner: Learner, chunk: Chunk, log: Writer, seed: int, done: int) -> np.ndarray[Any, Any]:
+class _Parts:
+    """What is added up of the rounds of each label, or of each group."""
+
+    def __init__(self, name: str, groups: Sequence[Any], numbers: np.ndarray[Any, Any] | None) -> None:
+        self.name, self.groups, self.numbers = name, groups, numbers
+        self.sums = np.zeros((len(groups), 3))  # rounds, hits, labels shown
+
+    @classmethod
+    def of(cls, stream: Stream, promised: bool) -> list[_Parts]:
+        groups: Groups | None = getattr(stream, "groups", None)
+        if groups is None and not promised:
+            return []
+        labels = stream.labels or range(stream.n_labels)
+        found = [cls("by_label", labels, None)]
+        return found if groups is None else [*found, cls("by_group", *groups)]
+
+    def add(self, chunk: Chunk, sizes: np.ndarray[Any, Any]) -> None:
+        """Rounds, and for each how many labels it showed, less than 0 if the right one was not among them."""
+        at = (chunk.y if self.numbers is None else self.numbers)[chunk.visit]
+        for column, weights in enumerate((None, sizes > 0, np.abs(sizes))):
+            self.sums[:, column] += np.bincount(at, weights, len(self.groups))
+
+
+def _logged(
+    learner: Learner,
+    chunk: Chunk,
+    log: Writer,
+    seed: int,
+    done: int,
+    sizes: np.ndarray[Any, Any] | None,
+) -> np.ndarray[Any, Any]:
     """What `Learner.run_counts` does, round by round, with a row in ``log`` for each.
 
     The true label goes into the log only if the learner is told it, too.
     """
     counts = np.zeros(4, np.int64)
     told = learner.feedback == ("label",)
-    for number, i in enumerate(chunk.visit, start=done):
+    for number, i in enumerate(chunk.visit):
         label = learner.known.public([chunk.y[i]])[0]
         decision = learner.decide(chunk.rows.row(i))
         hit = label in decision.labels
         learner.update(decision, **({"label": label} if told else {"hit": hit}))
-        log.add(decision, hit=hit, label=label if told else None, id=f"{seed}-{number}")
+        log.add(decision, hit=hit, label=label if told else None, id=f"{seed}-{done + number}")
         counts += [decision.top[0] != label, label not in decision.top, not hit, len(decision.labels)]
+        if sizes is not None:
+            sizes[number] = len(decision.labels) if hit else -len(decision.labels)
     return counts

@@ -118,6 +118,7 @@ WAYS: list[tuple[str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("way", "files"), WAYS, ids=[way for way, _ in WAYS])
+@pytest.mark.slow
 def test_one_sentence_each(
     way: str,
     files: list[str],

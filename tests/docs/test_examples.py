@@ -46,6 +46,12 @@ def test_triage_learns_from_late_answers():
 
 
 @pytest.mark.slow
+def test_a_backend_for_label_studio_learns_from_rejects():
+    first, last = numbers(r"(\d+)% in", told("label_studio_backend.py", "--try"))
+    assert first < 75 < 85 < last
+
+
+@pytest.mark.slow
 def test_an_old_log_becomes_a_model_and_an_answer():
     text = told("old_log.py")
     low, high = (float(found) for found in re.search(r"model: \S+ \[(\S+), (\S+)\]", text).groups())

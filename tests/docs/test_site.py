@@ -30,6 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     anchors = {path: set(re.findall(r'\bid="?([^"\s>]+)', text)) for path, text in pages.items()}

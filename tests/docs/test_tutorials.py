@@ -12,6 +12,7 @@ SERVES = ("tutorial-practitioner", "tutorial-data-scientist", "logs")
 
 
 @pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.slow
 def test_page(name: str, tmp_path: Path) -> None:
     if name in SERVES:
         pytest.importorskip("httptools", reason="the extra 'serve' is not installed")

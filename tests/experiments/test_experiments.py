@@ -145,6 +145,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     assert not list(cells.glob(".*.part")) or kept  # half a file is never taken for a result
 
 
+@pytest.mark.slow
 def test_processes_end_with_the_one_that_started_them(tmp_path):
     path = own_learner(tmp_path, "Slow", "[[overrides]]\nwhere = {}\nseeds = 40")
     command = [

@@ -179,6 +179,22 @@ def test_what_leaving_out_may_cost_falls_with_doubt_and_time(certain: float, ans
     assert decision.rule["certainty"] == pytest.approx(np.dot(p, p))
 
 
+@pytest.mark.parametrize(("recent", "left"), [(0.0, 1.0), (0.2, 1.0), (0.25, 0.75), (0.4, 0.0), (0.9, 0.0)])
+def test_less_is_left_out_while_more_is_missed_than_is_allowed(recent: float, left: float) -> None:
+    """0.2 are allowed."""
+    rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
+    state = rule._core.rule.state()
+    state["decided"][:] = 1000.0, 200.0, 500.0
+    usual = rule.distribution(probabilities=p).inclusion()
+    state["recent"][0] = recent
+    np.testing.assert_allclose(
+        1.0 - rule.distribution(probabilities=p).inclusion(), left * (1.0 - usual), atol=1e-9
+    )
+    before = float(state["recent"][0])
+    rule.update(rule.decide(probabilities=p), hit=True)
+    assert state["recent"][0] == pytest.approx(before - before / 500)
+
+
 def test_warm_up_does_not_count() -> None:
     rule = Cover(coverage=0.9, warm_up=3)
     for t in range(5):

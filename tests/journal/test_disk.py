@@ -33,6 +33,7 @@ def failing_disk(tmp_path_factory):
     ("hows", "every"),
     [(["full", "full once", "broken", "stays broken", "short"], 13), (["kill"], 7), (["power"], 7)],
 )
+@pytest.mark.slow
 def test_whatever_fails_nothing_acknowledged_is_lost(failing_disk, tmp_path, hows, every):
     # in memory, where there is such a place: the faults are made by the library, not by the disk
     root = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else tmp_path

@@ -113,6 +113,7 @@ def test_erased_rows_leave_no_values_behind(drive):
     assert "Secretville" not in repr(found.body)
 
 
+@pytest.mark.slow
 def test_numbers_of_all_sizes_and_words_are_learnt(drive):
     """The world of the issue, where hashed names ended at .61."""
     X, y = world_of_people(5_000)

@@ -52,6 +52,7 @@ def test_a_shadow_learns_as_from_given_sets(drive):
     assert shadow.learnt == 100
 
 
+@pytest.mark.slow
 def test_estimated_hit_rates_hold_the_truth(drive):
     """What a shadow would hit can be counted here, since the test knows the right label."""
     session = drive(shadows=SPECS, learner="set-logit:uniform=0.3")

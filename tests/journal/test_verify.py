@@ -239,6 +239,7 @@ def test_backups_and_journals_are_private(drive, tmp_path):
             assert file.stat().st_mode & 0o077 == 0, file
 
 
+@pytest.mark.slow
 def test_the_commands_say_what_they_did(drive, tmp_path):
     filled(drive).close()
     path = tmp_path / "events.db"
@@ -253,6 +254,7 @@ def test_the_commands_say_what_they_did(drive, tmp_path):
     assert os.access(path, os.R_OK)
 
 
+@pytest.mark.slow
 def test_no_command_writes_over_a_journal_nor_in_silence_over_another_file(drive, tmp_path):
     filled(drive).close()
     path = tmp_path / "events.db"

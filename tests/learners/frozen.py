@@ -5,10 +5,10 @@ the same mistakes, but for the last bits of float32 sums. test_frozen.py compare
 
     frozen_02.json.gz   written by 0.2, whose loops were compiled by Numba: the learners that standardise no columns
     frozen_03.json.gz   written by 0.3, when it changed how columns are standardised and gave the curves two banks
-                        of waves: all others (`standardised`). Just before, at commit 7c775b3, 0.3 did in all 464
-                        cases what 0.2 had done
+                        of waves: all others (`standardised`), those with curves once more when projections got 256
+                        places. Just before the first, at commit 7c775b3, 0.3 did in all 464 cases what 0.2 had done
 
-    python tests/learners/frozen.py freeze           # writes frozen_03.json.gz: only after a change that is meant
+    python tests/learners/frozen.py freeze [CASE …]  # writes frozen_03.json.gz: only after a change that is meant
     python tests/learners/frozen.py check 5 6        # compares; here on rows changed in last bits, twice
 
 A case has a short part, round by round, whose every decision is kept, and for the plain ones a long part, one
@@ -602,8 +602,10 @@ def read() -> dict[str, Any]:
 def main() -> None:
     what, *more = sys.argv[1:]
     if what == "freeze":
-        results = {}
+        results = {} if not more else json.loads(gzip.decompress(NEW.read_bytes()))  # others stay
         for case in filter(standardised, CASES):
+            if more and str(case) not in more:
+                continue
             results[str(case)] = freeze(case)
             print(case, len(results[str(case)]["sets"]), results[str(case)].get("spread", ""), flush=True)
         text = json.dumps(results, separators=(",", ":"))

@@ -40,5 +40,6 @@ def test_a_difference_is_found(frozen):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.slow
 def test_as_before(frozen, case):
     assert differences(case, frozen[str(case)], run(case)) == []

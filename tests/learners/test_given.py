@@ -39,6 +39,7 @@ def weights(it: sa.MCDBF) -> np.ndarray:
         {"estimate": "minimum-variance", "rho": 0.8, "gate": True, "margin": 0.5},
     ],
 )
+@pytest.mark.slow
 def test_step_from_a_log_is_unbiased_by_enumeration(k, m, gamma, params, eligible):
     among = list(range(k)) if eligible is None else eligible
     top = among[:m]

@@ -253,6 +253,7 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
         (lambda e: replaced(e, gamma=None, propensity=1.0), "with certainty"),
     ],
 )
+@pytest.mark.slow
 def test_wrong_odds_are_detected(logged, tmp_path, change, message):
     log = rewrite(logged, tmp_path / "wrong.parquet", change)
     answer = evaluate(log, [Policy("fixed", fixed=[0, 1])], survey(log), holdout=None)
@@ -315,6 +316,7 @@ def test_sparse_logs(tmp_path):
     assert answer.verdicts[0].best.high > 0.9
 
 
+@pytest.mark.slow
 def test_the_figure(logged, tmp_path):
     log = Log(logged)
     policies = [Policy("fixed", fixed=[0, 1], gamma=g) for g in (None, 0.5)]
@@ -351,6 +353,7 @@ def noisy(n, noise, seed=0):
     return pl.DataFrame({"x": X.tolist(), "labels": shown, "hit": hit})
 
 
+@pytest.mark.slow
 def test_several_passes_are_kept_only_if_they_are_better():
     losses = {}
     for name, noise, n in (("noisy", 4.0, 1500), ("clear", 0.1, 1500)):

@@ -59,6 +59,7 @@ def log(tmp_path_factory):
 READ = ("--uniform", "--separator", "|")
 
 
+@pytest.mark.slow
 def test_from_a_first_csv_to_answers(log, tmp_path):
     """A newcomer's way, without naming one column."""
     model = tmp_path / "model.npz"
@@ -90,6 +91,7 @@ def test_from_a_first_csv_to_answers(log, tmp_path):
     assert "learnt from 300 answers" in run("learn", model, tmp_path / "d.parquet", tmp_path / "answers.csv")
 
 
+@pytest.mark.slow
 def test_the_named_model_knows_more_than_the_numbers(log, tmp_path):
     """Words and gaps are worth something: the city decides half of it here."""
     rates = []
@@ -126,6 +128,7 @@ def test_plain_tables_give_plain_rows(tmp_path):
         learner.decide({"a": 1.0, "b": "many"})
 
 
+@pytest.mark.slow
 def test_models_of_different_columns_side_by_side(log, tmp_path):
     for name, columns in (("one", "age,city"), ("two", "income,vip"), ("three", "income")):
         run("train", log, *READ, "--features-columns", columns, "--output", tmp_path / f"{name}.npz")
@@ -138,6 +141,7 @@ def test_models_of_different_columns_side_by_side(log, tmp_path):
             assert alone["verdicts"][0]["estimates"][j]["value"] == together[i]["estimates"][j]["value"]
 
 
+@pytest.mark.slow
 def test_a_model_whose_labels_stand_in_another_order(log, tmp_path):
     (tmp_path / "labels.txt").write_text("\n".join(reversed(LABELS)))
     run("train", log, *READ, "--output", tmp_path / "a.npz")
@@ -240,6 +244,7 @@ def test_columns_that_lack(log, tmp_path):
         Log(frame, columns=LogColumns(features=("labels",)))
 
 
+@pytest.mark.slow
 def test_what_an_answer_would_take(log, tmp_path):
     """The threshold, what was found, and the ways out: more rows, more kept out, uniform sets."""
     short = tmp_path / "short.csv"

@@ -186,6 +186,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
     np.testing.assert_allclose(odds.by_design, [d.propensity for d in made], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_policies_are_left_as_they_were(logged):
     """Also those that draw: not a bit of the learner's state moves, nor its round, nor a rule's budget."""
     log = Log(logged)
@@ -231,6 +232,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
             assert choice.draws[i].probability(numbers) == pytest.approx(made.propensity, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream):
     log = Log(logged)
     facts = survey(log)

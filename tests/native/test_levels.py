@@ -34,6 +34,7 @@ def python(level: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(not LEVELS, reason="this processor has one level")
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.slow
 def test_golden_runs_at_another_level(level):
     files = [str(TESTS / "learners" / name) for name in ("test_golden.py", "test_frozen.py")]
     done = python(level, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files)

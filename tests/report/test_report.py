@@ -286,6 +286,7 @@ def points(chart):
     return values
 
 
+@pytest.mark.slow
 def test_two_experiments_keep_their_own_tables(store, tmp_path):
     """The best gammas of one were written over those of the other."""
     both = Store(tmp_path / "s")
@@ -329,6 +330,7 @@ def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
     assert [p["mean"] for p in level] == pytest.approx([own["error_rate"].mean()] * 2, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_no_chart_has_more_than_eight_curves():
     """Whatever a spec crosses: every curve is drawn once or more, and never more than eight together."""
     from superarm.report.figures import MOST

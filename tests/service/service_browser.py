@@ -119,7 +119,7 @@ class Browser:
                 found.append(params["entry"]["text"])
             if event["method"] == "Network.requestWillBeSent":
                 url = params["request"]["url"]
-                if not url.startswith(("http://127.0.0.1:", "about:", "data:")):
+                if not url.startswith(("http://127.0.0.1:", "blob:http://127.0.0.1:", "about:", "data:")):
                     found.append(f"a request to {url}")
         return found
 

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from service_kit import LABELS, D, Web, free_port, rows
 
 from superarm.journal.records import DecisionRecord
@@ -95,6 +96,7 @@ def check(web: Web, journal: Path, load: Load) -> None:
     looking.close()
 
 
+@pytest.mark.slow
 def test_fifty_kills_lose_nothing(nursery, tmp_path):
     journal, dice = tmp_path / "events.db", random.Random(1)
     pid, web = nursery.start(journal, **OPTIONS)

@@ -49,6 +49,7 @@ def images(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_features_do_not_depend_on_the_batch_and_match_keras(weights):
     keras = _keras()
     pixels = np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
@@ -61,6 +62,7 @@ def test_features_do_not_depend_on_the_batch_and_match_keras(weights):
     np.testing.assert_allclose(X, np.asarray(wanted).reshape(5, 512), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_made_once_from_the_same_images_and_weights(images, weights):
     seen = []
     path, computed = make_features(str(images), weights=weights, batch=3, progress=seen.append)

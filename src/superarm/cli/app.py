@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from superarm import __version__
-from superarm.cli import change, data
+from superarm.cli import change, data, labels
 from superarm.cli.backup import backup
 from superarm.cli.bench import bench
 from superarm.cli.decide import decide
@@ -15,6 +15,7 @@ from superarm.cli.demo import demo
 from superarm.cli.erase import erase
 from superarm.cli.evaluate import evaluate
 from superarm.cli.export import export
+from superarm.cli.label import label
 from superarm.cli.learn import learn
 from superarm.cli.migrate import migrate
 from superarm.cli.move import move
@@ -38,7 +39,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (
-    *(demo, play, simulate, run, reproduce, report),
+    *(label, demo, play, simulate, run, reproduce, report),
     *(train, evaluate, decide, learn),
     *(serve, replay, export, verify, backup, migrate, move, erase, traffic),
     *(theory, bench),
@@ -49,6 +50,7 @@ for command in (
     )
 app.add_typer(data.app, name="data")
 app.add_typer(change.app, name="change")
+app.add_typer(labels.app, name="labels")
 
 
 def _version(asked: bool) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
+from superarm.cli.groups import show_parts
 from superarm.cli.output import Force, check_output
 from superarm.cli.train import _plain
 from superarm.errors import InvalidInput
@@ -55,6 +56,9 @@ def evaluate(
         str | None, typer.Option(help="Draw by a rule: NAME or NAME:key=value, as runner-up:explore=0.5.")
     ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
+    group: Annotated[
+        str | None, typer.Option(help="Tell also what holds for each value of this column of the log.")
+    ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
     force: Force = False,
     passes: Annotated[int, typer.Option(help="For --learner: how often to go through the log.", min=1)] = 1,
@@ -147,6 +151,7 @@ def evaluate(
             facts,
             holdout=None if split is None else split[0],
             seed=0 if split is None else split[1],
+            group=group,
             progress=tick,
         )
     if figure is not None:
@@ -157,6 +162,10 @@ def evaluate(
         print(json.dumps(_plain({"logs": [str(path) for path in log], **asdict(answer)})))
         return
     _show(answer, source, grid, _Cure(facts.answered, split))
+    for verdict in answer.verdicts:
+        show_parts(
+            _name(verdict), verdict.by_label if verdict.coverage or group else (), verdict.by_group, group
+        )
     if figure is not None:
         print(f"figure: {figure}")
 

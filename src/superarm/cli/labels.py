@@ -1,22 +1,208 @@
-"""The file of labels that several commands take."""
+"""superarm labels: what a labelling has found, out to a file; and answers from other tools, in."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from superarm.errors import InvalidInput
+import typer
 
-__all__ = ["read_labels"]
+from superarm.cli.output import Force, check_output
+
+if TYPE_CHECKING:
+    from superarm.label import Labelling
+
+app = typer.Typer(
+    no_args_is_help=True, help="What a labelling has found, out to a file; answers of other tools, in."
+)
+
+Rows = Annotated[
+    str | None, typer.Option(help="Where the rows are now; left out, where they were, or beside the journal.")
+]
+Journal = Annotated[str, typer.Argument(help="What superarm label keeps: FILE.labels.db, or postgresql://….")]
+TABLES = ("csv", "tsv", "jsonl", "parquet")
 
 
-def read_labels(path: Path) -> list[str]:
-    """One label a line; empty lines, and the mark that some editors put first, do not count."""
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        wanted = "a UTF-8 text file with one label a line"
-        raise InvalidInput.must("--labels", "superarm", wanted, str(path)) from error
-    found = [line for line in lines if line]
-    if len(set(found)) != len(found) or len(found) < 2:
-        raise InvalidInput.must("--labels", "superarm", "at least two distinct labels", found)
-    return found
+@app.command()
+def export(
+    journal: Journal,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The file to write: .csv, .tsv, .jsonl or .parquet; or what --format reads."),
+    ] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="label-studio, prodigy or argilla: write what they read.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Train a model on the labels, and write it here.")
+    ] = None,
+    target: Annotated[
+        float,
+        typer.Option(
+            help="The share of labels that shall be right: rows that spoil it get none.", min=0.5, max=1.0
+        ),
+    ] = 0.99,
+    rows: Rows = None,
+    force: Force = False,
+) -> None:
+    """Write the labels: each row with label, belief, clicks, how it was found and by whom.
+
+    A row without a label was neither asked about nor sure enough. how is: named (somebody said it), confirmed (twice),
+    excluded (all others were), settled, file (the table had it), accepted (nobody was asked).
+
+    Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
+    """
+    from superarm.cli.show import tell
+    from superarm.errors import InvalidInput
+    from superarm.label.formats import export_labels
+
+    if output is None and model is None:
+        raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
+    for option, path in (("--output", output), ("--model", model)):
+        check_output(path, "labels export", force=force, option=option)
+    with open_labelling(journal, rows, target) as job:
+        if output is not None and format_ is not None:
+            tell(f"{export_labels(job, output, format_):,} labels written to {output}")
+        elif output is not None:
+            _write(job, output)
+            tell(f"{job.progress()}; written to {output}")
+        if model is not None:
+            job.model().save(model)
+            tell(f"a model of {len(job.label_names):,} labels written to {model}")
+
+
+@app.command("import")
+def import_(
+    journal: Journal,
+    file: Annotated[Path, typer.Argument(help="What the other tool has exported.")],
+    format_: Annotated[str, typer.Option("--format", help="label-studio, prodigy or argilla.")],
+    question: Annotated[str | None, typer.Option(help="Which question, where the file has several.")] = None,
+    rows: Rows = None,
+) -> None:
+    """Take over answers from another tool: labels that were chosen, and those that were rejected.
+
+    Rows are found by their content. Example: **superarm labels import tickets.csv.labels.db export.json --format
+    label-studio**
+    """
+    from superarm.cli.show import tell
+    from superarm.label.formats import import_answers, take_over
+
+    with open_labelling(journal, rows, 0.99) as job:
+        tell(str(take_over(job, import_answers(file, format_, question))))
+        tell(str(job.progress()))
+
+
+@app.command()
+def change(
+    journal: Journal,
+    add: Annotated[str | None, typer.Option(help="A new label.")] = None,
+    rename: Annotated[str | None, typer.Option(help="OLD=NEW")] = None,
+    merge: Annotated[str | None, typer.Option(help="OLD=INTO: all rows of OLD become INTO.")] = None,
+    retire: Annotated[
+        str | None, typer.Option(help="A label that is gone; its rows are asked about again.")
+    ] = None,
+    leave_out: Annotated[str | None, typer.Option(help="A person whose answers count no more.")] = None,
+    take_in: Annotated[str | None, typer.Option(help="A person whose answers count again.")] = None,
+    rows: Rows = None,
+) -> None:
+    """Change labels and people of a labelling that nobody is working on.
+
+    Example: **superarm labels change tickets.csv.labels.db --merge "sign in=login"**
+    """
+    from superarm.cli.show import tell
+    from superarm.errors import InvalidInput
+
+    given = [one for one in (add, rename, merge, retire, leave_out, take_in) if one is not None]
+    if len(given) != 1:
+        raise InvalidInput.must(
+            "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", len(given)
+        )
+    with open_labelling(journal, rows, 0.99) as job:
+        if add is not None:
+            job.add_label(add)
+        elif rename is not None:
+            job.rename_label(*_pair(rename))
+        elif merge is not None:
+            job.merge_labels(*_pair(merge))
+        elif retire is not None:
+            job.retire_label(retire)
+        elif leave_out is not None:
+            job.leave_out(leave_out)
+        elif take_in is not None:
+            job.take_in(take_in)
+        tell(f"labels: {', '.join(job.label_names)}")
+        tell(str(job.progress()))
+
+
+def open_labelling(journal: str, rows: str | None, target: float) -> Labelling:
+    """The labelling in a journal, on its rows."""
+    from superarm.extras import need
+
+    need("label")
+    from superarm.errors import InvalidInput
+    from superarm.label import Labelling
+    from superarm.label.journal import read_meta
+    from superarm.label.rows import LabelRows
+
+    meta = read_meta(journal)
+    name = meta["rows"]
+    beside = Path(journal).parent / Path(name).name
+    found = rows or next((str(path) for path in (beside, Path(name)) if path.exists()), name)
+    if found != "digits" and not Path(found).exists():
+        raise InvalidInput(
+            f"the rows of {journal} are not there any more: {name}; --rows says where they are"
+        )
+    return Labelling(
+        LabelRows.read(found, **meta["reading"]), journal=journal, target=target, **meta["options"]
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    from superarm.errors import InvalidInput
+
+    old, sign, new = text.partition("=")
+    if not sign:
+        raise InvalidInput.must("change", "superarm labels", "two names, OLD=NEW", text)
+    return old.strip(), new.strip()
+
+
+def _write(job: Labelling, output: Path) -> None:
+    """The table as it was, with what was found beside it."""
+    from superarm.errors import InvalidInput
+    from superarm.storage import write_atomically
+
+    results = job.results()
+    rows = [_named(job.rows.cells[one["row"]]) | one for one in results]
+    ending = output.suffix.lower().lstrip(".")
+    if ending not in TABLES:
+        raise InvalidInput.must(
+            "--output", "superarm labels export", f"a file in {', '.join(TABLES)}", str(output)
+        )
+    if ending == "parquet":
+        from superarm.extras import need
+
+        need("logs")
+        import polars
+
+        frame = polars.DataFrame(rows, infer_schema_length=None)
+        write_atomically(output, frame.write_parquet)
+        return
+    text = io.StringIO()
+    if ending == "jsonl":
+        text.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+    else:
+        writer = csv.DictWriter(
+            text, list(rows[0]), delimiter="\t" if ending == "tsv" else ",", lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(rows)
+    write_atomically(output, lambda file: file.write(text.getvalue().encode()))
+
+
+def _named(cells: dict[str, Any]) -> dict[str, Any]:
+    """Columns of the table; those that have our names get an underscore."""
+    ours = ("row", "label", "belief", "clicks", "how", "by")
+    return {f"{name}_" if name in ours else name: value for name, value in cells.items()}

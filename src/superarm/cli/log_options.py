@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli.column_options import names
-from superarm.cli.labels import read_labels
+from superarm.cli.label_file import read_labels
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from superarm.cli.config import read_config
-from superarm.cli.labels import read_labels
+from superarm.cli.label_file import read_labels
 from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
 
@@ -57,6 +57,13 @@ def serve(
         typer.Option(
             help="What the columns of rows with names are: a file that train wrote, or a model (for a new journal). "
             "Default: each value is judged as it comes."
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="A column of rows with names, or a name in the context: the dashboard tells the coverage of each "
+            "of its values (for a new journal)."
         ),
     ] = None,
     model: Annotated[
@@ -147,6 +154,7 @@ def serve(
         coverage=coverage,
         seed=seed,
         columns=columns,
+        group=group,
         model=model,
         create=create,
         shadows=shadow or (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli import column_options as opt
+from superarm.cli.groups import show_parts
 from superarm.cli.output import Force, check_output
 from superarm.errors import InvalidInput
 
@@ -47,6 +49,9 @@ def simulate(
     dates: opt.Dates = None,
     leave_out: opt.LeaveOut = None,
     vectors: opt.Vectors = None,
+    group: Annotated[
+        str | None, typer.Option(help="Tell the coverage of each value of this column, for tables.")
+    ] = None,
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
@@ -57,8 +62,9 @@ def simulate(
 
     error: the top label was wrong. miss: the top set missed the label. shown miss: the set that was
     shown missed it. With a promise (set-logit:coverage=0.95): how often the label was shown, and the mean
-    size of the sets, after the warm-up. Of several learners, those without a gamma do without, and those of
-    single labels show one. All scale rows alike, unless told otherwise.
+    size of the sets, after the warm-up; also by label, as it is promised only on average. Of several learners,
+    those without a gamma do without, and those of single labels show one. All scale rows alike, unless told
+    otherwise.
 
     Columns of a table may hold numbers, words, text, dates, yes or no, lists of numbers, and have gaps; what was
     made of each is said on standard error.
@@ -67,6 +73,7 @@ def simulate(
     """
     from superarm.cli.show import progress_bar, table, tell
     from superarm.data.columns import Columns
+    from superarm.groups import pooled
     from superarm.learners.algorithm import SCALINGS
     from superarm.learners.registry import make
     from superarm.simulation import RATES
@@ -78,6 +85,8 @@ def simulate(
         asked["columns"] = Columns.read(columns)
     if vectors is not None:
         asked["vectors"] = vectors
+    if group is not None:
+        asked["group"] = group
     stream = open_data(data, scale=scale, label=label, **asked)
     found = getattr(stream, "columns", None)
     if found is not None and not as_json:
@@ -125,6 +134,8 @@ def simulate(
     title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
     sizes = ["coverage", "mean size"] if promised else []
     table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
+    for spec, runs in traces.items():
+        show_parts(spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group)
 
 
 def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bool) -> dict[str, Any]:
@@ -150,7 +161,13 @@ def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bo
 
 def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
     """What came of a learner, as JSON."""
+    from superarm.groups import pooled
+
     rates = [run.rates | _sizes(run) for run in runs]
+    parts = {
+        name: [asdict(part) for part in pooled(getattr(run, name) for run in runs)]
+        for name in ("by_label", "by_group")
+    }
     return {
         "learner": spec,
         "data": data,
@@ -162,6 +179,7 @@ def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
             for run, found in zip(runs, rates, strict=True)
         ],
         "mean": {name: _mean([one[name] for one in rates]) for name in rates[0]},
+        **{name: found for name, found in parts.items() if found},
     }
 
 

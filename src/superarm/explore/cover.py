@@ -14,12 +14,15 @@ the scores are. Two things teach, as sets that hold everything do not:
 - **Leaving out.** Afterwards runners-up in T are left out now and then, paid from a share of alpha:
 
     pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)),   q_b = min(1, beta alpha t / M)
-    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k))
+    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k)) clip(2 - recent / alpha, 0, 1)
 
   by one uniform u, as RunnerUp does; nothing fills up, and the top label stays. M sums what leaving out at
   q_b = 1 would have cost, sum_r b_r p_r, over the t decisions that count; C sums how certain they were,
   sum_r p_r^2. Where belief stays spread, misses spent on learning buy little and cost many labels: there T
-  must cover what leaving out misses. So that share falls with doubt, and with time.
+  must cover what leaving out misses. So that share falls with doubt, and with time; and while more is missed than
+  is allowed (recent: misses, a running mean over 500 answers), as a young model underrates what leaving out costs.
+
+A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
 
 Labels that are tied at the edge of T take their places at random. P(S) is exact in all cases.
 docs/coverage.md says what late, missing and wrong answers mean.
@@ -106,7 +109,7 @@ class Cover(Rule):
     Args:
         coverage: how often the right label is to be shown, at least, in the long run.
         warm_up: rounds that do not count for the promise, in which sets are chosen to learn; ``None`` is 400
-            for each label, at most 10,000.
+            for each label, at most 10,000, and none for a learner that is told every label.
         eta: the step of the threshold. A larger one follows a change sooner, and strays more.
         uniform: the share of sets drawn uniformly, below 1 - coverage: their misses count.
         false_no: the chance of a "no" although the right label was shown.
@@ -157,10 +160,14 @@ class Cover(Rule):
         self._asked: float | None = None
         self._warned = False
 
-    def make_native(self, k: int, seed: int) -> CoverRule:
-        warm_up = min(10_000, 400 * k) if self.warm_up is None else self.warm_up
+    def make_native(self, k: int, seed: int, *, told: bool = False) -> CoverRule:
+        """The compiled twin for ``k`` labels; of a learner that is ``told`` every label, whatever is shown."""
+        usual = 0 if told else min(10_000, 400 * k)
+        warm_up = usual if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
-        return CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
+        native = CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
+        native.told = told
+        return native
 
     # ------------------------------------------------------------ records
 

@@ -19,7 +19,7 @@ __all__ = ["ASKED", "UNIFORM", "check_asked", "first"]
 # UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 UNIFORM = 0.02
 EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something else
-ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed", "columns")
+ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed", "columns", "group")
 
 
 def check_asked(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, An
     if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
         raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
-    common |= {"coverage": _promised(learner), "columns": asked["columns"]}
+    common |= {"coverage": _promised(learner), "columns": asked["columns"], "group": asked["group"]}
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}

@@ -116,12 +116,19 @@ class OutcomeBody(Struct, omit_defaults=True, gc=False):
 
 
 class AnswerBody(Struct, omit_defaults=True, gc=False):
-    """What a person said: whether the right label is among some; left out, among those that were shown."""
+    """What a person said: whether the right label is among some; left out, among those that were shown.
+
+    Of a labelling: ``of`` is 0 for answers; ``label`` the one that was named; ``audit`` that the row would have been
+    accepted unasked; ``final`` that nothing said before counts.
+    """
 
     of: int
     by: str
     hit: bool | None = None
     labels: list[str] | None = None
+    label: str | None = None
+    audit: bool = False
+    final: bool = False
 
 
 encode = Encoder().encode

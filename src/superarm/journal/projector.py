@@ -14,6 +14,7 @@ from typing import Any
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
+from superarm.groups import group_names
 from superarm.journal.changes import LabelSettings, check_change
 from superarm.journal.errors import JournalDamaged, Refused
 from superarm.journal.events import (
@@ -25,6 +26,7 @@ from superarm.journal.events import (
     TIMEOUT,
     DecisionBody,
     Event,
+    loads,
 )
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
@@ -78,6 +80,7 @@ class Projector:
         on_erasure: Callable[[Event], None] | None = None,
     ) -> None:
         self.store, self.on_erasure = store, on_erasure
+        self._column: str | None = store.meta().get("group")
         self.records = Records()
         self.shadows: dict[str, Shadow] = {}
         self.jumps: list[int] = []
@@ -300,6 +303,16 @@ class Projector:
     def _use(self, learner: Learner) -> None:
         self.learner, self._follower = learner, Follower(learner)
 
+    def _group(self, event: Event) -> str | None:
+        """The group of a decision's row, where the journal has a column for it: in the row, or in its context."""
+        if self._column is None:
+            return None
+        context = None if event.context is None else loads(event.context)
+        for held in (event.row(), context):
+            if isinstance(held, dict) and held.get(self._column) is not None:
+                return group_names([held[self._column]])[0]
+        return group_names([None])[0]
+
     def _settle(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
         for number, reason in self._follower.go().items():
@@ -325,6 +338,8 @@ class Projector:
             return
         if not timeout:
             self.estimate.add(made.top, made.labels, made.log_propensity, body.hit)
+            if made.rule is None or made.rule.get("counts", True):
+                self.stats.part(body.hit, len(made.labels), body.label, self._group(record.event))
         if self.shadows and not self.settings.frozen:
             default = None if expired is None else expired.body.hit
             decision = record.event.to_decision(self.learner.id)

@@ -14,6 +14,7 @@ AGES = (
     0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0
 )  # fmt: skip
 MOST_SLOTS = 240  # points of the curves
+MOST_GROUPS, OTHERS = 200, "(others)"  # groups beyond these are counted together
 RECENT, USUAL = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
 
 # what is counted in a slot of the curves
@@ -44,6 +45,10 @@ class Stats:
         self.answered = [0] * len(self.labels)  # answered decisions that showed the label
         self.hit = [0] * len(self.labels)  # ... with a hit
         self.sizes: list[int] = []  # sets of 0, 1, 2 … labels
+        # of outcomes that count for a promise: how many, how many hits, how many labels were shown
+        self.named = [[0, 0, 0] for _ in self.labels]  # of each right label, where the outcome named it
+        self.unnamed = 0
+        self.groups: dict[str, list[int]] = {}
         self.start, self.width = 0.0, 0.25
         self.slots: list[list[int]] = []
         self._at, self._last = -1.0, [0]
@@ -56,6 +61,7 @@ class Stats:
             self.places = {label: i for i, label in enumerate(self.labels)}
             for counts in (self.shown, self.answered, self.hit):
                 counts.extend([0] * more)
+            self.named.extend([0, 0, 0] for _ in range(more))
 
     @property
     def pending(self) -> int:
@@ -104,6 +110,21 @@ class Stats:
         self.recent += (hit - self.recent) / min(count, RECENT)
         self.usual += (hit - self.usual) / min(count, USUAL)
 
+    def part(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
+        """An outcome that counts for a promise: of which label, if it says so, and of which group."""
+        parts = []
+        if right is None:
+            self.unnamed += 1
+        elif right in self.places:
+            parts.append(self.named[self.places[right]])
+        if group is not None:
+            known = group in self.groups or len(self.groups) < MOST_GROUPS
+            parts.append(self.groups.setdefault(group if known else OTHERS, [0, 0, 0]))
+        for part in parts:
+            part[0] += 1
+            part[1] += hit
+            part[2] += size
+
     def timeout(self, learnt: bool, refused: bool) -> None:
         self.timeouts += 1
         self.learnt += learnt
@@ -151,8 +172,8 @@ class Stats:
     # ------------------------------------------------------------ for the snapshot
 
     _KEPT = (
-        *COUNTS, "floor", "recent", "usual", "age_sum", "ages", "shown", "answered", "hit", "sizes", "start",
-        "width", "slots",
+        *COUNTS, "floor", "recent", "usual", "age_sum", "ages", "shown", "answered", "hit", "sizes", "named",
+        "unnamed", "groups", "start", "width", "slots",
     )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,6 +184,6 @@ class Stats:
     def from_dict(cls, labels: Sequence[str], data: dict[str, Any]) -> Stats:
         stats = cls(labels)
         for name in cls._KEPT:
-            if name in data:  # sizes were not always counted
+            if name in data:  # sizes and what follows them were not always counted
                 setattr(stats, name, data[name])
         return stats

@@ -9,12 +9,11 @@ import numpy as np
 
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.base import Rule
+from superarm.explore.base import Rule, rule_from
 from superarm.explore.cover import Cover, Coverage
 from superarm.learners.described import Described
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
-from superarm.native.cover import CoverRule
 from superarm.native.scaling import Scaling, Standard, Unit
 
 __all__ = ["SCALINGS", "Algorithm", "carry_over"]
@@ -52,10 +51,16 @@ class Algorithm(Described):
 
     def core_parts(self, layout: Layout) -> dict[str, Any]:
         """What every core is made of: labels, scaling, rule."""
-        native = self.rule.make_native(self.n_labels, self.seed)
-        if isinstance(native, CoverRule) and self.inputs.none is not None:
+        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": self._native_rule()}
+
+    def _native_rule(self) -> Any:
+        """Its rule in compiled code, before the first round."""
+        if not isinstance(self.rule, Cover):
+            return self.rule.make_native(self.n_labels, self.seed)
+        native = self.rule.make_native(self.n_labels, self.seed, told=self.feedback == ("label",))
+        if self.inputs.none is not None:
             native.none = self.inputs.none
-        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": native}
+        return native
 
     def make_scaling(self, layout: Layout) -> Scaling:
         """How rows of this layout reach the weights, by `scales`."""
@@ -120,7 +125,7 @@ class Algorithm(Described):
     def coverage_at(self, coverage: float | None) -> Coverage:
         """The same for another level, which some decisions asked for."""
         rule = self._promise(coverage)
-        native = rule.make_native(self.n_labels, self.seed) if self.core is None else self.core.rule
+        native = self._native_rule() if self.core is None else self.core.rule
         return rule.facts(native, rule.coverage if coverage is None else coverage)
 
     def _promise(self, coverage: Any) -> Cover:
@@ -128,6 +133,16 @@ class Algorithm(Described):
             wanted = f"left out: {self.owner} promises none (SetLogit(coverage=...) does)"
             raise self.invalid("coverage", wanted, coverage)
         return self.rule
+
+    def _use_rule(self, explore: Rule | dict[str, Any], set_size: int | None) -> Rule:
+        """The rule that was asked for, and the size of its sets."""
+        rule = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
+        if not isinstance(rule, Rule):
+            raise self.invalid("explore", "a rule of superarm.explore", explore)
+        self._use_size(set_size, rule)
+        if rule.single_label and self._size > 1:
+            raise self.invalid("explore", "a rule for sets of more than one label", explore)
+        return rule
 
     def _at_coverage(self, core: Any, coverage: float | None, decide: Any, *arguments: Any) -> Any:
         """What ``decide`` gives, with another promise for this time."""

@@ -34,7 +34,7 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import whole
 
-__all__ = ["LabelLearner", "Learner", "load"]
+__all__ = ["AnySetLearner", "LabelLearner", "Learner", "load"]
 
 Array = np.ndarray[Any, Any]
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
@@ -259,13 +259,17 @@ class Learner(Predictions):
         """
         return self.run_counts(X, y, visit)[:3]
 
-    def run_counts(self, X: Any, y: Any, visit: Any = None) -> Array:
-        """What `run` does and returns, and how many labels were shown; ``X``, ``y`` and ``visit`` as there."""
+    def run_counts(self, X: Any, y: Any, visit: Any = None, sizes: Array | None = None) -> Array:
+        """What `run` does and returns, and how many labels were shown; ``X``, ``y`` and ``visit`` as there.
+
+        ``sizes``, an array of intp, gets how many labels each round showed, less than 0 if the right one was not
+        among them.
+        """
         rows = self.inputs.rows(X)
         y, visit = many.checked_run(self, len(rows), y, visit)
         core, counts = self.have_core(), np.zeros(4, np.int64)
         before = core.round
-        done, status = core.run(rows, y, visit, counts)
+        done, status = core.run(rows, y, visit, counts, sizes)
         core.ledger.add_range(before, before + done)
         if status:
             raise feedback.failed(self, status, rows.row(visit[done]), core.round)
@@ -352,6 +356,42 @@ class LabelLearner(Learner):
 
     def make_rule(self) -> Rule:
         return Greedy()
+
+
+class AnySetLearner(LabelLearner):
+    """A learner with full information whose update does not ask which set was shown: any rule may choose it.
+
+    Args:
+        n_labels, labels, n_features, seed, intercept, scaling: as in `Learner`.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
+            are shown, and all of them by default.
+        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int | tuple[int, int] | None = None,
+        set_size: int | None = None,
+        seed: int = 0,
+        intercept: bool | float = True,
+        scaling: str | None = None,
+        explore: Rule | dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            seed=seed,
+            intercept=intercept,
+            scaling=scaling,
+        )
+        self.explore = self._use_rule(Greedy() if explore is None else explore, set_size)
+
+    def make_rule(self) -> Rule:
+        return self.explore
 
 
 def load(path: str | PathLike[str]) -> Learner:

@@ -16,10 +16,12 @@ losses and X = |x|^2:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.learners.learner import LabelLearner
+from superarm.explore.base import Rule
+from superarm.learners.learner import AnySetLearner
 from superarm.native.core import Core
 from superarm.native.full_information import PACore
 from superarm.parameters import choice, number
@@ -27,7 +29,7 @@ from superarm.parameters import choice, number
 VARIANTS = ("PA", "PA-I", "PA-II")
 
 
-class PA(LabelLearner):
+class PA(AnySetLearner):
     """Exact multiclass passive-aggressive.
 
     Args:
@@ -35,11 +37,13 @@ class PA(LabelLearner):
         labels: the names of the labels.
         n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
             may have names).
-        set_size: how many labels to show, 1 <= m < k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
+            are shown, and all of them by default.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
         scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
             ``None``: unit, but standard for rows with names.
+        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
         variant: ``"PA"``, ``"PA-I"`` (one shared slack, linear) or ``"PA-II"`` (squared).
         C: the price of the slack.
     """
@@ -52,10 +56,11 @@ class PA(LabelLearner):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,
+        explore: Rule | dict[str, Any] | None = None,
         variant: str = "PA-I",
         C: float = 1.0,
     ) -> None:
@@ -67,6 +72,7 @@ class PA(LabelLearner):
             seed=seed,
             intercept=intercept,
             scaling=scaling,
+            explore=explore,
         )
         self.variant = choice("variant", self.owner, variant, VARIANTS)
         self.C = number("C", self.owner, C, 0.0)

@@ -6,12 +6,12 @@ if y^ != y:  W_y += x,  W_y^ -= x
 from __future__ import annotations
 
 from superarm.data.rows import Layout
-from superarm.learners.learner import LabelLearner
+from superarm.learners.learner import AnySetLearner
 from superarm.native.core import Core
 from superarm.native.full_information import PerceptronCore
 
 
-class Perceptron(LabelLearner):
+class Perceptron(AnySetLearner):
     """The multiclass perceptron, which is told every label.
 
     Args:
@@ -19,11 +19,13 @@ class Perceptron(LabelLearner):
         labels: the names of the labels.
         n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
             may have names).
-        set_size: how many labels to show, 1 <= m < k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
+            are shown, and all of them by default.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
         scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
             ``None``: unit, but standard for rows with names.
+        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
 
     >>> import superarm as sa
     >>> learner = sa.Perceptron(labels=["cat", "dog", "eel"], n_features=2)

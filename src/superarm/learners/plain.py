@@ -26,7 +26,7 @@ import numpy as np
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
-from superarm.explore.base import Rule, rule_from
+from superarm.explore.base import Rule
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
@@ -81,13 +81,7 @@ class PlainLearner(Learner):
             intercept=intercept,
             scaling=scaling,
         )
-        made = RunnerUp() if explore is None else explore
-        self.explore = rule_from(made, self.owner) if isinstance(made, dict) else made
-        if not isinstance(self.explore, Rule):
-            raise self.invalid("explore", "a rule of superarm.explore", explore)
-        self._use_size(set_size, self.explore)
-        if self.explore.single_label and self.set_size > 1:
-            raise self.invalid("explore", "a rule for sets of more than one label", explore)
+        self.explore = self._use_rule(RunnerUp() if explore is None else explore, set_size)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -61,11 +61,20 @@ def make(spec: str, **common: Any) -> Learner:
     """A learner from its spec; parameters in the spec win over ``common``."""
     cls, own = parse(spec)
     known = parameters(cls)
-    for name in own:
+    for name, value in {**common, **own}.items():
+        if name in ("coverage", "explore") and name not in known:
+            raise InvalidInput.must(name, cls.__name__, _no_promise(known), value)
         if name not in known:
             wanted = f"one of its parameters {', '.join(known)}"
             raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)
     return cls(**{**common, **own})
+
+
+def _no_promise(known: list[str]) -> str:
+    """Why a learner with these parameters has no promise by name."""
+    if "explore" in known and "gamma" not in known:
+        return "left out: in Python, explore=Cover(coverage=...) is its promise"
+    return "left out: its update needs the way in which it chooses its sets, so it promises none"
 
 
 def parameters(cls: type[Learner]) -> list[str]:

@@ -12,14 +12,15 @@ import numpy as np
 
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.learners.learner import LabelLearner
+from superarm.explore.base import Rule
+from superarm.learners.learner import AnySetLearner
 from superarm.learners.predictions import probabilities
 from superarm.native.core import Core
 from superarm.native.full_information import SoftmaxCore
 from superarm.parameters import number
 
 
-class Softmax(LabelLearner):
+class Softmax(AnySetLearner):
     """Softmax regression by stochastic gradient steps.
 
     Args:
@@ -27,11 +28,13 @@ class Softmax(LabelLearner):
         labels: the names of the labels.
         n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
             may have names).
-        set_size: how many labels to show, 1 <= m < k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
+            are shown, and all of them by default.
         seed: every draw is a pure function of (seed, round, position).
         intercept: the constant feature of every row: True is 0.1.
         scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
             ``None``: unit, but standard for rows with names.
+        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
         step: the step size; rows of length 1 want about 1 to 10.
     """
 
@@ -43,10 +46,11 @@ class Softmax(LabelLearner):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,
+        explore: Rule | dict[str, Any] | None = None,
         step: float = 1.0,
     ) -> None:
         super().__init__(
@@ -57,6 +61,7 @@ class Softmax(LabelLearner):
             seed=seed,
             intercept=intercept,
             scaling=scaling,
+            explore=explore,
         )
         self.step = number("step", self.owner, step, 0.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import nan, sqrt
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm.data.labels import Labels
 from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
 from superarm.extras import need
+from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
@@ -43,6 +46,9 @@ class Verdict:
         mean_size: how many labels it would have shown, on average.
         coverage: what its sets promise, if they do; ``set_size`` is then the most, and ``best`` says what
             would have been covered.
+        by_label: what would have been covered of each label, where every row that judged names its right one.
+        by_group: the same of each value of the column ``group``, by the best estimate of its rows; nan where they
+            cannot answer.
     """
 
     policy: str
@@ -53,6 +59,8 @@ class Verdict:
     wanted: Wanted
     mean_size: float
     coverage: float | None = None
+    by_label: tuple[GroupCoverage, ...] = ()
+    by_group: tuple[GroupCoverage, ...] = ()
 
     @property
     def best(self) -> Estimate | None:
@@ -144,6 +152,7 @@ def evaluate(
     *,
     holdout: float | None = 0.2,
     seed: int = 0,
+    group: str | None = None,
     progress: Progress = None,
 ) -> Evaluation:
     """Judge policies by a log.
@@ -154,11 +163,14 @@ def evaluate(
         facts: what `survey` found in it.
         holdout: judge by this share of the rows, those that `train` keeps out with the same
             ``holdout`` and ``seed``; ``None`` judges by all of them.
+        group: a column of the log; each verdict tells ``by_group`` what holds for its values.
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
     labels = facts.known
     tallies = [(AtWork(policy, labels, facts.n_features), Tally()) for policy in policies]
-    columns = tuple(dict.fromkeys(name for policy in policies for name in policy.columns))
+    parts = [_Parts(labels, group, log.name) for _ in policies]
+    read = [name for policy in policies for name in policy.columns] + ([] if group is None else [group])
+    columns = tuple(dict.fromkeys(read))
     audit = _Audit()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
     model = None if all(policy.has_probabilities for policy, _ in tallies) else SetLogit(**facts.common)
@@ -178,18 +190,23 @@ def evaluate(
             scored: dict[Any, Any] = {}  # several policies may share a learner
             if model is not None:
                 scored["reward"] = model.scores(part.matrix_for(model))
-            for policy, tally in tallies:
+            for (policy, tally), apart in zip(tallies, parts, strict=True):
                 by = id(policy.policy.learner or policy)
                 if by not in scored:
                     scored[by] = policy.scores(part)
                 s = scored[by] if policy.has_probabilities else scored["reward"]
-                tally.add(part, odds, policy.choose(part, scored[by]), probabilities(s))
+                choice, p = policy.choose(part, scored[by]), probabilities(s)
+                tally.add(part, odds, choice, p)
+                apart.add(part, choice, p)
         if model is not None:
             names = model.known.all()
             for record in batch.records:
                 model.update(respelt(record, labels, names), hit=record.hit)
     rate = audit.hits / audit.rows if audit.rows else 0.0
-    verdicts = [tally.verdict(at_work, rate) for at_work, tally in tallies]
+    verdicts = [
+        replace(tally.verdict(at_work, rate), by_label=apart.by_label, by_group=apart.by_group)
+        for (at_work, tally), apart in zip(tallies, parts, strict=True)
+    ]
     return audit.report(log, nested(verdicts, policies))
 
 
@@ -225,6 +242,58 @@ class Tally:
         mean_size = self.shown / self.rows if self.rows else nan
         promise = policy.promise
         return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate), mean_size, promise)
+
+
+class _Parts:
+    """What has been added up about one policy, label by label and group by group."""
+
+    def __init__(self, labels: Labels, group: str | None, log: str) -> None:
+        self.labels, self.group, self.log = labels, group, log
+        self.sums, self.named = np.zeros((labels.count, 3)), True
+        self.tallies: dict[str, Tally] = {}
+
+    def add(self, batch: Batch, choice: Choice, p: Array) -> None:
+        self.named = self.named and all(record.label is not None for record in batch.records)
+        if self.named:
+            right = [self.labels.by_text(record.label) for record in batch.records]
+            pi = choice.inclusion(batch.eligible)
+            for shown, label in zip(pi, right, strict=True):
+                if label is not None:  # else no set could have it
+                    self.sums[label] += 1.0, shown[label], shown.sum()
+        if self.group is None:
+            return
+        groups = np.array(group_names(_value(record, self.group) for record in batch.records))
+        for name in np.unique(groups).tolist():
+            at = np.flatnonzero(groups == name)
+            some = batch.part(at)
+            self.tallies.setdefault(name, Tally()).add(some, logged_odds(some), choice.part(at), p[at])
+
+    @property
+    def by_label(self) -> tuple[GroupCoverage, ...]:
+        return coverage_by(self.labels.all(), self.sums) if self.named else ()
+
+    @property
+    def by_group(self) -> tuple[GroupCoverage, ...]:
+        if self.tallies and self.tallies.keys() <= {MISSING}:
+            wanted = "a column of the log, or a name in its x or context"
+            raise InvalidInput.must("group", self.log, wanted, self.group)
+        found = []
+        for name, tally in sorted(self.tallies.items()):
+            best = best_of(tally.estimates)
+            rate = (nan, nan, nan) if best is None else (best.rate, best.low, best.high)
+            found.append(GroupCoverage(name, tally.rows, *rate, tally.shown / tally.rows))
+        return tuple(found)
+
+
+def _value(record: Record, name: str) -> Any:
+    """A column of a row of a log: one of its own, or one of those that x or the context holds by name."""
+    context: Any = record.context  # of a CSV, text
+    if isinstance(context, str) and context.lstrip().startswith("{"):
+        context = json.loads(context)
+    for held in (record.also, record.decision.x, context):
+        if isinstance(held, dict) and held.get(name) is not None:
+            return held[name]
+    return None
 
 
 def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]:

@@ -73,6 +73,10 @@ class Choice:
                     pi[rows] = inside * eligible[rows]
         return pi
 
+    def part(self, i: Array) -> Choice:
+        """Some of the rows."""
+        return Choice(self.top[i], self.gamma, None if self.draws is None else [self.draws[at] for at in i])
+
     def size(self) -> Array:
         """How many labels it shows."""
         if self.draws is None:

@@ -313,7 +313,7 @@ cdef class Core(Stage):
                 self.scaling.scale(&row, &self.x)
                 self.score(&self.x, s + i * self.k)
 
-    def run(self, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts):
+    def run(self, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, sizes=None):
         """Rounds over rows[visit], answered from y: how many were done, and why it stopped.
 
         Args:
@@ -321,12 +321,14 @@ cdef class Core(Stage):
             y: label numbers (intp).
             visit: row numbers (intp).
             counts: gets errors, misses, shown misses, and labels shown.
+            sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
         """
         cdef Py_ssize_t i, at, following, n = visit.shape[0], m = self.set_size, among
         cdef const Py_ssize_t* order = labels_of(visit)
         cdef const Py_ssize_t* label = labels_of(y)
         cdef const Py_ssize_t* eligible = labels_of(self.can_show)
         cdef int64_t* count = <int64_t*>np.PyArray_DATA(counts)
+        cdef Py_ssize_t* size = NULL if sizes is None else <Py_ssize_t*>np.PyArray_DATA(sizes)
         cdef Row row, ahead
         cdef Draw draw
         cdef Round round
@@ -366,6 +368,8 @@ cdef class Core(Stage):
                 count[1] += not contains(self.top, draw.top_size, label[at])
                 count[2] += not answer.hit
                 count[3] += draw.size
+                if size != NULL:
+                    size[i] = draw.size if answer.hit else -draw.size
                 i += 1
         return i, status
 

@@ -6,10 +6,11 @@ p = softmax of the scores over the eligible labels, alpha = 1 - coverage. From q
 is shown. Runners-up in T are left out with probability
 
     pi_r = q_b b_r,   b_r = min(1, 2 p_r / (1 - p_1)),   q_b = min(1, beta alpha t / M)
-    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k))
+    beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k)) clip(2 - recent / alpha, 0, 1)
 
 by one uniform u: with the running sums of pi, those in whose interval u or u + 1 falls. In the first
-``warm_up`` rounds the best labels are shown whose p sum up nearest to one half.
+``warm_up`` rounds the best labels are shown whose p sum up nearest to one half. A learner that is ``told`` the
+label learns from any set: nothing is left out.
 
 Labels tied with the last one of T (or of the half) take its place at random.
 
@@ -45,10 +46,11 @@ cdef extern from *:
     #define MOST 0.95 /* the largest share of alpha that leaving out may cost */
     #define SPEND 3.0 /* that share, were all certain at the start */
     #define SLOW 500.0 /* decisions a label until it has halved */
+    #define RECENT 500.0 /* answers over which misses are smoothed */
     """
     const int LEVELS, COUNTS, HEAD
     const float EQUAL
-    const double LEAST, ENOUGH, MOST, SPEND, SLOW
+    const double LEAST, ENOUGH, MOST, SPEND, SLOW, RECENT
 
 
 cdef class CoverRule(Rule):
@@ -56,14 +58,15 @@ cdef class CoverRule(Rule):
         super().__init__(k, seed)
         self.coverage = self.level = coverage
         self.eta, self.uniform, self.false_no, self.false_yes = eta, uniform, false_no, false_yes
-        self.none = -1
+        self.none, self.told = -1, False
         self.n_decided = 3
         self.decided = self.doubles("decided", 3)
         self.warm_up = self.doubles("warm_up", 1, warm_up)
         self.levels = self.doubles("levels", LEVELS)
         self.thresholds = self.doubles("thresholds", LEVELS)
+        self.recent = self.doubles("recent", LEVELS)
         self.tally = self.doubles("tally", (LEVELS, COUNTS))
-        self.levels[0], self.thresholds[0] = coverage, first_threshold(k, 1.0 - coverage)
+        self.use_level(0, coverage)
         self.s = <float*>self.scratch("s", k, np.float32)
         self.p = <double*>self.scratch("p", k, np.float64)
         self.own = <double*>self.scratch("own", k + 1, np.float64)
@@ -88,6 +91,10 @@ cdef class CoverRule(Rule):
     cdef double q(self, double level) noexcept nogil:
         cdef Py_ssize_t at = self.place(level)
         return first_threshold(self.k, 1.0 - level) if at < 0 else self.thresholds[at]
+
+    cdef void use_level(self, Py_ssize_t at, double level) noexcept nogil:
+        self.levels[at], self.recent[at] = level, 1.0 - level
+        self.thresholds[at] = first_threshold(self.k, 1.0 - level)
 
     cdef Py_ssize_t place(self, double level) noexcept nogil:
         cdef Py_ssize_t i
@@ -157,7 +164,7 @@ cdef class CoverRule(Rule):
         for i in range(n):
             certainty += (p[i] * scale) ** 2
         # without whom
-        if counts and size > 1 and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
+        if counts and size > 1 and not self.told and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
             count = size - 1
             cost = self.leave_out(decided, alpha, size)
         u = uniform(self.seed, t, 0)
@@ -236,10 +243,13 @@ cdef class CoverRule(Rule):
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1."""
         cdef Py_ssize_t i
         cdef double* own = self.own
+        cdef Py_ssize_t at = self.place(self.level)
         cdef double b, beta, certain, q = 1.0, cost = 0.0, t = decided[0], rest = max(1e-9, 1.0 - own[0])
         if decided[1] > 0.0:
             certain = decided[2] / t
             beta = min(MOST, SPEND * certain * sqrt(certain) / (1.0 + t / (SLOW * self.k)))
+            if at >= 0:  # while more is missed than is allowed, less is left out
+                beta *= min(1.0, max(0.0, 2.0 - self.recent[at] / alpha))
             q = min(1.0, beta * alpha * (t + 1.0) / decided[1])
         self.sums[0] = 0.0
         for i in range(1, size):
@@ -320,7 +330,8 @@ cdef class CoverRule(Rule):
             at = self.place(0.0)
             if at < 0:
                 return
-            self.levels[at], self.thresholds[at] = draw_log[0], first_threshold(self.k, alpha)
+            self.use_level(at, draw_log[0])
+        self.recent[at] += weight * (missed - self.recent[at]) / RECENT
         q, step = self.thresholds[at], self.eta * weight * clear * (missed - alpha)
         if draw_log[4] > 0.0 and step > 0.0:  # a higher q would not have helped: do not wind it up
             self.thresholds[at] = max(q, min(q + step, log(self.k / LEAST) + self.eta))

@@ -13,8 +13,9 @@ cdef extern from "vectors.h":
         float (*sum_squares)(const float* x, Py_ssize_t d) noexcept nogil
         float (*standardise)(const float* x, const float* mean, const float* inverse, float* z, Py_ssize_t d, Py_ssize_t* huge) noexcept nogil
         void (*multiply)(float* z, float c, Py_ssize_t d) noexcept nogil
-        float (*count_in)(const float* x, float* mean, float* var, const float* inverse, float a, float b, Py_ssize_t d) noexcept nogil
-        float (*count_clipped)(const float* x, float* mean, float* var, const float* inverse, float* count, const float* usual, float* other, float* outside, float* fast_mean, float* fast_var, float* fast_other, float forget, Py_ssize_t d) noexcept nogil
+        void (*count_clipped)(const float* x, float* mean, float* var, float* count, const float* usual, float* other, float* outside, const float* limit, float forget, Py_ssize_t d) noexcept nogil
+        void (*count_fast)(const float* x, const float* mean, const float* usual, const float* limit, float* fast_mean, float* fast_var, float* fast_other, float rate, Py_ssize_t d) noexcept nogil
+        Py_ssize_t (*renew)(float* mean, float* var, float* count, float* other, const float* outside, float* fast_mean, float* fast_var, float* fast_other, float* limit, Py_ssize_t d) noexcept nogil
         void (*inverse_root)(const float* var, float* inverse, Py_ssize_t d) noexcept nogil
         # averaging.h: W += g x and A += rate (W - A) at once
         void (*step_average)(float* w, float* a, float g, const float* x, float rate, Py_ssize_t d) noexcept nogil

@@ -7,7 +7,7 @@ cdef class Lift(Stage):
 
     cdef readonly Py_ssize_t d, waves, copies, groups, blocks, kept  # kept: projections of each group
     cdef readonly double forget, share, stretch, turns, alike
-    cdef float* sign  # groups x blocks x 3 x 512
+    cdef float* sign  # groups x blocks x 3 x 256
     cdef float* mean  # of the 2 P waves
     cdef float* var
     cdef float* inverse  # 1 / sd, now and then brought up to date

@@ -7,11 +7,12 @@ With z the standardised dense part of a row (scaling.pyx, before the constant ta
     phi  = [cos u, sin u], each wave standardised online, clipped to ±5, as long as half-way between 1 and its
            own length: what scaling does to a row, again
 
-**The projections** (Le, Sarlos & Smola 2013, "Fastfood", in spirit). 512 numbers are 16 rows of 32 lanes. One
+**The projections** (Le, Sarlos & Smola 2013, "Fastfood", in spirit). 256 numbers are 16 rows of 16 lanes. One
 stage turns row i by i lanes, flips signs at random and takes the Walsh-Hadamard transform over the rows; three
-stages are as good as a Gaussian matrix and cost O(512 log 512). Fewer than 64 columns are written several times.
-Longer rows than 512 are cut into blocks, each with signs of its own and all added up. The projections are an even number
-of groups, each with signs of its own: even groups of z, odd ones of a z. The signs are a function of the seed.
+stages are as good as a Gaussian matrix and cost O(256 log 256). Fewer than 64 columns are written several times.
+Longer rows than 256 are cut into blocks, each with signs of its own; they are added up before the last transform. The
+projections are an even number of groups, each with signs of its own: even groups of z, odd ones of a z. The signs are
+a function of the seed.
 
 **The bandwidth.** q, the running mean of (z . z')^2 over rows z, z' that follow each other, is one over the
 effective dimension of the rows.
@@ -33,8 +34,8 @@ from superarm.native.cpu cimport vectors
 from superarm.native.randomness cimport uniform
 
 cdef double SHARP = 5.5, LEAST = 1.0, MOST = 4.0  # the bandwidth
-cdef Py_ssize_t SIZE = 512
-cdef Py_ssize_t SPREAD = 64  # columns should fill as many of the 512 places
+cdef Py_ssize_t SIZE = 256
+cdef Py_ssize_t SPREAD = 64  # columns should fill as many of the 256 places
 cdef double FIRST = 256.0
 
 cdef enum:
@@ -71,7 +72,7 @@ cdef class Lift(Stage):
         self.copies = max(1, SPREAD // max(1, d))
         # Computed once, so that nobody computes them in another way:
         self.share = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
-        self.stretch = (512 / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
+        self.stretch = (SIZE / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
         self.turns = self.stretch / self.share / (2.0 * pi)  # to turns of the waves, at a bandwidth of 1
         self.alike = self.share**-4.0  # from (x~ . x~')^2 to (z . z')^2
         self.sign = self.floats("sign", (self.groups, self.blocks, 3, SIZE))

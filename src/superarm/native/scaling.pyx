@@ -4,30 +4,34 @@
 
 **Standard**, learnt online, each part of a row on its own:
 
-    dense    z_j = bend((x_j - mean_j) / sd_j),  bend(v) = v up to ±5, beyond ±(10 - 25 / |v|)
+    dense    z_j = bend((x_j - mean_j) / sd_j),  bend(v) = v up to ±5, beyond ±(7.5 - 12.5 / |v|)
              x~ = z sqrt((1 - bias^2) / (|z| rms|z|))
     sparse   z_j = x_j (log((n + 1) / df_j) + 0.1),  x~ = z sqrt(1 - bias^2) / |z|
 
 The root mean square of |z| runs over the rows seen so far; df_j counts those whose feature j is not zero. Beside each
 part stands a constant feature. Multiplying all features by a number changes nothing. `scale` reads the statistics,
-`update_stats` counts a row in. ``forget`` (0 for never) is the least weight of a new row.
+`update_stats` counts in the row that was scaled last. ``forget`` (0 for never) is the least weight of a new row.
 
 **One bad value cannot spoil a column.** A value far outside counts as the edge of what is usual. For each column,
 with n values counted, of which a share `other` is not the usual value (many columns are 0 nearly always):
 
-    c     = clip(x - mean, ±4 sqrt(var / other))            any c while var = 0: a constant column has no scale yet
+    limit = 4 sqrt(var / other)                             no limit while var = 0: a constant column has no scale yet
+    c     = clip(x - mean, ±limit)
     rate  = max(1 / (n + 1), forget)
     mean += rate c;   var = (1 - rate) (var + rate c^2);   other += rate (1[x is not the usual value] - other)
 
-so that a value moves the mean by at most 4 rate sqrt(var / other) and multiplies the variance by at most
+so that a value moves the mean by at most rate times the limit and multiplies the variance by at most
 1 + 16 rate / other. The first values are kept until there are 16: up to there, mean and variance are theirs, none
 counting as farther from their median than 6 times the median of the distances that are not 0; the usual value is that
 median. A column that changes is followed:
 
     wider, moved   more than half of the values that are not the usual one lie outside, by a running mean with a rate of
                    0.02: n is set to 32 at most, rate to 0.1 at least
-    narrower       mean, var and other at a rate of 0.004 are kept as well. Where var / other is there less than 1/64 of
-                   what it is here, they are taken over, and n = 500
+    narrower       mean, var and other of every 4th row, at a rate of 0.016, are kept as well. Where var / other is there
+                   less than 1/64 of what it is here, they are taken over, and n = 250
+
+What moves slowly is renewed seldom: 1 / sd, the limits and whether a column is narrower, with every row at first, then
+after each further 1 %, or 100 rows; with every row while a column is wider or moved.
 
 **Named rows** (data/columns.py): the first ``numbers`` dense columns are numbers, and column numbers + j says
 whether number j is missing. Then z_j = 0, and its statistics stay. All dense columns after the numbers are marks of 0
@@ -35,6 +39,7 @@ and ±1, which keep their scale (sd = 1): a rare word is not louder than a commo
 """
 
 from libc.math cimport INFINITY, NAN, fabsf, floor, log, sqrt, sqrtf
+from libc.stdint cimport int64_t
 
 from superarm.native.cpu cimport vectors
 from superarm.native.linear cimport prefetch_features
@@ -42,8 +47,10 @@ from superarm.native.linear cimport prefetch_features
 import numpy as np
 
 cdef float LARGEST = 3.402823466e38
+cdef float FAST = 0.016
 cdef enum:
     START = 16
+    EVERY = 4  # the statistics that forget fast take in every 4th row
 
 
 cdef class Scaling(Stage):
@@ -80,12 +87,14 @@ cdef class Scaling(Stage):
         return np.array(parts, np.float32), out.bias, np.array(stored, np.float32), out.sparse_bias
 
     def count(self, x=None, indices=None, values=None):
-        """Count one row in."""
+        """Scale one row, and count it in."""
         dense = np.zeros(self.d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
         index = np.ascontiguousarray([] if indices is None else indices, np.int32)
         value = np.ascontiguousarray([] if values is None else values, np.float32)
         cdef Row row
+        cdef Features out
         _row(dense, index, value, &row)
+        self.scale(&row, &out)
         self.update_stats(&row)
 
 
@@ -157,12 +166,13 @@ cdef class Standard(Scaling):
         Scaling.__init__(self, d, width)
         self.bias, self.sparse_bias, self.forget, self.numbers = bias, sparse_bias, forget, numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
-        self.seen = self.doubles("seen", 3)  # rows counted, mean |z|^2, when 1 / sd is due again
+        self.seen = self.doubles("seen", 3)  # rows counted, mean |z|^2, when 1 / sd and limit are due again
         self.count = self.floats("count", d)  # values in mean and var, column by column
         self.usual, self.other = self.floats("usual", d), self.floats("other", d)
         self.outside = self.floats("outside", d)
         self.fast_mean, self.fast_var = self.floats("fast_mean", d), self.floats("fast_var", d)
         self.fast_other = self.floats("fast_other", d)
+        self.limit = self.floats("limit", d)
         self.first = self.floats("first", (d, START))  # in order of size, so that no row can be read off; 0 later
         self.df = self.floats("df", width)
         self.sparse_seen = self.doubles("sparse_seen", 1)
@@ -176,37 +186,32 @@ cdef class Standard(Scaling):
         x.sparse_bias = <float>self.sparse_bias if self.width > 0 else 0.0
         x.squares = 0.0
         if self.d > 0:
-            x.squares += self._scale_dense(row)
+            x.squares += self._scale_dense(row, x)
         if self.width > 0:
             x.squares += self._scale_sparse(row)
 
-    cdef double _scale_dense(self, const Row* row) noexcept nogil:
-        """Fill z; its squared length, infinite where a step must be refused."""
+    cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil:
+        """Fill z, and its factor; its squared length, infinite where a step must be refused."""
         cdef const float* x = row.x
         cdef float* z = self.z
         cdef Py_ssize_t j, d = self.d, n = self.numbers, huge = 0
-        cdef float total, scale = 1.0
-        cdef double squares, typical
-        if n == 0:
-            total = vectors.standardise(x, self.mean, self.inverse, z, d, &huge)
-        else:  # what is missing is as the mean
+        cdef double total, typical
+        if n > 0:  # what is missing is as the mean
             for j in range(n):
                 self.filled[j] = x[j] if x[n + j] == 0.0 else self.mean[j]
             for j in range(n, d):
                 self.filled[j] = x[j]
-            total = vectors.standardise(self.filled, self.mean, self.inverse, z, d, &huge)
-        squares = total
-        if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
-            squares = INFINITY
+            x = self.filled
+        total = self.squares = vectors.standardise(x, self.mean, self.inverse, z, d, &huge)
+        if huge:  # a step refuses it; NaN and inf, which bending would hide, are shown by the scores
             for j in range(d):
                 if not fabsf(x[j]) <= LARGEST:
-                    scale = <float>NAN
-        elif total > 0.0:
-            typical = self.seen[1] if self.seen[1] > 0.0 else <double>total
-            scale = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
-            squares *= <double>scale * <double>scale
-        vectors.multiply(z, scale, d)
-        return squares
+                    z[j] = <float>NAN
+            return INFINITY
+        if total > 0.0:
+            typical = self.seen[1] if self.seen[1] > 0.0 else total
+            out.factor = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
+        return total * <double>out.factor * <double>out.factor
 
     cdef double _scale_sparse(self, const Row* row) noexcept nogil:
         cdef float* z = self.sparse_z
@@ -239,41 +244,42 @@ cdef class Standard(Scaling):
         cdef double* seen = self.seen
         cdef Py_ssize_t j, d = self.d, n = self.numbers
         cdef double rate = max(1.0 / (seen[0] + 1.0), self.forget)
-        cdef float total = 0.0
         if n == 0:
-            total = self._count_numbers(x, 0, d)
+            self._count_numbers(x, 0, d)
         else:
             for j in range(n):
                 if x[n + j] == 0.0:
-                    total += self._count_numbers(x, j, j + 1)
-            total += vectors.count_in(
-                x + n, self.mean + n, self.var + n, self.inverse + n, <float>rate, <float>(1.0 - rate), d - n
-            )
+                    self._count_numbers(x, j, j + 1)
+            vectors.moments(x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n)
         seen[0] += 1.0
-        seen[1] += (<double>total - seen[1]) * max(1.0 / seen[0], max(0.001, self.forget))
-        if seen[0] >= seen[2]:  # 1/sd moves slowly: every row at first, then after each further 1 %, or 100 rows
-            seen[2] = seen[0] + 1.0 + min(100.0, floor(seen[0] * 0.01))
+        seen[1] += (self.squares - seen[1]) * max(1.0 / seen[0], max(0.001, self.forget))
+        if seen[0] >= seen[2]:
+            seen[2] = seen[0] + 1.0
+            if vectors.renew(
+                self.mean, self.var, self.count, self.other, self.outside, self.fast_mean, self.fast_var,
+                self.fast_other, self.limit, d if n == 0 else n,
+            ) == 0:
+                seen[2] += min(100.0, floor(seen[0] * 0.01))
             vectors.inverse_root(self.var, self.inverse, d)
             if n > 0:
                 for j in range(n, d):  # marks keep their scale
                     self.inverse[j] = min(self.inverse[j], <float>1.0)
 
-    cdef float _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-        """Count these columns in; the squared length of their z, as it was before."""
+    cdef void _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
         cdef Py_ssize_t j
-        cdef float total
-        if self.count[first] >= START:
-            return vectors.count_clipped(
-                x + first, self.mean + first, self.var + first, self.inverse + first, self.count + first,
-                self.usual + first, self.other + first, self.outside + first, self.fast_mean + first,
-                self.fast_var + first, self.fast_other + first, <float>self.forget, last - first,
+        if self.count[first] < START:
+            for j in range(first, last):
+                self._begin(j, x[j])
+            return
+        if <int64_t>self.seen[0] % EVERY == 0:
+            vectors.count_fast(
+                x + first, self.mean + first, self.usual + first, self.limit + first, self.fast_mean + first,
+                self.fast_var + first, self.fast_other + first, FAST, last - first,
             )
-        total = vectors.count_in(
-            x + first, self.mean + first, self.var + first, self.inverse + first, 0.0, 1.0, last - first
+        vectors.count_clipped(
+            x + first, self.mean + first, self.var + first, self.count + first, self.usual + first,
+            self.other + first, self.outside + first, self.limit + first, <float>self.forget, last - first,
         )
-        for j in range(first, last):
-            self._begin(j, x[j])
-        return total
 
     cdef void _begin(self, Py_ssize_t j, float x) noexcept nogil:
         """One of the first values of a column: mean, variance and usual value of them all."""
@@ -301,6 +307,7 @@ cdef class Standard(Scaling):
         if n == START:  # they have done their work
             for i in range(START):
                 first[i] = 0.0
+            self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.other[j])) if self.var[j] > 0.0 else LARGEST
 
     cdef void _count_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j

@@ -85,6 +85,7 @@ class Service:
         coverage: float | None = None,
         seed: int | None = None,
         columns: Columns | dict[str, Any] | str | Path | None = None,
+        group: str | None = None,
         model: str | Path | None = None,
         max_mb: int | None = None,
         create: bool = True,
@@ -103,6 +104,8 @@ class Service:
             seed: of the learner.
             columns: what the columns of rows with names are: a file of columns, a model file, or `superarm.Columns`.
                 Left out, each value is judged as it comes.
+            group: a column of rows with names, or a name in the context: what is kept of a coverage is told for each of
+                its values, too.
             model: a model file to start a new journal with, instead of all the above.
             max_mb: a limit for the size of the journal, if it is a file.
             create: make a journal if there is none; False refuses.
@@ -115,7 +118,7 @@ class Service:
         from superarm.service.opening import Wanted, open_service
 
         declared = None if columns is None else Columns.of(columns).to_dict()
-        given = (learner, labels, n_features, set_size, coverage, seed, declared)
+        given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
         asked = dict(zip(ASKED, given, strict=True))
         return open_service(cls, journal, Wanted(asked, model, create, max_mb, shadows), settings)
 

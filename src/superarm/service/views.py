@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from superarm.groups import coverage_by, worst_first
 from superarm.journal.errors import JournalFull
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
     from superarm.service.service import Service
 
 __all__ = ["info", "metrics", "report", "stats", "status"]
+
+MOST_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
 def info(service: Service) -> dict[str, Any]:
@@ -96,6 +103,11 @@ def stats(service: Service) -> dict[str, Any]:
         "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
         "sizes": stats.sizes,
         "promise": _promise(serving.learner),
+        "by_label": {"unnamed": stats.unnamed, "parts": _parts(stats.labels, stats.named)},
+        "by_group": {
+            "column": service.meta.get("group"),
+            "parts": _parts(list(stats.groups), list(stats.groups.values())),
+        },
         "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(found[id_]))],
         "learner": service.meta["learner"],
         "disabled": sorted(serving.disabled),
@@ -150,6 +162,12 @@ def _promise(learner: Any) -> dict[str, Any] | None:
     return report(
         {name: getattr(found, name) for name in ("promised", "kept", "mean_size", "answers", "warm_up")}
     )
+
+
+def _parts(names: Sequence[str], counts: list[list[int]]) -> list[dict[str, Any]]:
+    """Coverage of each label or group, the least first."""
+    found, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MOST_PARTS)
+    return [asdict(part) for part in found]
 
 
 def report(made: dict[str, Any]) -> dict[str, Any]:

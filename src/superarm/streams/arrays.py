@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels, plain
 from superarm.data.rows import Rows, as_rows
 from superarm.errors import InvalidInput
+from superarm.groups import Groups
 from superarm.streams.base import Chunk
 
 __all__ = ["Arrays"]
@@ -27,6 +28,7 @@ class Arrays:
         scale: ``"none"``, rows as they are; learners scale them as they need. ``"unit"``, length 1.
         name: how it is called in tables.
         columns: what X was made by, if it was a table.
+        groups: a value for each row; `simulate` tells the coverage of each.
 
     >>> stream = Arrays([[3.0, 4.0], [0.0, 2.0]], ["ham", "spam"])
     >>> stream.labels, stream.rows.dense.tolist()
@@ -43,6 +45,7 @@ class Arrays:
         scale: str = "none",
         name: str = "arrays",
         columns: Columns | None = None,
+        groups: Iterable[Any] | None = None,
     ) -> None:
         rows = as_rows(X, None, "Arrays")
         self.n_features = rows.layout.n_features
@@ -57,6 +60,10 @@ class Arrays:
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.scale, self.name, self.columns = shuffle, scale, name, columns
+        self.groups = None if groups is None else Groups.of(groups, "Arrays")
+        if self.groups is not None and len(self.groups.numbers) != len(self.y):
+            wanted = f"{len(self.y)} values, one for each row"
+            raise InvalidInput.must("groups", "Arrays", wanted, len(self.groups.numbers))
 
     def __repr__(self) -> str:
         return (

@@ -37,7 +37,8 @@ def open_data(source: str, *, scale: str = "none", label: str | None = None, **c
         scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
         label: the name of the label column, for tables.
         columns: for tables, ``columns`` (what they are; left out, the first 20,000 rows tell), ``text``, ``words``,
-            ``numbers``, ``dates``, ``leave_out`` (what some of them are), ``vectors`` (an .npy beside the table).
+            ``numbers``, ``dates``, ``leave_out`` (what some of them are), ``vectors`` (an .npy beside the table),
+            ``group`` (`simulate` tells the coverage of each value of this column).
     """
     for name, value in {"label": label, **columns}.items():
         if source in NAMES and value:

@@ -28,6 +28,7 @@ def read_data(
     label: str | None = None,
     columns: Columns | None = None,
     vectors: Path | None = None,
+    group: str | None = None,
     **asked: Any,
 ) -> dict[str, Any]:
     """What `Arrays` takes, from a file; the rest is for tables: see `superarm.streams.open_data`."""
@@ -39,8 +40,8 @@ def read_data(
     if suffix in TABLES:
         table = open_table(path)
         whole = (table if vectors is None else WithVectors(table, vectors)).read()
-        return _table(whole, label, str(path), columns, asked)
-    given = {"label": label, "columns": columns, "vectors": vectors, **asked}
+        return _table(whole, label, str(path), columns, asked, group)
+    given = {"label": label, "columns": columns, "vectors": vectors, "group": group, **asked}
     for name, value in given.items():
         if value:
             raise InvalidInput.must(name, str(path), "left out: only tables have columns", value)
@@ -57,6 +58,7 @@ def from_frame(
     numbers: Iterable[str] = (),
     dates: Iterable[str] = (),
     leave_out: Iterable[str] = (),
+    group: str | None = None,
     name: str = "frame",
     **options: Any,
 ) -> Arrays:
@@ -71,6 +73,7 @@ def from_frame(
         numbers: columns of numbers.
         dates: columns of dates.
         leave_out: columns that are no features.
+        group: a column; `simulate` tells the coverage of each of its values. It stays a feature unless left out.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.
 
@@ -80,7 +83,7 @@ def from_frame(
     ('ham', 'spam')
     """
     asked = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
-    return Arrays(**_table(columns_of(frame)[0], label, name, columns, asked), name=name, **options)
+    return Arrays(**_table(columns_of(frame)[0], label, name, columns, asked, group), name=name, **options)
 
 
 def _table(
@@ -89,6 +92,7 @@ def _table(
     of: str,
     columns: Columns | None,
     asked: dict[str, Any],
+    group: str | None,
 ) -> dict[str, Any]:
     names = list(table)
     if label is None:
@@ -100,6 +104,9 @@ def _table(
     elif label not in names:
         wanted = f"one of its columns {', '.join(names)}"
         raise InvalidInput.must("label", of, wanted, label, among=names)
+    if group is not None and group not in names:
+        raise InvalidInput.must("group", of, f"one of its columns {', '.join(names)}", group, among=names)
+    groups = None if group is None else _cells(table[group])
     y = _labels(table.pop(label), label, of)
     if columns is None:
         taken = {name: "only known afterwards" for name in table if name.lower() in AFTERWARDS}
@@ -109,12 +116,16 @@ def _table(
         if not len(columns):
             raise InvalidInput.must("columns", of, "the label and at least one feature", names)
     columns = columns.for_labels(max(len(np.unique(y)), 2))
-    return {"X": columns.rows(table, of), "y": y, "columns": columns}
+    return {"X": columns.rows(table, of), "y": y, "columns": columns, "groups": groups}
+
+
+def _cells(column: Any) -> list[Any]:
+    return column.to_list() if hasattr(column, "to_list") else list(column)
 
 
 def _labels(cells: Any, label: str, of: str) -> Any:
     """The label of every row: whole numbers, where all of them are."""
-    values = cells.to_list() if hasattr(cells, "to_list") else list(cells)
+    values = _cells(cells)
     gap = next((i for i, value in enumerate(values) if is_gap(value) or value == ""), None)
     if gap is not None:
         raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gap + 1}")

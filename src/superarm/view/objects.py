@@ -100,6 +100,11 @@ def trace_html(trace: Trace) -> Markup:
     if trace.promised is not None:
         told = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
         rows.append(("coverage", told, rate(trace.coverage), bar(trace.coverage), Markup("")))
+    for what, parts in (("label", trace.by_label), ("group", trace.by_group)):
+        if parts:
+            least = min(parts, key=lambda part: part.coverage)
+            told = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
+            rows.append((f"least by {what}", told, rate(least.coverage), bar(least.coverage), Markup("")))
     title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
     return table(title, ("", "", "share of rounds", "", "over rounds, logarithmic"), rows)
 

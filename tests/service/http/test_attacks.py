@@ -77,6 +77,7 @@ def start() -> Iterator[Callable[..., Process]]:
 
 
 @pytest.mark.parametrize("attack", attacks.ATTACKS, ids=lambda attack: attack.__name__)
+@pytest.mark.slow
 def test_strangers_cannot_take_the_memory(served, attack):
     attacks.forget_peak(served.pid)
     idle, _ = attacks.memory(served.pid)
@@ -177,6 +178,7 @@ def test_ids_that_are_no_ids(served):
     assert b"superarm_bugs_total 0.0" in web.get("/metrics")[1]
 
 
+@pytest.mark.slow
 def test_twelve_models_at_once(start, tmp_path):
     """10,000 labels: one model has 40 MB here; never more than two are made and sent at the same time."""
     served = start(tmp_path, TOKEN=TOKEN, LABELS=10_000, FEATURES=500)

@@ -22,6 +22,7 @@ ALMOST = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 def test_schemathesis_finds_nothing(live, open_service, tmp_path):
     pytest.importorskip("schemathesis", reason="schemathesis (extra dev) is not installed")
     web = live(open_service(n_features=None))

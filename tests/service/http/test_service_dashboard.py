@@ -38,6 +38,7 @@ def users() -> Arrays:
     return Arrays(X, np.array(NAMES)[y], labels=NAMES)
 
 
+@pytest.mark.slow
 def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
     web = live(open_service(labels=NAMES, shadows=["set-logit:explore=show", "set-logit:explore=0.1"]))
     browser.look(width=1280, dark=False)
@@ -128,6 +129,7 @@ def test_the_documentation_needs_nothing_from_elsewhere(live, browser, tmp_path)
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_the_dashboard_of_many_processes(shared, live, browser, tmp_path):
     sessions = [shared(labels=NAMES), shared(), shared()]
     web = live(sessions[0])

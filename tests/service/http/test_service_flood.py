@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 
+import pytest
 from service_kit import D, Web
 
 from superarm.journal.replay import replay
@@ -127,6 +128,7 @@ def test_a_flood_of_nonsense(live, open_service):
     assert replay(again.store).same
 
 
+@pytest.mark.slow
 def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_service, monkeypatch):
     many = [f"label-{i}" for i in range(12_000)]
     session = open_service(labels=many)

@@ -46,6 +46,7 @@ def test_labels_come_and_go(live, open_service):
 
 
 @both
+@pytest.mark.slow
 def test_freeze_explore_and_rollback(live, open_service):
     session = open_service(snapshot_every=20)
     web = live(session)
@@ -106,6 +107,7 @@ def test_people_are_forgotten(live, open_service):
 
 
 @both
+@pytest.mark.slow
 def test_shadows_over_http(live, open_service):
     web = live(open_service(shadows=["set-logit:explore=show"]))
     with Client(web.url) as client:

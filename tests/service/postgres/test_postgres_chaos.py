@@ -21,6 +21,7 @@ def fragile():
     made.close()
 
 
+@pytest.mark.slow
 def test_three_rounds_of_accidents(nursery, fragile):
     cluster = Cluster(nursery, fragile)
     try:

@@ -54,6 +54,7 @@ def fill(service, start, count):
         f"postgresql://{SECRET}:{SECRET.replace('-', '%2D')}@db/{SECRET.replace('o', '%6f')}",
     ],
 )
+@pytest.mark.slow
 def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
     from superarm.journal.postgres_address import Address
 

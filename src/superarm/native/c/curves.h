@@ -1,10 +1,10 @@
 /* Random waves of a row (lift.pyx): projections, cosines and sines, and the way back. */
 #include <string.h>
 
-#define LANES 32
+#define LANES 16
 #define ROWS 16
-#define SIZE 512
-#define WIDE 64 /* a row of lanes and its first half once more, so that turned it is contiguous */
+#define SIZE 256
+#define WIDE 32 /* a row of lanes twice, so that turned it is contiguous */
 
 /* Walsh-Hadamard over 16 numbers. */
 #define BUTTERFLY(a, b) \
@@ -31,6 +31,7 @@
     BUTTERFLIES(v##0, v##2, v##1, v##3, v##4, v##6, v##5, v##7);        \
     BUTTERFLIES(v##8, v##10, v##9, v##11, v##12, v##14, v##13, v##15);  \
   } while (0)
+#define TAKE(i) float v##i = h[LANES * i + j]
 #define TURNED(i) float v##i = s[LANES * i + j] * w[WIDE * i + i + j]
 #define ALL(what) \
   what(0); what(1); what(2); what(3); what(4); what(5); what(6); what(7); \
@@ -46,20 +47,26 @@ static void stage_wide(const float *restrict w, const float *restrict s, float *
   }
 #undef KEEP
   for (int i = 0; i < ROWS; i++)
-    for (int j = 0; j < LANES / 2; j++) out[WIDE * i + LANES + j] = out[WIDE * i + j];
+    for (int j = 0; j < LANES; j++) out[WIDE * i + LANES + j] = out[WIDE * i + j];
 }
 
-static void stage_last(const float *restrict w, const float *restrict s, float *restrict out) {
+/* The last stage, in two: turned, signs flipped and added to what other blocks gave; then H over the rows. */
+static void turn_add(const float *restrict w, const float *restrict s, float *restrict sum) {
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < LANES; j++) sum[LANES * i + j] += s[LANES * i + j] * w[WIDE * i + i + j];
+}
+
+static void over_rows(const float *restrict h, float *restrict out) {
 #define KEEP(i) out[LANES * i + j] = v##i
   for (int j = 0; j < LANES; j++) {
-    ALL(TURNED);
+    ALL(TAKE);
     HADAMARD(v);
     ALL(KEEP);
   }
 #undef KEEP
 }
 
-/* Up to 512 columns (each times its relevance, if any), written `copies` times, as rows of lanes. */
+/* Up to 256 columns (each times its relevance, if any), written `copies` times, as rows of lanes. */
 static void place(const float *restrict z, const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies,
                   float *restrict half, float *restrict wide) {
   if (relevance)
@@ -70,45 +77,37 @@ static void place(const float *restrict z, const float *restrict relevance, ptrd
   memset(half + copies * d, 0, (SIZE - copies * d) * sizeof(float));
   for (int i = 0; i < ROWS; i++) {
     memcpy(wide + WIDE * i, half + LANES * i, LANES * sizeof(float));
-    memcpy(wide + WIDE * i + LANES, half + LANES * i, LANES / 2 * sizeof(float));
+    memcpy(wide + WIDE * i + LANES, half + LANES * i, LANES * sizeof(float));
   }
 }
 
 /* angle = projections, the first `kept` of each group: of z in even groups, of relevance z in odd ones; `work` has
-   room for 3072 numbers, angle for 512 more than are kept. */
+   room for 1536 numbers, angle for 256 more than are kept. */
 static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict z,
                     const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t kept,
                     float *restrict work, float *restrict angle) {
-  float *one = work, *two = work + SIZE * 2, *half = work + SIZE * 4, *own = work + SIZE * 5;
+  float *one = work, *two = work + SIZE * 2, *half = work + SIZE * 4, *sum = work + SIZE * 5;
+  const float *s = sign;
   for (ptrdiff_t g = 0; g < groups; g++) {
-    float *to = angle + g * kept;
-    for (ptrdiff_t b = 0; b < blocks; b++) {
-      const float *s = sign + (g * blocks + b) * 3 * SIZE;
+    memset(sum, 0, SIZE * sizeof(float));
+    for (ptrdiff_t b = 0; b < blocks; b++, s += 3 * SIZE) {
       ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
       place(z + first, g % 2 ? relevance + first : NULL, n, copies, half, one);
       stage_wide(one, s, two);
       stage_wide(two, s + SIZE, one);
-      stage_last(one, s + 2 * SIZE, b == 0 ? to : own);
-      if (b > 0)
-        for (int j = 0; j < SIZE; j++) to[j] += own[j];
+      turn_add(one, s + 2 * SIZE, sum);
     }
+    over_rows(sum, angle + g * kept);
   }
 }
 
-/* The transpose of one stage: H, signs, and row i turned back by i lanes. */
-static void stage_back(float *restrict h, const float *restrict s, float *restrict w) {
-#define TAKE(i) float v##i = h[LANES * i + j]
-#define TURN(i) w[WIDE * i + i + j] = s[LANES * i + j] * v##i
-  for (int j = 0; j < LANES; j++) {
-    ALL(TAKE);
-    HADAMARD(v);
-    ALL(TURN);
-  }
-#undef TAKE
-#undef TURN
-#define FOLD(i)                                        \
-  memcpy(h + LANES * i, w + WIDE * i + LANES, i * 4); \
-  memcpy(h + LANES * i + i, w + WIDE * i + i, (LANES - i) * 4)
+/* The transpose of the rest of a stage: signs, and row i turned back by i lanes; `w` is room. */
+static void turn_back(const float *restrict h, const float *restrict s, float *restrict w, float *restrict out) {
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < LANES; j++) w[WIDE * i + i + j] = s[LANES * i + j] * h[LANES * i + j];
+#define FOLD(i)                                          \
+  memcpy(out + LANES * i, w + WIDE * i + LANES, i * 4); \
+  memcpy(out + LANES * i + i, w + WIDE * i + i, (LANES - i) * 4)
   ALL(FOLD);
 #undef FOLD
 }
@@ -117,13 +116,19 @@ static void stage_back(float *restrict h, const float *restrict s, float *restri
 static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict angle,
                          const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t kept,
                          float *restrict work, float *restrict columns) {
-  float *half = work, *wide = work + SIZE;
+  float *last = work, *half = work + SIZE, *other = work + SIZE * 2, *wide = work + SIZE * 3;
+  const float *s = sign;
   memset(columns, 0, d * sizeof(float));
-  for (ptrdiff_t g = 0; g < groups; g++)
-    for (ptrdiff_t b = 0; b < blocks; b++) {
-      memcpy(half, angle + g * kept, kept * sizeof(float));
-      memset(half + kept, 0, (SIZE - kept) * sizeof(float));
-      for (int stage = 2; stage >= 0; stage--) stage_back(half, sign + ((g * blocks + b) * 3 + stage) * SIZE, wide);
+  for (ptrdiff_t g = 0; g < groups; g++) {
+    memcpy(half, angle + g * kept, kept * sizeof(float));
+    memset(half + kept, 0, (SIZE - kept) * sizeof(float));
+    over_rows(half, last);
+    for (ptrdiff_t b = 0; b < blocks; b++, s += 3 * SIZE) {
+      turn_back(last, s + 2 * SIZE, wide, half);
+      over_rows(half, other);
+      turn_back(other, s + SIZE, wide, half);
+      over_rows(half, other);
+      turn_back(other, s, wide, half);
       ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
       for (ptrdiff_t i = 0; i < copies; i++) {
         const float *restrict copy = half + i * n;
@@ -135,6 +140,7 @@ static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t
           for (ptrdiff_t j = 0; j < n; j++) own[j] += copy[j];
       }
     }
+  }
 }
 
 #if defined(__SSE4_1__) || !defined(__SSE2__)
@@ -237,6 +243,8 @@ static double count_slopes(float scale, const float *restrict columns, float sha
   }
   return total;
 }
+#undef TAKE
+#undef TURNED
 #undef LANES
 #undef ROWS
 #undef SIZE

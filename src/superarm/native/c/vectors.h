@@ -19,9 +19,11 @@ typedef struct {
   float (*sum_squares)(const float *, ptrdiff_t);
   float (*standardise)(const float *, const float *, const float *, float *, ptrdiff_t, ptrdiff_t *);
   void (*multiply)(float *, float, ptrdiff_t);
-  float (*count_in)(const float *, float *, float *, const float *, float, float, ptrdiff_t);
-  float (*count_clipped)(const float *, float *, float *, const float *, float *, const float *, float *, float *,
-                         float *, float *, float *, float, ptrdiff_t);
+  void (*count_clipped)(const float *, float *, float *, float *, const float *, float *, float *, const float *, float,
+                        ptrdiff_t);
+  void (*count_fast)(const float *, const float *, const float *, const float *, float *, float *, float *, float,
+                     ptrdiff_t);
+  ptrdiff_t (*renew)(float *, float *, float *, float *, const float *, float *, float *, float *, float *, ptrdiff_t);
   void (*inverse_root)(const float *, float *, ptrdiff_t);
   /* averaging.h */
   void (*step_average)(float *, float *, float, const float *, float, ptrdiff_t);

@@ -9,7 +9,7 @@ from superarm.service.http.exchange import Request
 from superarm.service.http.statuses import RoleMissing, TokenWrong, TooMany, WrongName
 from superarm.service.http.tokens import Tokens
 
-__all__ = ["DECIDE", "LOOK", "OPEN", "OPERATE", "READ", "Admission"]
+__all__ = ["DECIDE", "LOOK", "OPEN", "OPERATE", "PERSON", "READ", "Admission"]
 
 # who may use a route: the roles of its tokens
 OPEN = frozenset[str]()  # everybody, and no token is asked for
@@ -17,6 +17,7 @@ DECIDE = frozenset({"decide", "operate"})
 READ = frozenset({"read", "operate"})
 LOOK = DECIDE | READ
 OPERATE = frozenset({"operate"})
+PERSON = frozenset({"person"})  # whoever has a token, where they are people's
 
 LOCAL = re.compile(rb"(127(\.\d{1,3}){3}|localhost|\[::1\]|)(:\d{1,5})?", re.IGNORECASE)
 MOST_ADDRESSES = 10_000
@@ -82,3 +83,7 @@ class Admission:
             if role not in roles:
                 wanted = f"that of a token whose role is {' or '.join(sorted(roles))}"
                 raise RoleMissing.must("authorization", "request", wanted, role)
+
+    def person(self, request: Request) -> str:
+        """Who asks: the person of the token; empty where tokens have no names."""
+        return self.tokens.person(request.headers.get(b"authorization", b""))

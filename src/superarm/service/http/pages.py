@@ -22,8 +22,11 @@ FRAMES = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 @cache
-def page_of(package: str, name: str) -> Response:
-    """A page with a script of its own, out of a package; with what all pages share."""
+def page_of(package: str, name: str, *, pictures: bool = False) -> Response:
+    """A page with a script of its own, out of a package; with what all pages share.
+
+    ``pictures``: the script shows pictures that it has fetched.
+    """
     page = files(package).joinpath(name).read_bytes()
     for shared in ("shared.css", "shared.js"):
         text = files("superarm.service.http").joinpath(shared).read_bytes()
@@ -34,7 +37,7 @@ def page_of(package: str, name: str) -> Response:
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; connect-src 'self'"
     )
-    return _page(page, policy)
+    return _page(page, policy + ("; img-src blob:" if pictures else ""))
 
 
 def _page(page: bytes, policy: str) -> Response:

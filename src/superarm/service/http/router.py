@@ -53,7 +53,9 @@ class Route:
         told: what statuses mean here that the table of statuses does not tell.
         examples: bodies for the document, by what they show.
         listed: whether it is in the document.
-        run: what it does; called with the context, then the id if the path has one, then what it takes.
+        personal: whether ``run`` is told who asks: the person of the token, empty where tokens have no names.
+        run: what it does; called with the context, then the person if it is personal, then the id if the path
+            has one, then what it takes.
     """
 
     method: str
@@ -65,6 +67,7 @@ class Route:
     told: tuple[tuple[int, str], ...] = ()
     examples: tuple[tuple[str, Any], ...] = ()
     listed: bool = True
+    personal: bool = False
     decoder: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +126,9 @@ class Router:
         request = Request(scope)
         try:
             target = self.admit(request)
-            given: list[Any] = [] if request.target[1] is None else [check_id(request.target[1])]
+            given: list[Any] = [self.admission.person(request)] if target.personal else []
+            if request.target[1] is not None:
+                given.append(check_id(request.target[1]))
             if request.method == "POST":
                 body = await read_body(request, receive, self.max_body)
                 if target.decoder is not None:

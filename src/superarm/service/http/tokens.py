@@ -8,7 +8,7 @@ from pathlib import Path
 
 from superarm.errors import InvalidInput
 
-__all__ = ["ROLES", "Tokens"]
+__all__ = ["ROLES", "People", "Tokens"]
 
 log = logging.getLogger("superarm.service")
 
@@ -32,6 +32,9 @@ class Tokens:
         single: a token that may do everything, where there is no file.
     """
 
+    words: tuple[str, ...] = ROLES  # that may stand before a token
+    of = "superarm serve"  # for messages
+
     def __init__(self, file: Path | None = None, single: str | None = None) -> None:
         self.file = file
         self.trouble: str | None = None  # what is wrong with the file
@@ -39,10 +42,10 @@ class Tokens:
         self._roles: dict[bytes, str] = {}
         self._stamp: tuple[int, int, int] | None = None
         if file is not None:
-            self._stamp = _stamp(file)
-            self._roles = _read(file)
+            self._stamp = self._look(file)
+            self._roles = self._read(file)
         elif single is not None:
-            self._roles = {_digest(_strong(single)): "operate"}
+            self._roles = {_digest(self._strong(single)): "operate"}
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
@@ -53,8 +56,11 @@ class Tokens:
 
     def role(self, header: bytes) -> str | None:
         """The role of the token in an Authorization header."""
-        kind, _, token = header.partition(b" ")
-        return self._roles.get(sha256(token).digest()) if kind.lower() == b"bearer" else None
+        return self._word(header)
+
+    def person(self, header: bytes) -> str:
+        """Whose token it is; empty where tokens have no names."""
+        return ""
 
     def refresh(self, *, force: bool = False) -> None:
         """Read the file again if it has changed."""
@@ -62,10 +68,10 @@ class Tokens:
             return
         stamp = None
         try:
-            stamp = _stamp(self.file)
+            stamp = self._look(self.file)
             if stamp == self._stamp and not force:
                 return
-            self._roles = _read(self.file)
+            self._roles = self._read(self.file)
             self.trouble = None
             log.info("tokens read", extra={"count": len(self._roles)})
         except InvalidInput as error:
@@ -76,40 +82,62 @@ class Tokens:
             self.trouble = sentence
         self._stamp = stamp
 
+    def _word(self, header: bytes) -> str | None:
+        kind, _, token = header.partition(b" ")
+        return self._roles.get(sha256(token).digest()) if kind.lower() == b"bearer" else None
 
-def _stamp(file: Path) -> tuple[int, int, int]:
-    try:
-        found = file.stat()
-    except OSError as error:
-        raise InvalidInput.must("--token-file", "superarm serve", "a file", str(file)) from error
-    return found.st_mtime_ns, found.st_ino, found.st_size
+    def _look(self, file: Path) -> tuple[int, int, int]:
+        try:
+            found = file.stat()
+        except OSError as error:
+            raise InvalidInput.must("--token-file", self.of, "a file", str(file)) from error
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _read(self, file: Path) -> dict[bytes, str]:
+        try:
+            lines = file.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput.must("--token-file", self.of, "a text file", str(file)) from error
+        found: dict[bytes, str] = {}
+        for number, line in enumerate(lines, 1):
+            parts = line.split()
+            if not parts or parts[0].startswith("#"):
+                continue
+            if len(parts) != 2 or (self.words and parts[0] not in self.words):
+                first = f"one of {', '.join(self.words)}" if self.words else "a name without spaces"
+                wanted = f"{first}, and a token"  # what it is instead may be a secret
+                raise InvalidInput.must(f"line {number}", str(file), wanted, f"{len(parts)} words")
+            found[_digest(self._strong(parts[1]))] = parts[0]
+        if not found:
+            raise InvalidInput.must("--token-file", self.of, "a file with a token", str(file))
+        return found
+
+    def _strong(self, token: str) -> str:
+        if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
+            wanted = "at least 16 visible ASCII characters"
+            raise InvalidInput.must("token", self.of, wanted, "a weaker one")
+        return token
 
 
-def _read(file: Path) -> dict[bytes, str]:
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput.must("--token-file", "superarm serve", "a text file", str(file)) from error
-    roles: dict[bytes, str] = {}
-    for number, line in enumerate(lines, 1):
-        words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
-        if len(words) != 2 or words[0] not in ROLES:
-            wanted = f"one of {', '.join(ROLES)}, and a token"  # what it is instead may be a secret
-            raise InvalidInput.must(f"line {number}", str(file), wanted, f"{len(words)} words")
-        roles[_digest(_strong(words[1]))] = words[0]
-    if not roles:
-        raise InvalidInput.must("--token-file", "superarm serve", "a file with a token", str(file))
-    return roles
+class People(Tokens):
+    """Tokens of people: in the file, one a line, each after its person's name. All may do the same.
+
+    Args:
+        file: the file.
+    """
+
+    words = ()
+    of = "superarm label"
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+
+    def role(self, header: bytes) -> str | None:
+        return None if self._word(header) is None else "person"
+
+    def person(self, header: bytes) -> str:
+        return self._word(header) or ""
 
 
 def _digest(token: str) -> bytes:
     return sha256(token.encode()).digest()
-
-
-def _strong(token: str) -> str:
-    if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
-        wanted = "at least 16 visible ASCII characters"
-        raise InvalidInput.must("token", "superarm serve", wanted, "a weaker one")
-    return token

@@ -1,0 +1,237 @@
+"""superarm label: label a table, a folder of pictures or texts, in the browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from superarm.cli import column_options as opt
+
+if TYPE_CHECKING:
+    from superarm.label import Labelling
+    from superarm.label.rows import LabelRows
+
+
+def label(
+    rows: Annotated[
+        str,
+        typer.Argument(
+            help="A table (.csv, .tsv, .jsonl, .parquet), a folder of pictures or .txt files, or digits."
+        ),
+    ],
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="A file with a label a line, or a column that holds some labels already: those rows teach first."
+        ),
+    ] = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            help="Where answers are kept: a file or postgresql://…; left out, ROWS.labels.db beside the rows."
+        ),
+    ] = None,
+    target: Annotated[
+        float,
+        typer.Option(help="The share of labels that shall be right; 1 looks at every row.", min=0.5, max=1.0),
+    ] = 0.99,
+    yes_no: Annotated[
+        bool, typer.Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
+    ] = False,
+    most: Annotated[int, typer.Option(help="Labels of a question, at most.", min=1, max=9)] = 5,
+    show: Annotated[str | None, typer.Option(help="The columns that people see: subject,body.")] = None,
+    twice: Annotated[
+        float,
+        typer.Option(
+            help="The share of rows asked about twice, of two people where there are.", min=0.0, max=1.0
+        ),
+    ] = 0.0,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            help="Play a labeller who knows this column, and count the clicks. (digits and .npz: y)"
+        ),
+    ] = None,
+    wrong_clicks: Annotated[
+        float,
+        typer.Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5),
+    ] = 0.0,
+    text: opt.Text = None,
+    words: opt.Words = None,
+    numbers: opt.Numbers = None,
+    dates: opt.Dates = None,
+    leave_out: opt.LeaveOut = None,
+    vectors: opt.Vectors = None,
+    seed: Annotated[int, typer.Option(help="For the order of rows.", min=0)] = 0,
+    keys: Annotated[
+        str | None, typer.Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Several people: a file with NAME TOKEN in each line.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than loopback need --token-file.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --answers: one JSON object on standard output.")
+    ] = False,
+) -> None:
+    """Label rows with less than a click a row.
+
+    A page asks about one row after the other: which of these few labels, or none of them? The model learns from every
+    click, and rows that it is sure of are not asked about, but for a share that checks it (audits): the end is told
+    with the share of wrong labels and its interval. Stop and go on at any time; nothing is lost.
+
+    One label is right for each row: several right ones at once, and trees of labels, are not for this tool.
+
+    Examples: **superarm label digits**, **superarm label tickets.csv --labels teams.txt --target 0.98**, or, to know
+    what it would take, **superarm label tickets.csv --answers team**
+    """
+    from superarm.cli.label_file import read_labels
+    from superarm.errors import InvalidInput
+    from superarm.extras import need
+
+    need("label")
+    from superarm.label import Labelling
+    from superarm.label.journal import read_meta
+    from superarm.label.rows import LabelRows
+
+    if as_json and answers is None:
+        raise InvalidInput.must("--json", "superarm label", "used with --answers", "without it")
+    where = journal if journal is not None or answers is not None else default_journal(rows)
+    reading: dict[str, Any] = opt.asked(text, words, numbers, dates, leave_out)
+    if vectors is not None:
+        reading["vectors"] = vectors
+    names = None
+    if labels is not None and Path(labels).is_file():
+        names = read_labels(Path(labels))
+    elif labels is not None:
+        reading["label"] = labels
+    if not reading and where is not None and not _is_new(where):
+        reading = read_meta(where)["reading"]
+    made = LabelRows.read(rows, answers=answers, **reading)
+    if names is None and "label" not in reading and (answers is not None or made.name == "digits"):
+        names = sorted({one for one in made.truth if one is not None}, key=_natural)
+    if answers is not None and None in made.truth:
+        missing = made.truth.index(None) + 1
+        raise InvalidInput.must(
+            f"column {answers!r}", made.name, "a label in every row", f"none in row {missing}"
+        )
+    job = Labelling(
+        made,
+        labels=names,
+        journal=where,
+        target=target,
+        yes_no=yes_no,
+        most=most,
+        show=opt.names(show),
+        twice=twice,
+        seed=seed,
+    )
+    with job:
+        if not as_json:
+            _say_what_it_is(job, made)
+        if answers is not None:
+            _play(job, made, wrong_clicks, as_json=as_json)
+        else:
+            _serve(job, where, token_file=token_file, keys=keys, host=host, port=port, browser=browser)
+
+
+def default_journal(rows: str) -> str:
+    """Beside the rows."""
+    return f"{rows.rstrip('/')}.labels.db"
+
+
+def _is_new(where: str) -> bool:
+    from superarm.journal.store import is_url
+
+    return not is_url(where) and not Path(where).exists()
+
+
+def _natural(label: str) -> tuple[bool, float, str]:
+    """Numbers by size, before words by letter."""
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label
+
+
+def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
+    from superarm.cli.show import tell
+
+    if rows.columns is not None:
+        for line in opt.column_lines(rows.columns, len(job.label_names)):
+            tell(line)
+    copies = len(rows) - len(rows.keys)
+    same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
+    tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
+    if job.journal.added or job.journal.gone:
+        new, gone = job.journal.added, job.journal.gone
+        told = f"since the last time {new:,} rows are new, and {gone:,} are gone or were changed"
+        tell(f"WARNING: {told}" if gone else told)
+
+
+def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool) -> None:
+    from superarm.cli.show import progress_bar, table
+    from superarm.label.simulated import play
+
+    with progress_bar(len(rows.keys), quiet=as_json) as tick:
+        found = play(job, rows.truth, wrong=wrong_clicks, progress=tick)
+    if as_json:
+        print(json.dumps(found))
+        return
+    told = job.progress()
+    low, high = told.interval or (0.0, 1.0)
+    table(
+        f"{rows.name}: {found['rows']:,} rows, {found['n_labels']} labels, target {job.target:g}",
+        ["", "value"],
+        [
+            ["clicks a row", f"{found['clicks_per_row']:.3f}"],
+            ["clicks", f"{found['clicks']:,}"],
+            ["of them audits", f"{found['audits']:,}"],
+            ["labelled", f"{found['labelled']:,}"],
+            ["wrong, estimated", f"{100 * (told.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]"],
+            ["wrong, in truth", f"{100 * found['wrong_rate']:.2f} %"],
+            ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in found["by_tenth"])],
+        ],
+    )
+
+
+def _serve(
+    job: Labelling,
+    where: str | None,
+    *,
+    token_file: Path | None,
+    keys: str | None,
+    host: str,
+    port: int,
+    browser: bool,
+) -> None:
+    import asyncio
+    from contextlib import suppress
+    from threading import Thread
+
+    from superarm.cli.show import open_page, tell
+    from superarm.errors import InvalidInput
+    from superarm.label.app import People, export_command, serve_labelling
+
+    def ready(address: str) -> None:
+        print(address, flush=True)
+        tell(f"Answers are kept in {where}. Ctrl-C ends it; the same command goes on.")
+        if browser:  # some browsers do not return before they are closed
+            Thread(target=open_page, args=(address,), daemon=True).start()
+
+    tokens = None if token_file is None else People(token_file)
+    for pair in opt.names(keys):
+        if "=" not in pair:
+            raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
+    pairs = dict(pair.split("=", 1) for pair in opt.names(keys))
+    with suppress(KeyboardInterrupt):  # the usual way to end it
+        asyncio.run(serve_labelling(job, port, ready, tokens, pairs, host=host))
+    tell(f"{job.progress()}")
+    tell(str(export_command(job)))

@@ -1,0 +1,103 @@
+"""Coverage by label, and by a column of the rows: how often the right label was shown in each part, and how many were.
+
+A promise (docs/coverage.md) is about the average over all rows; this says who is behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isnan, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from superarm.data.values import is_gap
+from superarm.errors import InvalidInput
+
+__all__ = ["GroupCoverage", "Groups", "coverage_by", "group_names", "pooled", "worst_first"]
+
+MOST = 1000  # groups
+MISSING = "(missing)"
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoverage:
+    """What came of the rows of one label, or of one group.
+
+    Attributes:
+        name: the label, or the value of the column.
+        rows: how many of them count.
+        coverage: the share whose set had the right label.
+        low, high: its 95 % interval.
+        mean_size: how many labels were shown.
+    """
+
+    name: Any
+    rows: int
+    coverage: float
+    low: float
+    high: float
+    mean_size: float
+
+
+class Groups(NamedTuple):
+    """The groups of the rows of a stream: their names, and the number of each row's."""
+
+    names: tuple[str, ...]
+    numbers: Array
+
+    @classmethod
+    def of(cls, values: Iterable[Any], owner: str) -> Groups:
+        """The groups that the ``values`` of a column, one for each row, make."""
+        names, numbers = np.unique(group_names(values), return_inverse=True)
+        if len(names) > MOST:
+            wanted = f"a column of at most {MOST:,} different values"
+            raise InvalidInput.must("group", owner, wanted, f"{len(names):,}")
+        return cls(tuple(names.tolist()), numbers.astype(np.intp))
+
+
+def group_names(values: Iterable[Any]) -> list[str]:
+    """The group of each value of a column; a gap is a group, too."""
+    return [MISSING if is_gap(value) or value == "" else str(value) for value in values]
+
+
+def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
+    """The groups that have rows, in their order.
+
+    Args:
+        names: of all groups.
+        sums: for each, how many rows it had, how many sets had the right label, and how many labels were shown.
+    """
+    return tuple(
+        GroupCoverage(name, int(n), float(hits / n), *wilson(float(hits / n), float(n)), float(shown / n))
+        for name, (n, hits, shown) in zip(names, sums, strict=True)
+        if n > 0
+    )
+
+
+def pooled(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]:
+    """The groups of several runs together."""
+    sums: dict[Any, Array] = {}
+    for part in (part for parts in runs for part in parts):
+        counts = part.rows * np.array([1.0, part.coverage, part.mean_size])
+        sums[part.name] = sums.get(part.name, 0.0) + counts
+    return coverage_by(list(sums), np.array(list(sums.values())))
+
+
+def worst_first(parts: Iterable[GroupCoverage], most: int) -> tuple[list[GroupCoverage], int]:
+    """Those with the least coverage, at most so many, and how many others there are; what nobody knows comes last."""
+    found = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
+    return found[:most], max(0, len(found) - most)
+
+
+def wilson(rate: float, n: float) -> tuple[float, float]:
+    """The 95 % interval of a share of n (Wilson 1927).
+
+    >>> [round(end, 3) for end in wilson(0.95, 100)]
+    [0.888, 0.978]
+    """
+    z = 1.96**2 / n
+    middle, reach = rate + z / 2, sqrt(z * (rate * (1 - rate) + z / 4))
+    return max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z))

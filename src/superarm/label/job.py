@@ -1,0 +1,480 @@
+"""Labelling: ask and answer, until enough labels are right. Each answer is in the journal before it counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.extras import need
+from superarm.label import results
+from superarm.label.plan import Plan
+from superarm.label.results import FILE, Progress
+from superarm.label.rows import LabelRows
+from superarm.label.state import State
+from superarm.learners import SetLogit
+from superarm.parameters import number, share, whole
+
+__all__ = ["Labelling", "Progress", "Question"]
+
+OWNER = "Labelling"
+BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A row, and a few labels.
+
+    Attributes:
+        id: of this question.
+        number: of the row in the table, from 0.
+        row: what people see of it, by column.
+        labels: those that are believed in most, best first.
+        beliefs: in each of them.
+        yes_no: whether to say if it is one of these, instead of which.
+        again: whether the row was asked about before.
+        audit: whether it would have been accepted unasked. (People should not know: they would look more closely.)
+        picture: whether `Labelling.picture` has one.
+    """
+
+    id: str
+    number: int
+    row: dict[str, Any]
+    labels: list[str]
+    beliefs: list[float]
+    yes_no: bool
+    again: bool
+    audit: bool
+    picture: bool
+
+
+class Labelling:
+    """Label rows with less than a click a row.
+
+    Args:
+        rows: a file (.csv, .tsv, .jsonl, .parquet, .npz), a folder of pictures or texts, a data frame, a list of dicts,
+            or ``"digits"``.
+        labels: their names; or the name of a column that holds some of them (those rows teach first).
+        journal: where answers are kept, a file or a postgresql:// address; left out, in memory only.
+        target: the share of labels that shall be right; 1 looks at every row.
+        yes_no: ask "is it one of these?" in place of "which of these?".
+        most: how many labels a question shows at most.
+        show: the columns that people see; left out, all.
+        twice: the share of rows that are asked about a second time, of somebody else where there are several.
+        vectors: an .npy with a vector for each row.
+        columns: how columns are to be taken: text, words, numbers, dates, leave_out, each a list of names.
+        seed: for the order of rows.
+
+    >>> job = Labelling("digits", labels=[str(digit) for digit in range(10)], target=0.98)
+    >>> question = job.ask()
+    >>> job.answer(question, none=True)
+    >>> job.progress().clicks
+    1
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        *,
+        labels: Sequence[str] | str | None = None,
+        journal: str | Path | None = None,
+        target: float = 0.99,
+        yes_no: bool = False,
+        most: int = 5,
+        show: Sequence[str] = (),
+        twice: float = 0.0,
+        vectors: str | Path | None = None,
+        columns: dict[str, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        need("label")
+        self.target = number("target", OWNER, target, 0.0)
+        if not 0.5 <= self.target <= 1.0:
+            raise InvalidInput.must("target", OWNER, "a share of right labels from 0.5 to 1", target)
+        self.twice = share("twice", OWNER, twice)
+        self.most, self.seed, self.yes_no = whole("most", OWNER, most, 1), seed, bool(yes_no)
+        column = labels if isinstance(labels, str) else None
+        self.rows = (
+            rows
+            if isinstance(rows, LabelRows)
+            else LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
+        )
+        self.show = self._checked_show(show)
+        found = self._names(None if isinstance(labels, str) else labels)
+        from superarm.label.journal import LabelJournal
+
+        options = {"yes_no": self.yes_no, "seed": seed}
+        self.journal = LabelJournal(journal, self.rows, found, options)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make everything of what the journal says."""
+        names = self.journal.first_labels
+        features = self.rows.features(len(names))
+        self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=self.seed)
+        self.plan = Plan(self.state, self.rows.copies, target=self.target, twice=self.twice, seed=self.seed)
+        self._open: dict[str, tuple[Question, str, float]] = {}
+        self._last: dict[str, int] = {}  # the row that each person is about
+        self._closed: dict[str, tuple[Any, ...]] = {}  # questions that were answered lately, and how
+        self._asked = 0
+        self.journal.replay(self.state)
+        if self.journal.is_new:
+            self._teach_known()
+        self.plan.score()
+
+    def _checked_show(self, show: Sequence[str]) -> tuple[str, ...]:
+        there = self.rows.cells[0]
+        for name in show:
+            if name not in there:
+                raise InvalidInput.must(
+                    "show", self.rows.name, f"among {', '.join(there)}", name, among=there
+                )
+        return tuple(show)
+
+    def _names(self, labels: Sequence[str] | None) -> list[str] | None:
+        """The labels to begin with; None if none are said."""
+        if labels is None:
+            known = sorted({label for label in self.rows.known if label is not None})
+            return known or None
+        names = [str(label).strip() for label in labels]
+        if len(set(names)) != len(names) or "" in names or len(names) < 2:
+            raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
+        return names
+
+    def _teach_known(self) -> None:
+        """Labels that the table has already."""
+        known: dict[int, str] = {}
+        for row, label in zip(self.rows.of, self.rows.known, strict=True):
+            if label is not None:
+                known.setdefault(int(row), label)
+        order = [row for row in self.plan.order if int(row) in known]
+        self.journal.answers(
+            [(self.rows.keys[row], {"by": FILE, "label": known[int(row)], "final": True}) for row in order]
+        )
+        self._follow()
+
+    def _follow(self) -> None:
+        self.journal.follow(self.state)
+
+    # ------------------------------------------------------------ asking
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels that may be given."""
+        return [name for name, live in zip(self.state.names, self.state.live, strict=True) if live]
+
+    def ask(self, by: str = "") -> Question | None:
+        """The next question for somebody; None when enough labels are right, or all rows are with others."""
+        self._follow()
+        now = time.monotonic()
+        for key, (_, _, since) in list(self._open.items()):
+            if now - since > BUSY_SECONDS:
+                del self._open[key]
+        for question, whose, _ in self._open.values():
+            if whose == by:  # it was not answered yet: the page was loaded again, say
+                return question
+        busy = self.busy()
+        last = self._last.get(by)
+        if last is not None and last not in busy and self._is_begun(last):
+            return self._question(last, by, audit=False)
+        if self.plan.is_finished(busy):
+            return None
+        found = self.plan.next(busy, by)
+        return None if found is None else self._question(found[0], by, audit=found[1])
+
+    def busy(self) -> set[int]:
+        """Rows that somebody is being asked about."""
+        return {int(self.rows.of[question.number]) for question, _, _ in self._open.values()}
+
+    def _is_begun(self, row: int) -> bool:
+        """Whether questions about the row have not led to a label yet."""
+        state = self.state
+        said = state.answers.get(row, [])
+        return bool(said) and not state.looked[row] and said[-1].hit is not None
+
+    def _question(self, row: int, by: str, *, audit: bool) -> Question:
+        state = self.state
+        belief = state.belief(row)
+        order = np.argsort(-belief, kind="stable")
+        order = order[state.live[order]]
+        most = min(self.most, len(order))
+        if self.yes_no:  # the set whose belief is nearest to one half; of all labels, a yes says nothing
+            most = min(most, len(order) - 1)
+            most = int(np.abs(np.cumsum(belief[order[:most]]) - 0.5).argmin()) + 1
+        labels = order[:most]
+        first = int(self.rows.first[row])
+        self._asked += 1
+        question = Question(
+            id=f"{self.rows.keys[row]}-{self.journal.seq}-{self._asked}",
+            number=first,
+            row=self.rows.shown(first, self.show),
+            labels=[state.names[label] for label in labels],
+            beliefs=[round(float(belief[label]), 6) for label in labels],
+            yes_no=self.yes_no,
+            again=bool(state.clicks[row]),
+            audit=audit,
+            picture=self.rows.pictures is not None,
+        )
+        self._open[question.id] = question, by, time.monotonic()
+        return question
+
+    def picture(self, number: int) -> tuple[bytes, str] | None:
+        """The picture of a row of the table, and its media type."""
+        if not 0 <= number < len(self.rows):
+            return None
+        return self.rows.picture(number)
+
+    def reasons(self, question: Question, most: int = 60) -> dict[str, list[tuple[str, float]]]:
+        """What the words of a row's texts say of the best label: by how much each raises its log-probability.
+
+        By column, for the first words of each text; found by leaving out one word after the other.
+        """
+        columns, names = self.rows.columns, [name for name in self.rows.texts() if name in question.row]
+        if columns is None or not names or not question.labels:
+            return {}
+        row = self.rows.cells[question.number]
+        label = self.state.names.index(question.labels[0])
+        variants, where = [row], list[tuple[str, str]]()
+        for name in names:
+            words = str(row[name] or "").split()
+            for at, word in enumerate(words[:most]):
+                variants.append(row | {name: " ".join(words[:at] + words[at + 1 :])})
+                where.append((name, word))
+        rows = columns.rows(variants, self.rows.name)
+        s = self.state.learner.scores(rows).astype(float)
+        s -= s.max(axis=1, keepdims=True)
+        logs = s[:, label] - np.log(np.exp(s).sum(axis=1))
+        found: dict[str, list[tuple[str, float]]] = {}
+        for (name, word), without in zip(where, logs[1:], strict=True):
+            found.setdefault(name, []).append((word, round(float(logs[0] - without), 3)))
+        return found
+
+    # ------------------------------------------------------------ answering
+
+    def answer(
+        self,
+        question: Question | str,
+        *,
+        label: str | None = None,
+        none: bool = False,
+        yes: bool | None = None,
+        by: str = "",
+    ) -> None:
+        """Answer a question: which label it is, that it is none of those shown, or yes or no. Durable when it returns.
+
+        Args:
+            question: what `ask` gave, or its id.
+            label: the right label; it may be one that was not shown.
+            none: none of the shown labels is right.
+            yes: with ``yes_no``, whether one of the shown labels is right.
+            by: who says so.
+        """
+        given = [one for one in (label is not None, bool(none), yes is not None) if one]
+        if len(given) != 1:
+            raise FeedbackError.must(
+                "answer", OWNER, "one of label=, none=True, yes=", f"{len(given)} of them"
+            )
+        key = question if isinstance(question, str) else question.id
+        said = (label, none, yes, by)
+        if key not in self._open:
+            if self._closed.get(key) == said:
+                return  # the same answer, sent again
+            was = key in self._closed
+            raise FeedbackError(
+                f"question {key} was answered before" if was else f"no such question: {key}; ask again"
+            )
+        asked, _, _ = self._open[key]
+        if yes is not None and not asked.yes_no:
+            raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
+        if label is not None and label not in self.label_names:
+            raise FeedbackError.must(
+                "label", OWNER, "one of the labels (or add it)", label, among=self.label_names
+            )
+        body: dict[str, Any] = {"by": by, "labels": asked.labels, "audit": asked.audit}
+        if label is not None:
+            body |= {"hit": label in asked.labels, "label": label}
+        else:
+            body["hit"] = bool(yes)
+        self._said(asked, by, body)
+        self._closed[key] = said
+        if len(self._closed) > 1_000:
+            del self._closed[next(iter(self._closed))]
+        self.plan.answered()
+
+    def skip(self, question: Question | str, by: str = "") -> None:
+        """Ask about something else; the row comes again at the end."""
+        key = question if isinstance(question, str) else question.id
+        if key in self._open:
+            self._said(self._open[key][0], by, {"by": by, "labels": self._open[key][0].labels})
+            self._last.pop(by, None)
+
+    def _said(self, asked: Question, by: str, body: dict[str, Any]) -> None:
+        row = int(self.rows.of[asked.number])
+        self.journal.answers([(self.rows.keys[row], body)])
+        del self._open[asked.id]
+        self._last[by] = row
+        self._follow()
+
+    def undo(self, by: str = "") -> Question | None:
+        """Take back somebody's last answer, and ask again; None if there is none."""
+        self._follow()
+        found = [(answer.seq, row) for row, said in self.state.answers.items() for answer in said
+                 if answer.by == by and not answer.final]  # fmt: skip
+        if not found:
+            return None
+        seq, row = max(found)
+        self.journal.take_back(self.rows.keys[row], seq, by)
+        self._follow()
+        for key, (question, whose, _) in list(self._open.items()):
+            if whose == by or self.rows.of[question.number] == row:
+                del self._open[key]
+        self._last[by] = row
+        return self._question(row, by, audit=False)
+
+    def settle(self, number: int, label: str, by: str = "") -> None:
+        """Say what the label of a row of the table is, whatever was answered before."""
+        if not 0 <= number < len(self.rows):
+            raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
+        if label not in self.label_names:
+            raise FeedbackError.must(
+                "label", OWNER, "one of the labels (or add it)", label, among=self.label_names
+            )
+        body = {"by": by, "label": label, "hit": True, "final": True}
+        self.journal.answers([(self.rows.keys[int(self.rows.of[number])], body)])
+        self._follow()
+
+    def add_answers(self, answers: Sequence[dict[str, Any]]) -> int:
+        """Take over answers from elsewhere: each with row (a number), by, and label, or labels and hit; how many."""
+        made = []
+        for one in answers:
+            label, labels = one.get("label"), one.get("labels")
+            for name in [*([label] if label is not None else ()), *(labels or ())]:
+                if name not in self.label_names:
+                    raise InvalidInput.must(
+                        "label", OWNER, "one of the labels (or add it)", name, among=self.label_names
+                    )
+            body = {
+                "by": one.get("by", ""),
+                "labels": labels,
+                "hit": one.get("hit", label is not None),
+                "label": label,
+            }
+            made.append((self.rows.keys[int(self.rows.of[one["row"]])], body))
+        self.journal.answers(made)
+        self._follow()
+        return len(made)
+
+    # ------------------------------------------------------------ labels and people
+
+    def add_label(self, name: str, by: str = "") -> None:
+        """A new label."""
+        name = str(name).strip()
+        if not name or name in self.state.names:
+            raise InvalidInput.must("label", OWNER, "a new name", name)
+        self._change({"what": "add label", "label": name, "by": by})
+
+    def rename_label(self, old: str, new: str, by: str = "") -> None:
+        """Call a label something else."""
+        new = str(new).strip()
+        if not new or new in self.state.names:
+            raise InvalidInput.must("label", OWNER, "a new name", new)
+        self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
+
+    def merge_labels(self, old: str, into: str, by: str = "") -> None:
+        """One label becomes another: all its rows are the other's."""
+        if old == into:
+            raise InvalidInput.must("label", OWNER, "two different ones", old)
+        self._change({"what": "merge label", "label": self._live(old), "to": self._live(into), "by": by})
+
+    def retire_label(self, name: str, by: str = "") -> None:
+        """A label is gone; its rows are asked about again."""
+        if len(self.label_names) <= 2:
+            raise InvalidInput.must("labels", OWNER, "at least two, also without it", name)
+        self._change({"what": "retire label", "label": self._live(name), "by": by})
+
+    def leave_out(self, person: str, by: str = "") -> None:
+        """Somebody's answers count no more."""
+        self._change({"what": "leave out", "person": person, "by": by})
+
+    def take_in(self, person: str, by: str = "") -> None:
+        """Somebody's answers count again."""
+        self._change({"what": "take in", "person": person, "by": by})
+
+    def _live(self, name: str) -> str:
+        if name not in self.label_names:
+            raise InvalidInput.must("label", OWNER, "one of the labels", name, among=self.label_names)
+        return name
+
+    def _change(self, change: dict[str, Any]) -> None:
+        self.journal.change(change)
+        self._follow()
+        if change["what"] != "add label":  # a question that is open stays one when there is a label more
+            self._open.clear()
+        self.plan.score()
+
+    # ------------------------------------------------------------ what came out (results.py)
+
+    def progress(self) -> Progress:
+        """How far the work has come."""
+        return results.progress(self)
+
+    def curve(self, stretches: int) -> list[tuple[int, float]]:
+        """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
+        return results.curve(self.state, stretches)
+
+    def results(self) -> list[dict[str, Any]]:
+        """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
+        return results.results(self)
+
+    def labels(self) -> Any:
+        """The same as `results`, as a Polars frame."""
+        need("logs")
+        import polars
+
+        return polars.DataFrame(self.results())
+
+    def disagreements(self) -> list[dict[str, Any]]:
+        """Rows whose answers contradict each other: number, row, label, answers (by, label, labels, hit)."""
+        return results.disagreements(self)
+
+    def model(self, passes: int = 3) -> SetLogit:
+        """A learner of one's own, taught with all labels that there are, in several passes; its set size is 1."""
+        return results.model(self, passes)
+
+    def plot(self) -> Any:
+        """Clicks a row as the work goes on, as an Altair chart."""
+        need("plots")
+        import altair
+
+        points = [{"clicks": clicks, "clicks a row": rate} for clicks, rate in self.curve(40)]
+        chart = altair.Chart(
+            altair.InlineData(values=points), title=f"{self.rows.name}: clicks a row, as the work goes on"
+        )
+        return chart.mark_line(point=True).encode(
+            x=altair.X("clicks:Q", title="clicks so far"),
+            y=altair.Y("clicks a row:Q", scale=altair.Scale(domainMin=0.0)),
+        )
+
+    def widget(self, by: str = "") -> Any:
+        """Answer here and now: buttons in a notebook that has ipywidgets, plain text anywhere else."""
+        from superarm.label.notebook import label_here
+
+        return label_here(self, by)
+
+    def close(self) -> None:
+        """Close the journal."""
+        self.journal.close()
+
+    def __enter__(self) -> Labelling:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Labelling({self.rows.name!r}: {self.progress()})"

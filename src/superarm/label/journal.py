@@ -1,0 +1,214 @@
+"""The journal of a labelling: events of `superarm.journal`, and what each does to the state.
+
+    ANSWER      somebody answered about the row whose key is the event's id
+    CORRECTION  an answer was taken back (``of`` its number)
+    CHANGE      labels or people have changed; or the rows of the table have (their keys)
+
+What a labelling was made for is in the journal's meta: kind "labelling", labels, and the options that must stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalForeign
+from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
+from superarm.journal.snapshots import made_by
+from superarm.journal.sqlite_schema import create as create_file
+from superarm.journal.store import Snapshot, Store, is_url, open_store
+from superarm.label.belief import Answer
+from superarm.label.rows import LabelRows
+from superarm.label.state import State
+
+__all__ = ["KIND", "LabelJournal", "read_meta"]
+
+KIND = "labelling"
+
+
+def read_meta(where: str | Path) -> dict[str, Any]:
+    """What a labelling was made for: labels, options, rows (their name), reading (how they are read)."""
+    if not _exists(where):
+        raise InvalidInput(f"no such journal: {where}")
+    store = open_store(where, read_only=True)
+    try:
+        return _checked(store.meta())
+    finally:
+        store.close()
+
+
+def _checked(meta: dict[str, Any]) -> dict[str, Any]:
+    if meta.get("kind") != KIND:
+        got = f"that of a {meta.get('kind')}"
+        raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
+    return meta
+
+
+class LabelJournal:
+    """Answers in their order, in a store or in memory.
+
+    Args:
+        where: a file or an address; None keeps them in memory.
+        rows: the rows of the table as it is now.
+        labels: those asked for; None takes the journal's.
+        options: what must stay: yes_no, seed.
+
+    Attributes:
+        first_labels: those that it began with.
+        is_new: whether there was no journal before.
+        added, gone: how many rows of the table are new since the last time, and how many are not there any more.
+        seq: how many events were applied to the state.
+    """
+
+    def __init__(
+        self, where: str | Path | None, rows: LabelRows, labels: list[str] | None, options: dict[str, Any]
+    ) -> None:
+        self._rows, self.seq, self.added, self.gone = rows, 0, 0, 0
+        self._asked_labels = labels or []
+        self.store: Store | None = None
+        self._memory: list[Event] = []
+        self.is_new = where is None or not _exists(where)
+        if self.is_new:
+            if labels is None or len(labels) < 2:
+                wanted = "given: a file with a label a line, or a column that holds at least two"
+                raise InvalidInput.must("labels", "superarm label", wanted, labels)
+            self.first_labels = labels
+            if where is None:
+                return
+            meta: dict[str, Any] = {"kind": KIND, "labels": labels, "made": time.time(), "options": options}
+            meta |= {"rows": rows.name, "reading": rows.reading}
+            _create(where, meta)
+        assert where is not None
+        self.store = open_store(where)
+        try:
+            meta = _checked(self.store.meta())
+            for name, value in options.items():
+                if value != meta["options"][name]:
+                    wanted = f"{meta['options'][name]!r}, which {where} was made for"
+                    raise JournalForeign.must(name, "superarm label", wanted, value)
+            self.first_labels = list(meta["labels"])
+            self._compare_rows()
+        except BaseException:
+            self.close()
+            raise
+
+    def _compare_rows(self) -> None:
+        """Tell rows that are new, and those that are gone or were changed; keep today's keys."""
+        assert self.store is not None
+        kept = [event.body["keys"] for event in self.store.changes() if event.body["what"] == "rows"]
+        if kept:
+            before, now = set(kept[-1]), set(self._rows.keys)
+            self.added, self.gone = len(now - before), len(before - now)
+        if not kept or self.added or self.gone:
+            self.change({"what": "rows", "keys": self._rows.keys})
+
+    # ------------------------------------------------------------ writing
+
+    def answers(self, answers: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Keep answers, each about the row with a key."""
+        now = time.time()
+        self._append([Event.new(now, ANSWER, AnswerBody(of=0, **body), key) for key, body in answers])
+
+    def take_back(self, key: str, seq: int, by: str) -> None:
+        """Keep that an answer does not hold."""
+        self._append([Event.new(time.time(), CORRECTION, AnswerBody(of=seq, by=by), key)])
+
+    def change(self, change: dict[str, Any]) -> None:
+        """Keep a change."""
+        self._append([Event.new(time.time(), CHANGE, change)])
+
+    def _append(self, events: list[Event]) -> None:
+        if self.store is not None:
+            self.store.append(events)
+            return
+        for event in events:
+            event.seq = len(self._memory) + 1
+            self._memory.append(event)
+
+    # ------------------------------------------------------------ what events do
+
+    def replay(self, state: State) -> None:
+        """Apply all events; labels that are asked for and new are added."""
+        self.follow(state)
+        for name in self._asked_labels:
+            if name not in state.names:
+                self.change({"what": "add label", "label": name, "by": ""})
+        self.follow(state)
+
+    def follow(self, state: State) -> None:
+        """Apply the events that have come since: also those of other processes."""
+        if self.store is None:
+            events: Any = self._memory[self.seq :]
+        elif self.store.head().seq == self.seq:
+            return
+        else:
+            events = self.store.events(self.seq)
+        for event in events:
+            self._apply(event, state)
+            self.seq = event.seq
+
+    def _apply(self, event: Event, state: State) -> None:
+        if event.kind == CHANGE:
+            _changed(event.body, state)
+            return
+        row = self._rows.number_of.get(event.id)
+        if row is None:
+            return  # the table does not have it any more
+        body = event.body
+        if event.kind == CORRECTION:
+            state.take_back(row, body.of)
+        elif event.kind == ANSWER:
+            number = {name: at for at, name in enumerate(state.names)}
+            shown = tuple(number[name] for name in body.labels or ())
+            label = -1 if body.label is None else number[body.label]
+            hit = True if body.final else body.hit
+            state.add(row, Answer(event.seq, body.by, shown, hit, label, body.audit, body.final))
+
+    def close(self) -> None:
+        if self.store is not None:
+            self.store.close()
+            self.store = None
+
+
+def _changed(change: dict[str, Any], state: State) -> None:
+    what, name = change["what"], str(change.get("label"))
+    if what == "add label":
+        state.add_label(name)
+    elif what == "rename label":
+        state.names[state.names.index(name)] = change["to"]
+    elif what == "merge label":
+        state.retire(state.names.index(name), into=state.names.index(change["to"]))
+    elif what == "retire label":
+        state.retire(state.names.index(name))
+    elif what in ("leave out", "take in"):
+        (state.left_out.add if what == "leave out" else state.left_out.discard)(change["person"])
+        state.reconsider()
+
+
+def _exists(where: str | Path) -> bool:
+    if not is_url(where):
+        return Path(where).exists()
+    from superarm.journal.postgres_address import Address, failures
+    from superarm.journal.postgres_schema import check
+
+    address = Address(str(where))
+    with address.connect("superarm looks") as connection, failures(address):
+        tables = check(connection, address)
+        return bool(tables) and connection.execute("SELECT 1 FROM meta").fetchone() is not None
+
+
+def _create(where: str | Path, meta: dict[str, Any]) -> None:
+    first = Snapshot(0, meta["made"], {}, {}, made_by())
+    if not is_url(where):
+        create_file(Path(where).resolve(), meta, first)
+        return
+    from superarm.journal.postgres import create
+    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_schema import make_tables
+
+    address = Address(str(where))
+    make_tables(address)
+    create(address, meta, first)

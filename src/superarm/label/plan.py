@@ -1,0 +1,270 @@
+"""Plan: which row is asked next, how many labels are wrong, and when that is few enough.
+
+**How wrong the model is.** Its doubt d = 1 - max p understates errors. So each first question checks it: with
+e = 1 if its best label was wrong, logit Pr(e = 1) = a + b logit d (calibration.py). But most of those rows were chosen
+because they were doubtful. **Audits** were not: they are drawn at random from the rows that would be accepted unasked.
+So they correct a and b, with those of all checks as prior; then
+
+    wrong labels  W = sum of copies × Pr(e = 1) over rows nobody was asked about + sum of copies × doubt over the others
+
+with an interval of log W from the covariance of a and b, and the chance of each row.
+
+**Which row.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
+Every AUDIT-th question is an audit. With a target of 1 each row is asked, in random order, and after that those whose
+answers are doubtful.
+
+**When to stop.** When W's upper bound at one-sided 80 % is at most 1 - target; with a target of 1, when all rows were
+looked at and the doubts add up to one in 400.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from superarm.label.calibration import chance, fit, logit
+from superarm.label.state import State
+
+__all__ = ["Estimate", "Plan"]
+
+AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
+SAMPLE = 64  # rows among which the next is chosen
+FIRST = 50  # rows drawn at random before anything is estimated
+REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
+AUDITS_DIFFER = 0.7, 0.25  # how far audits may tell another a and b than all checks: standard deviations
+SURELY, INTERVAL = 0.8416, 1.96
+ALLOWED_AT_1 = 1 / 400
+ASK_AGAIN = 0.02  # a doubt below it is no reason to ask a second time
+RECENT_CHECKS = 200
+UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wrong is asked again
+MOST_ANSWERS = 5  # about one row, once its label was named
+
+Array = np.ndarray[Any, Any]
+
+
+class Estimate(NamedTuple):
+    """How many rows of the table have a wrong label.
+
+    Attributes:
+        wrong, low, high: the estimate, and its interval at 95 %.
+        surely: with a chance of 80 % they are no more.
+        accept: rows nobody was asked about with a chance below this to be wrong could be accepted, and the target met.
+        left: how many rows must be asked about before the end, about.
+    """
+
+    wrong: float
+    low: float
+    high: float
+    surely: float
+    accept: float
+    left: int
+
+
+class Plan:
+    """What to ask next.
+
+    Args:
+        state: what the answers say.
+        copies: how many rows of the table each row stands for.
+        target: the share of labels that shall be right.
+        twice: the share of rows that are asked about a second time.
+        seed: for the order of rows.
+
+    Attributes:
+        wrong: of each row nobody was asked about, the chance that the model's label is wrong, as of when it was scored.
+        top: that label.
+    """
+
+    def __init__(self, state: State, copies: Array, *, target: float, twice: float, seed: int) -> None:
+        self.state, self.copies, self.target, self.twice, self.seed = state, copies, target, twice, seed
+        n = len(copies)
+        self.order = np.random.default_rng((seed, 1)).permutation(n)
+        self.place = np.argsort(self.order)
+        self.asked_twice = np.random.default_rng((seed, 2)).random(n) < twice
+        self.doubt = np.ones(n)  # the model's own
+        self.top = np.zeros(n, np.int32)
+        self._fit, self._covariance = np.array([0.0, 1.0]), np.diag([1.0, 0.25])
+        self._next = 0  # which row is scored again next
+        self._answers = 0
+        self._estimate: Estimate | None = None
+        self._stale = 0
+        self._checked: tuple[tuple[int, frozenset[int]], bool] = (-1, frozenset()), False
+        self._sweep_after = 0  # all rows are scored again to see whether it is the end
+
+    @property
+    def audit_share(self) -> float:
+        """Of the questions that are asked now."""
+        return AUDIT if self.state.audits < MANY_AUDITS else AUDIT_LATER
+
+    @property
+    def every(self) -> int:
+        """After how many answers the estimate is made anew."""
+        return max(10, len(self.copies) // 200)
+
+    # ------------------------------------------------------------ scores and estimates
+
+    def answered(self) -> None:
+        """An answer has come: score some more rows."""
+        self._answers += 1
+        self._stale += 1
+        if self.target >= 1.0:  # every row is asked
+            return
+        n = len(self.copies)
+        count = min(n, max(REFRESH_LEAST, min(n // 100, REFRESH_MOST)))
+        rows = self.order[(self._next + np.arange(count)) % n]
+        self._next = (self._next + count) % n
+        self.score(rows)
+
+    def score(self, rows: Array | None = None) -> None:
+        """Score rows again (all of them: left out), if nobody was asked about them."""
+        rows = self.order if rows is None else rows
+        rows = rows[~self.state.looked[rows]]
+        for start in range(0, len(rows), 4096):
+            some = rows[start : start + 4096]
+            p = self.state.probabilities(some)
+            self.top[some] = p.argmax(axis=1)
+            self.doubt[some] = 1.0 - p[np.arange(len(some)), self.top[some]]
+
+    def estimate(self, *, fresh: bool = False) -> Estimate:
+        """How many labels are wrong; made anew now and then, or when asked for."""
+        if self._estimate is None or fresh or self._stale >= self.every:
+            self._stale = 0
+            self._calibrate()
+            self._estimate = self._sum()
+        return self._estimate
+
+    def wrong(self, rows: Array) -> Array:
+        """The chance that the model's label of each row is wrong."""
+        return chance(self._fit, logit(self.doubt[rows]))
+
+    def _calibrate(self) -> None:
+        state = self.state
+        checks = [one for one in state.checks if state.looked[one[0]]][-8_000:]
+        if not checks:
+            return
+        rows, z, audit = (np.array(column) for column in zip(*checks, strict=True))
+        e = state.first_wrong[rows]
+        every, _ = fit(z, e)
+        self._fit, self._covariance = fit(z[audit], e[audit], every, AUDITS_DIFFER)
+
+    def _sum(self) -> Estimate:
+        state, copies = self.state, self.copies
+        open_ = np.flatnonzero(~state.looked)
+        e, w = self.wrong(open_), copies[open_]
+        known = float((copies * state.doubt)[state.looked].sum())
+        unknown = float((e * w).sum())
+        total = known + unknown
+        allowed = (1.0 - self.target) * copies.sum()
+        by_size = np.argsort(e)
+        fits = np.cumsum((e * w)[by_size]) + known <= allowed
+        accept = float(e[by_size][fits.sum()]) if not fits.all() else 1.0
+        low, high = self.interval(open_)
+        return Estimate(total, low, high, self.interval(open_, SURELY)[1], accept, int((~fits).sum()))
+
+    def interval(self, accepted: Array, z: float = INTERVAL) -> tuple[float, float]:
+        """Around the wrong labels among rows that were asked about, and these, which were not."""
+        state, w = self.state, self.copies[accepted]
+        known = float((self.copies * state.doubt)[state.looked].sum())
+        e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
+        slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
+        unknown = max(1.0, float((w * e).sum()))
+        variance = float(slope @ self._covariance @ slope + (w**2 * e * (1.0 - e)).sum())
+        factor, spread = np.exp(z * variance**0.5 / unknown), known**0.5
+        low = max(0.0, known - z * spread) + unknown / factor
+        return (
+            low if low >= 1.0 else 0.0
+        ), known + z * spread + unknown * factor  # less than one label is none
+
+    def is_finished(self, busy: set[int]) -> bool:
+        """Whether enough labels are right."""
+        now = self._answers, frozenset(busy)
+        if self._checked[0] != now:
+            self._checked = now, self._is_finished(busy)
+        return self._checked[1]
+
+    def _is_finished(self, busy: set[int]) -> bool:
+        state, rows = self.state, float(self.copies.sum())
+        if state.looked.all():
+            doubts = float((self.copies * state.doubt).sum())
+            allowed = (1.0 - self.target) * rows if self.target < 1.0 else ALLOWED_AT_1 * rows
+            return (doubts <= allowed or self._doubtful(busy) is None) and self._second(busy) is None
+        if self.target >= 1.0 or self.estimate().surely > (1.0 - self.target) * rows:
+            return False
+        open_ = int((~state.looked).sum())
+        if state.audits < min(FEW_AUDITS, open_ / 3) or self._second(busy) is not None:
+            return False
+        if self._answers < self._sweep_after:
+            return False
+        self.score()  # some scores were old
+        self._sweep_after = self._answers + self.every
+        return self.estimate(fresh=True).surely <= (1.0 - self.target) * rows
+
+    # ------------------------------------------------------------ the next row
+
+    def next(self, busy: set[int], by: str) -> tuple[int, bool] | None:
+        """The row to ask about, and whether it is an audit; ``None`` if there is none for this person now."""
+        state = self.state
+        random = np.random.default_rng((self.seed, 3, self._answers, len(busy)))
+        open_ = ~state.looked
+        if busy:
+            open_[list(busy)] = False
+        again = self._second(busy, by)
+        if again is not None and random.random() < max(self.twice, 0.05):
+            return again, False
+        unclear = self._unclear_audit(busy)
+        if unclear is not None:
+            return unclear, False
+        rows = np.flatnonzero(open_)
+        if not len(rows):
+            worst = self._doubtful(busy)
+            return (again, False) if again is not None else None if worst is None else (worst, False)
+        fewest = state.skips[rows].min()
+        rows = rows[state.skips[rows] == fewest]  # those that were skipped come last
+        if self.target >= 1.0 or len(state.order) < min(FIRST, len(self.copies) / 4):
+            return int(rows[self.place[rows].argmin()]), False
+        if random.random() < self.audit_share:
+            accepted = rows[self.wrong(rows) < self.estimate().accept]
+            if len(accepted):
+                return int(random.choice(accepted)), True
+        some = random.choice(rows, min(SAMPLE, len(rows)), replace=False)
+        chances = self.wrong(some) * self.copies[some]
+        best = int(chances.argmax())
+        worst = self._doubtful(busy)
+        if worst is not None and state.doubt[worst] * self.copies[worst] > chances[best]:
+            return worst, False
+        return int(some[best]), False
+
+    def _doubtful(self, busy: set[int]) -> int | None:
+        """The row whose answers are the most doubtful."""
+        state = self.state
+        doubts = np.where(state.looked & (state.clicks < MOST_ANSWERS), state.doubt * self.copies, 0.0)
+        if busy:
+            doubts[list(busy)] = 0.0
+        worst = int(doubts.argmax())
+        return worst if state.doubt[worst] >= ASK_AGAIN and doubts[worst] > 0.0 else None
+
+    def _unclear_audit(self, busy: set[int]) -> int | None:
+        """A row whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""
+        state, (low, high) = self.state, UNCLEAR
+        for row, _, audit in reversed(state.checks[-RECENT_CHECKS:]):
+            unclear = audit and low < state.first_wrong[row] < high
+            if unclear and state.looked[row] and state.clicks[row] < MOST_ANSWERS and row not in busy:
+                return row
+        return None
+
+    def _second(self, busy: set[int], by: str | None = None) -> int | None:
+        """A row that shall be asked about a second time, if possible of somebody else."""
+        if not self.twice:
+            return None
+        state = self.state
+        rows = np.flatnonzero(self.asked_twice & state.looked)
+        for row in rows:
+            said = [answer.by for answer in state.valid(int(row)) if not answer.final]
+            if (
+                len(said) == 1
+                and row not in busy
+                and (by is None or said[0] != by or len(state.wrong_answers.answers) == 1)
+            ):
+                return int(row)
+        return None

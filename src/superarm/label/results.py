@@ -1,0 +1,230 @@
+"""What a labelling has come to: how far it is, the label of each row, disagreements, a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superarm.decisions import Decision
+from superarm.label.belief import Answer, is_true
+from superarm.label.state import State
+from superarm.learners import SetLogit
+
+if TYPE_CHECKING:
+    from superarm.label.job import Labelling
+
+__all__ = ["FILE", "Progress", "curve", "disagreements", "model", "progress", "results"]
+
+FILE = "file"  # who has said the labels that were in the table
+FIRST = 50  # clicks before anything is estimated
+STRETCHES = 40  # points of the curve
+RECENT = 200  # rows that tell how many clicks a row takes now
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the work has come.
+
+    Attributes:
+        rows: of the table.
+        labelled: rows that have a label: asked about, or accepted.
+        asked: rows that somebody was asked about.
+        clicks: answers so far.
+        audits: those of them about rows that would have been accepted unasked.
+        target: the share of labels that shall be right.
+        wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
+        interval: of it, at 95 %.
+        left: clicks that are still needed, about; None before anything can be said.
+        finished: whether the target is met.
+        curve: (clicks so far, clicks a row) for each stretch of the work.
+        people: of each person, answers and the estimated share of wrong ones.
+    """
+
+    rows: int
+    labelled: int
+    asked: int
+    clicks: int
+    audits: int
+    target: float
+    wrong: float | None
+    interval: tuple[float, float] | None
+    left: int | None
+    finished: bool
+    curve: list[tuple[int, float]]
+    people: dict[str, dict[str, float]]
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one line."""
+        parts = [f"{self.labelled:,} of {self.rows:,} labelled"]
+        if self.wrong is not None and self.interval is not None:
+            low, high = (100 * end for end in self.interval)
+            parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
+        audits = f", {self.audits:,} of them audits" if self.audits else ""
+        parts.append(f"{self.clicks:,} clicks{audits}")
+        told = ", ".join(parts)
+        rest = self.rows - self.labelled
+        if self.finished or self.left is None:
+            return told
+        return f"{told}; the remaining {rest:,} would take about {self.left:,}"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def progress(job: Labelling) -> Progress:
+    """How far the work has come."""
+    state, plan, copies = job.state, job.plan, job.rows.copies
+    clicks, asked = int(state.clicks.sum()), int(copies[state.looked].sum())
+    finished = plan.is_finished(job.busy())
+    labelled, wrong, interval, left = asked, None, None, None
+    if clicks >= FIRST or finished:
+        accepted = _accepted(job, finished)
+        labelled += int(copies[accepted].sum())
+        known = float((copies * state.doubt)[state.looked].sum())
+        expected = float((plan.wrong(accepted) * copies[accepted]).sum())
+        low, high = plan.interval(accepted)
+        if labelled:
+            wrong = min(1.0, (known + expected) / labelled)
+            interval = low / labelled, min(1.0, high / labelled)
+        left = 0 if finished else _left(job)
+    people = {
+        name: {"clicks": count, "wrong_rate": round(state.wrong_answers.rate(name), 4)}
+        for name, count in state.wrong_answers.answers.items()
+    }
+    return Progress(
+        rows=len(job.rows),
+        labelled=labelled,
+        asked=asked,
+        clicks=clicks,
+        audits=state.audits,
+        target=job.target,
+        wrong=wrong,
+        interval=interval,
+        left=left,
+        finished=finished,
+        curve=curve(state, STRETCHES),
+        people=people,
+    )
+
+
+def _left(job: Labelling) -> int:
+    """Clicks that are still needed, if they lead to labels as fast as the last ones."""
+    state = job.state
+    recent = state.order[-RECENT:]
+    rate = float(state.clicks[recent].mean()) if recent else 1.0
+    if job.target >= 1.0:
+        return max(1, round(np.count_nonzero(~state.looked) * rate))
+    return max(1, round(job.plan.estimate().left * rate / (1.0 - job.plan.audit_share)))
+
+
+def _accepted(job: Labelling, finished: bool) -> Array:
+    """Rows nobody was asked about whose labels are accepted."""
+    rows = np.flatnonzero(~job.state.looked)
+    if job.target >= 1.0:
+        return rows[:0]
+    return rows if finished else rows[job.plan.wrong(rows) < job.plan.estimate().accept]
+
+
+def curve(state: State, stretches: int) -> list[tuple[int, float]]:
+    """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
+    clicks = state.clicks[state.order]
+    clicks = clicks[clicks > 0]  # those of the file cost none
+    if not len(clicks):
+        return []
+    parts = np.array_split(clicks, min(stretches, len(clicks)))
+    ends = np.cumsum([part.sum() for part in parts])
+    return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
+
+
+def results(job: Labelling) -> list[dict[str, Any]]:
+    """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
+    state, plan = job.state, job.plan
+    plan.score()
+    accepted = set(_accepted(job, plan.is_finished(job.busy())).tolist())
+    wrong = plan.wrong(np.arange(len(job.rows.keys)))
+    found: list[dict[str, Any]] = []
+    for row in range(len(job.rows.keys)):
+        said = state.valid(row)
+        if state.looked[row]:
+            label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
+            how = _how(label, said, state.live)
+        else:
+            label, belief = int(plan.top[row]), 1.0 - float(wrong[row])
+            how = "accepted" if row in accepted else ""
+        found.append(
+            {
+                "label": state.names[label] if how else None,
+                "belief": round(belief, 4),
+                "clicks": int(state.clicks[row]),
+                "how": how,
+                "by": ", ".join(dict.fromkeys(answer.by for answer in said if answer.by)),
+            }
+        )
+    return [{"row": number, **found[row]} for number, row in enumerate(job.rows.of)]
+
+
+def _how(label: int, said: list[Answer], live: Array) -> str:
+    """How the label of a row was found."""
+    if any(answer.final for answer in said):
+        return "file" if said[-1].by == FILE else "settled"
+    named = sum(answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in said)
+    if named:
+        return "confirmed" if named > 1 else "named"
+    return "excluded" if np.count_nonzero(_possible(said, live)) == 1 else "believed"
+
+
+def _possible(said: list[Answer], live: Array) -> Array:
+    """The labels under which all answers are true."""
+    possible = live.copy()
+    for answer in said:
+        possible &= is_true(answer, len(live))
+    return possible
+
+
+def disagreements(job: Labelling) -> list[dict[str, Any]]:
+    """Rows about which not all answers can be true, and nobody has settled it."""
+    state, found = job.state, []
+    for row in state.answers:
+        said = state.valid(row)
+        if not said or any(answer.final for answer in said) or _possible(said, state.live).any():
+            continue
+        first = int(job.rows.first[row])
+        found.append(
+            {
+                "number": first,
+                "row": job.rows.shown(first, job.show),
+                "label": state.names[int(state.label[row])],
+                "answers": [_told(answer, state.names) for answer in said],
+            }
+        )
+    return found
+
+
+def _told(answer: Answer, names: list[str]) -> dict[str, Any]:
+    return {
+        "by": answer.by,
+        "label": names[answer.label] if answer.label >= 0 else None,
+        "labels": [names[one] for one in answer.shown],
+        "hit": answer.hit,
+    }
+
+
+def model(job: Labelling, passes: int) -> SetLogit:
+    """A learner of its own, taught with all labels that there are, in random order."""
+    found = results(job)
+    labels = [found[int(number)]["label"] for number in job.rows.first]
+    learner = SetLogit(labels=job.label_names, seed=job.seed)
+    if job.rows.columns is not None:
+        learner.use_columns(job.rows.columns)
+    known = np.array([row for row, label in enumerate(labels) if label is not None], np.int64)
+    random = np.random.default_rng(job.seed)
+    for _ in range(passes):
+        for row in random.permutation(known):
+            given = Decision.given(job.state.rows.row(int(row)), [labels[row]])
+            learner.update(given, label=labels[row])
+    return learner

@@ -1,0 +1,328 @@
+"""What is labelled: a table, a folder of pictures or texts, the embedded digits.
+
+Rows with the same content are one row, with copies. A row is known again by its key, a hash of its content: also in a
+file whose rows were moved, or to which some were added.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superarm.data.columns import Columns
+from superarm.data.looking import AFTERWARDS
+from superarm.data.rows import Rows
+from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
+from superarm.data.values import is_gap
+from superarm.errors import InvalidInput
+from superarm.extras import need
+
+__all__ = ["PICTURES", "LabelRows"]
+
+PICTURES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+SIDE = 28  # pixels of a picture's side, as the model sees it
+OWNER = "superarm label"
+
+Array = np.ndarray[Any, Any]
+
+
+class LabelRows:
+    """Rows for people and for the model.
+
+    Args:
+        name: where they come from.
+        cells: what people see of each row of the table, by column.
+        known: of each row, its label where one is known; None where not.
+        truth: the same, for a labeller that is played.
+        features: a table of what the model sees; or a matrix.
+        asked: how columns are to be taken, as `Columns.look` has it.
+        pictures: files or arrays, one for each row.
+
+    Attributes:
+        keys: of the distinct rows.
+        copies: how many rows of the table each of them stands for.
+        of: which of them each row of the table is.
+        first: the first row of the table that each of them is.
+        reading: how they were read, for the journal.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        cells: list[dict[str, Any]],
+        known: list[str | None],
+        truth: list[str | None],
+        features: Any,
+        asked: dict[str, Any],
+        pictures: list[Any] | None = None,
+        identity: list[bytes] | None = None,
+    ) -> None:
+        self.name, self.cells, self.known, self.truth, self.pictures = name, cells, known, truth, pictures
+        self._features, self._asked = features, asked
+        self.columns: Columns | None = None
+        self.reading: dict[str, Any] = {}
+        found: dict[str, int] = {}
+        firsts = []
+        self.of = np.empty(len(cells), np.int64)
+        for number, row in enumerate(cells):
+            content = _content(row) if identity is None else identity[number]
+            key = sha256(content).hexdigest()[:24]
+            if key not in found:
+                found[key] = len(found)
+                firsts.append(number)
+            self.of[number] = found[key]
+        self.keys, self.first = list(found), np.array(firsts, np.int64)
+        self.number_of = found
+        self.copies = np.bincount(self.of, minlength=len(found)).astype(float)
+
+    def __len__(self) -> int:
+        """Rows of the table."""
+        return len(self.cells)
+
+    # ------------------------------------------------------------ where they come from
+
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        *,
+        label: str | None = None,
+        answers: str | None = None,
+        vectors: str | Path | None = None,
+        **asked: Any,
+    ) -> LabelRows:
+        """From a file, a folder, a frame, a list of dicts, or ``"digits"``.
+
+        Args:
+            source: what to label.
+            label: the column that holds labels, wholly or in part: it is neither shown nor a feature.
+            answers: the column that holds the truth, for a labeller that is played: neither, too.
+            vectors: an .npy with a vector for each row, in place of pixels, or beside the columns.
+            asked: text, words, numbers, dates, leave_out: how columns are to be taken.
+        """
+        rows = cls._read(source, label, answers, vectors, asked)
+        kept: dict[str, Any] = {"label": label, "vectors": None if vectors is None else str(vectors)}
+        kept |= {name: list(columns) for name, columns in asked.items() if columns}
+        rows.reading = {name: value for name, value in kept.items() if value}
+        return rows
+
+    @classmethod
+    def _read(
+        cls,
+        source: Any,
+        label: str | None,
+        answers: str | None,
+        vectors: str | Path | None,
+        asked: dict[str, Any],
+    ) -> LabelRows:
+        if isinstance(source, str | PathLike):
+            path = Path(source)
+            if path.is_dir():
+                return cls._folder(path, label or answers, vectors, asked)
+            if str(source) == "digits" and not path.exists():
+                return cls._digits()
+            if path.suffix.lower() == ".npz":
+                return cls._matrix(path)
+            if path.suffix.lower() not in TABLES:
+                wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
+                raise InvalidInput.must("rows", OWNER, wanted, str(source))
+            if not path.is_file():
+                raise InvalidInput(f"no such file: {path}")
+        table = open_table(source)
+        rows = list((table if vectors is None else WithVectors(table, Path(vectors))).whole_rows())
+        return cls._table(table.name, rows, label, answers, asked)
+
+    @classmethod
+    def _table(
+        cls,
+        name: str,
+        rows: list[dict[str, Any]],
+        label: str | None,
+        answers: str | None,
+        asked: dict[str, Any],
+    ) -> LabelRows:
+        if not rows:
+            raise InvalidInput.must("rows", name, "at least one", "none")
+        names = list(dict.fromkeys(str(key) for row in rows for key in row))
+        for option, column in (("labels", label), ("answers", answers)):
+            if column is not None and column not in names:
+                raise InvalidInput.must(
+                    option, name, f"one of its columns {', '.join(names)}", column, among=names
+                )
+        known, truth = (
+            [None if one is None else _label(row.get(one)) for row in rows] for one in (label, answers)
+        )
+        features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
+        cells = [{key: row.get(key) for key in features} for row in rows]
+        return cls(name, cells, known, truth, features, asked)
+
+    @classmethod
+    def _matrix(cls, path: Path) -> LabelRows:
+        from superarm.streams import open_data
+
+        stream: Any = open_data(str(path))
+        truth: list[str | None] = [
+            str(stream.labels[y]) if stream.labels is not None else str(y) for y in stream.y
+        ]
+        identity = [_row_bytes(stream.rows.row(number)) for number in range(len(truth))]
+        cells = [{"row": number} for number in range(len(truth))]
+        return cls(str(path), cells, [None] * len(truth), truth, stream.rows, {}, identity=identity)
+
+    @classmethod
+    def _digits(cls) -> LabelRows:
+        from superarm.streams import open_data
+
+        stream: Any = open_data("digits")
+        X = np.asarray(stream.rows.dense)
+        cells = [{"picture": f"digit {number}"} for number in range(len(X))]
+        truth: list[str | None] = [str(y) for y in stream.y]
+        pictures, identity = [row.reshape(8, 8) for row in X], [row.tobytes() for row in X]
+        return cls("digits", cells, [None] * len(X), truth, Rows(X), {}, pictures, identity)
+
+    @classmethod
+    def _folder(
+        cls, path: Path, label: str | None, vectors: str | Path | None, asked: dict[str, Any]
+    ) -> LabelRows:
+        if label is not None:
+            raise InvalidInput.must("labels", str(path), "a file: a folder has no columns", label)
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        pictures = [file for file in files if file.suffix.lower() in PICTURES]
+        texts = [file for file in files if file.suffix.lower() == ".txt"]
+        if bool(pictures) == bool(texts):
+            wanted = f"pictures ({', '.join(PICTURES)}) or texts (.txt)"
+            raise InvalidInput.must("folder", str(path), wanted, "both" if texts else "neither")
+        chosen = pictures or texts
+        names = [str(file.relative_to(path)) for file in chosen]
+        content = [file.read_bytes() for file in chosen]
+        matrix = None if vectors is None else _vectors(Path(vectors), len(chosen), str(path))
+        none: list[str | None] = [None] * len(chosen)
+        if texts:
+            read = [one.decode("utf-8", "replace") for one in content]
+            cells = [{"file": name, "text": text} for name, text in zip(names, read, strict=True)]
+            features: Any = {"text": read} | ({} if matrix is None else {"vectors": list(matrix)})
+            return cls(str(path), cells, none, none, features, {"text": ("text",)}, identity=content)
+        cells = [{"picture": name} for name in names]
+        pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
+        return cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
+
+    # ------------------------------------------------------------ for the model and for people
+
+    def features(self, k: int) -> Rows:
+        """The distinct rows, as the model takes them."""
+        if isinstance(self._features, dict):
+            columns = self.columns or self._look()
+            self.columns = columns.for_labels(max(k, 2))
+            table = {name: [cells[i] for i in self.first] for name, cells in self._features.items()}
+            return self.columns.rows(table, self.name)
+        found: Rows = self._features.take(self.first)
+        return found
+
+    def _look(self) -> Columns:
+        taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}
+        columns = Columns.look(self._features, taken=taken, **self._asked)
+        if not len(columns):
+            columns = Columns.look(self._features, taken=taken, everything=True, **self._asked)
+        if not len(columns):
+            raise InvalidInput.must(
+                "rows", self.name, "a table with at least one feature", list(self._features)
+            )
+        return columns
+
+    def texts(self) -> list[str]:
+        """The columns of text."""
+        return [name for name, kind in self.columns.kinds.items() if kind == "text"] if self.columns else []
+
+    def shown(self, number: int, show: tuple[str, ...]) -> dict[str, Any]:
+        """What people see of a row of the table."""
+        row = self.cells[number]
+        return {
+            name: "" if is_gap(row[name]) else row[name]
+            for name in (show or row)
+            if not isinstance(row[name], np.ndarray | list)
+        }
+
+    def picture(self, number: int) -> tuple[bytes, str] | None:
+        """The picture of a row of the table, and its media type."""
+        if self.pictures is None:
+            return None
+        picture = self.pictures[number]
+        if isinstance(picture, Path):
+            return picture.read_bytes(), PICTURES[picture.suffix.lower()]
+        return _png(picture), "image/png"
+
+
+def _label(value: Any) -> str | None:
+    """A cell of the label column; whole numbers as people write them."""
+    if is_gap(value) or value == "":
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip() or None
+
+
+def _content(row: dict[str, Any]) -> bytes:
+    return json.dumps(row, sort_keys=True, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
+
+
+def _row_bytes(row: Any) -> bytes:
+    parts = (row.dense, row.indices, row.values) if hasattr(row, "indices") else (row,)
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def _vectors(path: Path, rows: int, of: str) -> Array:
+    matrix = np.asarray(read_matrix(path), np.float32)
+    if matrix.ndim != 2 or len(matrix) != rows:
+        raise InvalidInput.must(
+            "vectors", of, f"a matrix with {rows} rows, one for each file by name", matrix.shape
+        )
+    return matrix
+
+
+def _pixels(files: list[Path]) -> Array:
+    """Grey values of small copies, and their mean colours."""
+    need("label")
+    from PIL import Image, UnidentifiedImageError
+
+    rows = np.zeros((len(files), SIDE * SIDE + 3), np.float32)
+    for row, file in zip(rows, files, strict=True):
+        try:
+            with Image.open(file) as picture:
+                small = picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX)
+        except (OSError, UnidentifiedImageError) as error:
+            raise InvalidInput.must("picture", str(file), "one that can be read", str(error)) from error
+        row[:-3] = np.asarray(small.convert("L"), np.float32).ravel() / 255.0
+        row[-3:] = np.asarray(small, np.float32).reshape(-1, 3).mean(axis=0) / 255.0
+    return rows
+
+
+def _png(grey: Array) -> bytes:
+    """A picture of ink on white, as a PNG."""
+    levels = 255 - (grey / max(1.0, float(grey.max())) * 255).astype(np.uint8)
+    lines = b"".join(b"\0" + line.tobytes() for line in levels)
+    height, width = levels.shape
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(lines))
+        + chunk(b"IEND", b"")
+    )

@@ -1,0 +1,69 @@
+"""A labeller that knows the truth: how many clicks would it take?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from superarm.label.job import Labelling, Question
+
+__all__ = ["play"]
+
+
+def play(
+    job: Labelling,
+    truth: list[str | None],
+    *,
+    wrong: float = 0.0,
+    progress: Callable[[int], object] | None = None,
+) -> dict[str, Any]:
+    """Answer every question out of ``truth``, the label of each row of the table; what came of it.
+
+    Args:
+        job: a new labelling.
+        truth: of each row.
+        wrong: the share of clicks that fall beside: any other of the things that could be said, alike.
+        progress: hears how many rows were labelled.
+    """
+    random = np.random.default_rng((job.seed, 4))
+    done = 0
+    while (question := job.ask()) is not None:
+        job.answer(question, **_answer(question, truth[question.number], wrong, random))
+        if progress is not None and len(job.state.order) > done:
+            progress(len(job.state.order) - done)
+            done = len(job.state.order)
+    results, told = job.results(), job.progress()
+    right = [one["label"] == label for one, label in zip(results, truth, strict=True)]
+    labelled = sum(one["label"] is not None for one in results)
+    missed = sum(not good for good, one in zip(right, results, strict=True) if one["label"] is not None)
+    return {
+        "rows": told.rows,
+        "n_labels": len(job.label_names),
+        "target": job.target,
+        "clicks": told.clicks,
+        "audits": told.audits,
+        "clicks_per_row": round(told.clicks / told.rows, 4),
+        "labelled": labelled,
+        "wrong": missed,
+        "wrong_rate": round(missed / max(1, labelled), 5),
+        "estimated_wrong_rate": None if told.wrong is None else round(told.wrong, 5),
+        "interval": None if told.interval is None else [round(end, 5) for end in told.interval],
+        "by_tenth": [rate for _, rate in job.curve(10)],
+    }
+
+
+def _answer(
+    question: Question, truth: str | None, wrong: float, random: np.random.Generator
+) -> dict[str, Any]:
+    """What a person who knows the truth clicks, or beside it."""
+    shown = question.labels
+    if question.yes_no:
+        yes = truth in shown
+        return {"yes": yes != (random.random() < wrong)}
+    could: list[str | None] = [*shown, None]
+    said = truth if truth in shown else None
+    if wrong and random.random() < wrong:
+        said = [one for one in could if one != said][int(random.integers(len(could) - 1))]
+    return {"none": True} if said is None else {"label": said}

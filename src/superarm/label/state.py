@@ -1,0 +1,246 @@
+"""State: what all answers together say. A pure function of the events, in their order.
+
+For every row: its answers, the beliefs that follow, the label they speak for, and the doubt in it, 1 - b. A row whose
+label was found teaches the model, once, with that label (again if it changes), and with it EXTRA rows of before,
+drawn at random: the model learns as from several passes, without waiting for one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from superarm.data.rows import Rows
+from superarm.decisions import Decision
+from superarm.label.belief import Answer, WrongAnswers, posterior
+from superarm.label.calibration import fit, logit
+from superarm.learners import SetLogit
+from superarm.learners.predictions import probabilities
+from superarm.native.randomness import uniform_number
+
+__all__ = ["State"]
+
+EXTRA = 2
+KEEP_PRIOR = 0.005  # doubts below it are not looked at again
+RECONSIDER = 250  # after so many answers doubtful rows are looked at again
+MOST_CHECKS = 8_000
+NO_LABEL = -1
+
+Array = np.ndarray[Any, Any]
+
+
+class State:
+    """Labels, doubts and the model, after some events.
+
+    Args:
+        rows: the features of all (distinct) rows.
+        labels: the names of the labels.
+        target: the share of labels that shall be right: below 1 a row may be left before its label is certain.
+        yes_no: whether answers are only yes or no.
+        seed: for the rows that teach again.
+
+    Attributes:
+        names: of the labels; one that was merged or retired keeps its number.
+        live: whether a label may still be given.
+        label: of each row, as a number; -1 if nobody was asked.
+        doubt: of each row that was asked about, the chance that its label is wrong.
+        looked: whether somebody has named the row's label, or all others were excluded.
+        clicks: answers about each row.
+        order: the rows in the order in which they were first named.
+        checks: of first questions: row, logit of the model's doubt, whether it was an audit.
+        first_wrong: of each row, the chance that the model's label was wrong when it was first asked about.
+    """
+
+    def __init__(self, rows: Rows, labels: list[str], *, target: float, yes_no: bool, seed: int) -> None:
+        self.rows, self.names, self.target, self.yes_no, self.seed = rows, list(labels), target, yes_no, seed
+        n = len(rows)
+        self.live = np.ones(len(labels), bool)
+        self.into = list(range(len(labels)))  # where a merged label went
+        self.learner = SetLogit(n_labels=len(labels), n_features=rows.layout.n_features, seed=seed)
+        self.label = np.full(n, NO_LABEL, np.int32)
+        self.doubt = np.ones(n)
+        self.looked = np.zeros(n, bool)
+        self.clicks = np.zeros(n, np.int32)
+        self.skips = np.zeros(n, np.int32)
+        self.order: list[int] = []
+        self.answers: dict[int, list[Answer]] = {}
+        self.left_out: set[str] = set()
+        self.wrong_answers = WrongAnswers()
+        self.audits = 0
+        self.checks: list[tuple[int, float, bool]] = []
+        self.first_wrong = np.zeros(n)
+        self._prior: dict[int, Array] = {}
+        self._top: dict[int, int] = {}
+        self._taught: list[int] = []
+        self._taught_as = np.full(n, NO_LABEL, np.int32)
+        self._ordered = np.zeros(n, bool)
+        self._lessons = 0
+        self._sureness = 1.0  # the model's probabilities to this power are right
+
+    # ------------------------------------------------------------ beliefs
+
+    def probabilities(self, rows: Array) -> Array:
+        """The model's, for some rows and every label that is live."""
+        p = probabilities(self.learner.scores(self.rows.take(rows)))
+        if not self.live.all():
+            for number, into in enumerate(self.into):
+                if into != number:
+                    p[:, into] += p[:, number]
+            p = p * self.live
+            p /= np.maximum(p.sum(axis=1, keepdims=True), 1e-30)
+        return p
+
+    def belief(self, row: int) -> Array:
+        """About one row: the model's probabilities, times what was answered."""
+        prior = self._prior.get(row)
+        if prior is None:
+            prior = self.probabilities(np.array([row]))[0]
+        return self._posterior(prior, self.valid(row))
+
+    def _posterior(self, prior: Array, answers: list[Answer]) -> Array:
+        if len(prior) < len(self.names):  # labels were added since
+            prior = np.concatenate([prior, np.full(len(self.names) - len(prior), 1.0 / len(self.names))])
+        prior = np.where(self.live, prior, 0.0) ** self._sureness
+        prior /= prior.sum()
+        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
+        return posterior(prior, answers, rates, self.yes_no)
+
+    def valid(self, row: int) -> list[Answer]:
+        """The answers about a row that count, in today's labels."""
+        found = []
+        for answer in self.answers.get(row, ()):
+            if answer.hit is None or answer.by in self.left_out:
+                continue
+            if not self.live.all():
+                label = answer.label if answer.label < 0 else self.into[answer.label]
+                shown = tuple(
+                    dict.fromkeys(self.into[one] for one in answer.shown if self.live[self.into[one]])
+                )
+                if not shown or (label >= 0 and not self.live[label]):
+                    continue  # it speaks of labels that are gone
+                answer = answer._replace(label=label, shown=shown)
+            found.append(answer)
+        return found
+
+    # ------------------------------------------------------------ what happens
+
+    def add(self, row: int, answer: Answer) -> None:
+        """Somebody has answered."""
+        if answer.hit is None:
+            self.skips[row] += 1
+            self.answers.setdefault(row, []).append(answer)
+            return
+        if not answer.final:
+            self.clicks[row] += 1
+            self.audits += answer.audit
+            self.wrong_answers.count(answer.by, 1)
+            if row not in self._top:
+                p = self.probabilities(np.array([row]))[0]
+                self._prior[row], self._top[row] = p, int(p.argmax())
+                self.checks.append((row, float(logit(1.0 - p.max())), answer.audit))
+        self.answers.setdefault(row, []).append(answer)
+        self._conclude(row)
+        if self.clicks.sum() % RECONSIDER == 0:
+            self._learn_of_errors()
+
+    def take_back(self, row: int, seq: int) -> None:
+        """An answer does not hold any more."""
+        gone = [answer for answer in self.answers[row] if answer.seq == seq]
+        self.answers[row] = [answer for answer in self.answers[row] if answer.seq != seq]
+        for answer in gone:
+            if answer.hit is None:
+                self.skips[row] -= 1
+            elif not answer.final:
+                self.wrong_answers.count(answer.by, -1)
+        self._conclude(row)
+
+    def reconsider(self, rows: list[int] | None = None) -> None:
+        """Labels or people have changed: conclude again about these rows, or all that were asked about."""
+        for row in list(self.answers) if rows is None else rows:
+            self._conclude(row)
+
+    def _learn_of_errors(self) -> None:
+        """Look again at how sure the model may be, and with that and what is known of people now, at doubtful rows."""
+        checks = [one for one in self.checks if self.looked[one[0]]][-MOST_CHECKS:]
+        rows, z, _ = zip(*checks, strict=True) if checks else ((), (), ())
+        slope = fit(np.array(z), self.first_wrong[list(rows)])[0][1]
+        self._sureness = float(np.clip(slope, 0.3, 1.0))
+        self.reconsider([row for row in self._prior if self.looked[row]])
+
+    def add_label(self, name: str) -> None:
+        self.learner.add_labels(1)
+        self.names.append(name)
+        self.into.append(len(self.into))
+        self.live = np.append(self.live, True)
+
+    def retire(self, number: int, into: int | None = None) -> None:
+        """A label is gone, or has become another."""
+        self.live[number] = False
+        if into is not None:
+            self.into = [into if where == number else where for where in self.into]
+        told = [
+            row
+            for row, answers in self.answers.items()
+            if any(number in (a.label, *a.shown) for a in answers)
+        ]
+        self.reconsider(told)
+
+    # ------------------------------------------------------------ conclusions
+
+    def _conclude(self, row: int) -> None:
+        answers = self.valid(row)
+        if not answers:
+            self.label[row], self.doubt[row], self.looked[row] = NO_LABEL, 1.0, False
+            self.wrong_answers.put(row, np.ones(1), [])
+            return
+        prior = self._prior.get(row)
+        if prior is None:
+            prior = self.probabilities(np.array([row]))[0]
+        belief = self._posterior(prior, answers)
+        self.wrong_answers.put(row, belief, answers)
+        label = int(belief.argmax())
+        self.label[row], self.doubt[row] = label, 1.0 - belief[label]
+        top = self._top.get(row)
+        if top is not None:
+            self.first_wrong[row] = 1.0 - belief[top]
+        was, self.looked[row] = self.looked[row], self._is_found(label, answers, float(self.doubt[row]))
+        if not self.looked[row]:
+            return
+        if not was and not self._ordered[row]:
+            self._ordered[row] = True
+            self.order.append(row)
+        if self.doubt[row] < 0.5:
+            self._teach(row, label)
+        if self.doubt[row] > KEEP_PRIOR:
+            self._prior[row] = prior
+        else:
+            self._prior.pop(row, None)
+
+    def _is_found(self, label: int, answers: list[Answer], doubt: float) -> bool:
+        """Whether it needs no further question now: it was named, all others are excluded, or it is sure enough."""
+        possible = self.live.copy()
+        for answer in answers:
+            if answer.label >= 0 or (answer.hit and len(answer.shown) == 1):
+                return True
+            shown = np.zeros(len(possible), bool)
+            shown[list(answer.shown)] = True
+            possible &= shown if answer.hit else ~shown
+        return bool(possible.sum() == 1 and possible[label]) or doubt <= (1.0 - self.target) / 2.0
+
+    def _teach(self, row: int, label: int) -> None:
+        if self._taught_as[row] == label:
+            return
+        if self._taught_as[row] == NO_LABEL:
+            self._taught.append(row)
+        self._taught_as[row] = label
+        self._lesson(row)
+        for draw in range(EXTRA if len(self._taught) > 50 else 0):
+            number = uniform_number(self.seed, self._lessons, draw)
+            self._lesson(self._taught[int(number * len(self._taught))])
+
+    def _lesson(self, row: int) -> None:
+        label = int(self._taught_as[row])
+        if self.label[row] == label:  # else it was taken back
+            self.learner.update(Decision.given(self.rows.row(row), [label]), label=label)
+            self._lessons += 1

@@ -1,0 +1,319 @@
+"""Exports of Label Studio, Prodigy and Argilla, as their documentation has them; and what we write for them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from superarm.errors import InvalidInput
+from superarm.label import Labelling
+from superarm.label.formats import ImportedAnswer, export_labels, import_answers, take_over
+
+TEAMS = ["billing", "login", "delivery"]
+ROWS = [
+    {"id": i, "text": text}
+    for i, text in enumerate(("charged twice", "cannot log in", "parcel lost", "wrong invoice", "locked out"))
+]
+
+
+def choices(*labels: str, name: str = "team") -> list[dict]:
+    value = {"choices": list(labels)}
+    return [{"id": "Dx_aB91ISN", "from_name": name, "to_name": "text", "type": "choices", "value": value}]
+
+
+def annotation(result: list[dict], by: object, at: str, cancelled: bool = False) -> dict:
+    return {
+        "id": 1001,
+        "completed_by": by,
+        "result": result,
+        "was_cancelled": cancelled,
+        "ground_truth": False,
+        "prediction": {},
+        "created_at": at,
+        "updated_at": at,
+        "lead_time": 4.288,
+        "task": 1,
+    }
+
+
+LABEL_STUDIO = [
+    {  # the prediction was kept
+        "id": 1,
+        "data": {"text": "charged twice", "id": 0},
+        "annotations": [annotation(choices("billing"), 10, "2026-03-09T22:16:08.728353Z")],
+        "predictions": [{"model_version": "1", "score": 0.6, "result": choices("billing")}],
+        "project": 83,
+    },
+    {  # it was taken away and nothing was put in its place; somebody else chose another one, before
+        "id": 2,
+        "data": {"text": "cannot log in", "id": 1},
+        "annotations": [
+            annotation([], {"id": 11, "email": "ben@example.org"}, "2026-03-09T23:00:00Z"),
+            annotation(choices("login"), 10, "2026-03-09T21:00:00Z"),
+        ],
+        "predictions": [{"model_version": "1", "score": 0.4, "result": choices("delivery")}],
+    },
+    {  # skipped
+        "id": 3,
+        "data": {"text": "parcel lost", "id": 2},
+        "annotations": [annotation([], 10, "2026-03-09T22:17:00Z", cancelled=True)],
+        "predictions": [],
+    },
+    {"id": 4, "data": {"text": "wrong invoice", "id": 3}, "annotations": [], "predictions": []},
+]
+
+OPTIONS = [{"id": team, "text": team.title()} for team in TEAMS]
+PRODIGY = [
+    {"text": "charged twice", "_input_hash": 1, "_task_hash": 2, "label": "billing", "score": 0.6,
+     "answer": "accept", "_timestamp": 1690000000, "_annotator_id": "set-anna", "_session_id": "set-anna"},
+    {"text": "cannot log in", "label": "delivery", "answer": "reject", "meta": {"n": 2}, "_session_id": "set-ben"},
+    {"text": "parcel lost", "label": "login", "answer": "ignore"},
+    {"text": "wrong invoice", "options": OPTIONS, "accept": ["billing"], "answer": "accept", "_view_id": "choice"},
+    {"text": "locked out", "options": OPTIONS[:2], "accept": [], "answer": "accept", "_view_id": "choice"},
+    {"text": "locked out", "options": OPTIONS, "accept": ["billing"], "answer": "reject", "_view_id": "choice"},
+]  # fmt: skip
+
+ARGILLA = [
+    {
+        "id": "0",
+        "fields": {"text": "charged twice"},
+        "metadata": {},
+        "suggestions": {"team": {"value": "login", "score": 0.4, "agent": "a model"}},
+        "responses": {"team": [{"value": "billing", "user_id": "7b1c", "status": "submitted"}]},
+        "vectors": {},
+        "status": "completed",
+        "_server_id": "f9d3",
+    },
+    {
+        "id": "1",
+        "fields": {"text": "cannot log in"},
+        "suggestions": {},
+        "responses": {
+            "team": [
+                {"value": "login", "user_id": "7b1c", "status": "discarded"},
+                {"value": "login", "user_id": "8c2d", "status": "draft"},
+                {"value": ["login"], "user_id": "9e3f"},
+            ]
+        },
+    },
+    {
+        "id": "2",
+        "fields": {"text": "not in the table"},
+        "responses": {"team": [{"value": "login", "user_id": "7b1c"}]},
+    },
+    {"id": "3", "fields": {"text": "parcel lost"}, "suggestions": {}, "responses": {}},
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(content: list, *, lines: bool = False) -> str:
+        path = tmp_path / "export.json"
+        text = "\n".join(map(json.dumps, content)) if lines else json.dumps(content, indent=1)
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return written
+
+
+def short(answers) -> list[tuple]:
+    return [(one.row["text"], one.shown, one.label, one.by) for one in answers]
+
+
+def test_label_studio(write):
+    found = list(import_answers(write(LABEL_STUDIO), "label-studio"))
+    assert short(found) == [
+        ("charged twice", ("billing",), "billing", "10"),
+        ("cannot log in", ("delivery",), None, "ben@example.org"),
+        ("cannot log in", ("delivery",), "login", "10"),
+        ("parcel lost", (), None, "10"),
+    ]
+    assert found[0].time == pytest.approx(1773094568.728353)
+    assert found[0].row == {"text": "charged twice", "id": 0}
+
+
+def test_prodigy(write):
+    found = list(import_answers(write(PRODIGY, lines=True), "prodigy"))
+    assert short(found) == [
+        ("charged twice", ("billing",), "billing", "set-anna"),
+        ("cannot log in", ("delivery",), None, "set-ben"),
+        ("parcel lost", (), None, ""),
+        ("wrong invoice", ("billing", "login", "delivery"), "billing", ""),
+        ("locked out", ("billing", "login"), None, ""),
+        ("locked out", ("billing",), None, ""),
+    ]
+    assert found[0].time == 1690000000
+    assert found[0].row == {"text": "charged twice"}
+
+
+def test_argilla(write):
+    assert short(import_answers(write(ARGILLA), "argilla")) == [
+        ("charged twice", ("login",), "billing", "7b1c"),
+        ("cannot log in", (), None, "7b1c"),
+        ("cannot log in", (), None, "8c2d"),
+        ("cannot log in", (), "login", "9e3f"),
+        ("not in the table", (), "login", "7b1c"),
+    ]
+
+
+def test_answers_are_taken_over_and_teach(write):
+    job = Labelling(ROWS, labels=TEAMS, target=1.0)
+    taken = take_over(job, import_answers(write(PRODIGY, lines=True), "prodigy"))
+    assert (taken.answers, taken.empty, taken.unknown, taken.added) == (5, 1, 0, ())
+    results = {row["text"]: one for row, one in zip(ROWS, job.results(), strict=True)}
+    assert results["charged twice"]["label"] == "billing"
+    assert results["charged twice"]["by"] == "set-anna"
+    assert results["locked out"]["label"] == "delivery"  # neither of the two others
+    assert results["cannot log in"]["label"] is None  # not delivery, and no more is known
+    question = next(q for q in iter(job.ask, None) if q.number == 1 or job.skip(q))
+    assert question.labels[-1] == "delivery"
+    assert question.beliefs[-1] < 0.01
+    assert results["parcel lost"]["clicks"] == 0
+
+
+def test_what_is_new_unknown_or_empty_is_counted(write):
+    job = Labelling(ROWS, labels=["billing", "delivery"], target=1.0)
+    taken = take_over(job, import_answers(write(ARGILLA), "argilla"))
+    assert (taken.answers, taken.empty, taken.unknown, taken.added) == (2, 2, 1, ("login",))
+    assert str(taken) == (
+        "2 answers taken over; 2 that say nothing; 1 about rows that are not in the table; new labels: login"
+    )
+    nothing = ImportedAnswer({"text": "parcel lost"}, ("billing", "delivery", "login"), None, "", 0.0)
+    assert take_over(job, [nothing]).empty == 1  # none of all labels says nothing
+    assert job.results()[2]["clicks"] == 0
+
+
+def test_rows_are_found_by_what_both_have_or_by_the_text_alone(tmp_path):
+    job = Labelling([{"question": row["text"], "site": "Rome"} for row in ROWS], labels=TEAMS, target=1.0)
+    here = [
+        {"text": "charged twice"},
+        {"question": " locked out "},
+        {"question": "locked out", "site": "Oslo"},
+    ]
+    taken = take_over(job, [ImportedAnswer(row, (), "login", "", 0.0) for row in here])
+    assert (taken.answers, taken.unknown) == (2, 1)
+    assert [one["label"] for one in job.results()] == ["login", None, None, None, "login"]
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'superarm[label]'")
+    for name, grey in (("cat.png", 10), ("dog.png", 200)):
+        image.new("L", (8, 8), grey).save(folder / name)
+    job = Labelling(folder, labels=["cat", "dog"], target=1.0)
+    seen = [{"image": "/data/upload/7/3fa2c1d0-dog.png"}, {"image": "s3://bucket/cat.png"}]
+    assert (
+        take_over(
+            job,
+            [ImportedAnswer(row, (), name, "", 0.0) for row, name in zip(seen, ("dog", "cat"), strict=True)],
+        ).answers
+        == 2
+    )
+    assert [one["label"] for one in job.results()] == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def test_what_is_written_is_what_they_read(format, tmp_path):
+    job = Labelling(ROWS, labels=TEAMS, target=1.0, show=("text",))
+    for label in ("billing", "login", "delivery"):
+        job.answer(job.ask("anna"), label=label, by="anna")
+    path = tmp_path / "labels.json"
+    assert export_labels(job, path, format) == 3
+    given = {row["text"]: one["label"] for row, one in zip(ROWS, job.results(), strict=True)}
+    text = path.read_text(encoding="utf-8")
+    if format == "prodigy":
+        tasks = [json.loads(line) for line in text.splitlines()]
+        assert {task["text"]: task["label"] for task in tasks} == {t: y for t, y in given.items() if y}
+        assert {(task["answer"], task["_annotator_id"]) for task in tasks} == {("accept", "anna")}
+        again = {one.row["text"]: one.label for one in import_answers(path, format)}
+        assert again == {t: y for t, y in given.items() if y}
+    elif format == "label-studio":
+        tasks = json.loads(text)
+        assert [task["data"] for task in tasks] == [{"text": row["text"]} for row in ROWS]
+        for task in tasks:
+            label = given[task["data"]["text"]]
+            assert ("annotations" in task) == (label is not None)
+            if label is not None:
+                [result] = task["annotations"][0]["result"]
+                assert result == {
+                    "from_name": "label",
+                    "to_name": "row",
+                    "type": "choices",
+                    "value": {"choices": [label]},
+                }
+        again = {one.row["text"]: one.label for one in import_answers(path, format)}
+        assert again == {t: y for t, y in given.items() if y}
+    else:
+        records = json.loads(text)
+        assert [record["fields"] for record in records] == [{"text": row["text"]} for row in ROWS]
+        for record in records:
+            suggestion = record["suggestions"].get("label")
+            assert (suggestion and suggestion["value"]) == given[record["fields"]["text"]]
+            assert record.keys() == {"id", "fields", "metadata", "suggestions", "responses", "vectors"}
+
+
+def test_accepted_labels_are_predictions_for_label_studio(tmp_path):
+    job = Labelling("digits", labels=[str(i) for i in range(10)], target=0.9)
+    truth = job.rows.truth
+    while (question := job.ask()) is not None:
+        right = truth[question.number]
+        job.answer(question, **({"label": right} if right in question.labels else {"none": True}))
+    path = tmp_path / "labels.json"
+    assert export_labels(job, path, "label-studio") == 1797
+    accepted = {one["row"] for one in job.results() if one["how"] == "accepted"}
+    assert accepted
+    tasks = json.loads(path.read_text(encoding="utf-8"))
+    assert {task["meta"]["row"] for task in tasks if "predictions" in task} == accepted
+    assert all(0.0 <= task["predictions"][0]["score"] <= 1.0 for task in tasks if "predictions" in task)
+
+
+@pytest.mark.parametrize(
+    ("content", "format", "said"),
+    [
+        (
+            [{"text": "x", "label": "a", "answer": "perhaps"}],
+            "prodigy",
+            "answer of .*row 1 must be accept, reject or ignore",
+        ),
+        ([{"text": "x", "label": "a"}], "prodigy", "task of .*row 1 must be one that prodigy exports"),
+        (
+            [{"text": "x", "options": OPTIONS, "accept": ["a", "b"], "answer": "accept"}],
+            "prodigy",
+            "at most one label",
+        ),
+        ([{"data": {}, "annotations": [{"result": choices("a", "b")}]}], "label-studio", "at most one label"),
+        (
+            [{"data": {}, "annotations": [{"result": choices("a") + choices("b", name="mood")}]}],
+            "label-studio",
+            "--question of .* must be one of team, mood",
+        ),
+        ([[1, 2]], "label-studio", "must be an object"),
+        (
+            [{"data": {}, "annotations": [{"result": [{"type": "choices"}]}]}],
+            "label-studio",
+            "that label-studio exports",
+        ),
+        ([{"fields": {}, "responses": []}], "argilla", "that argilla exports"),
+        (
+            [],
+            "doccano",
+            "--format of superarm labels must be one of label-studio, prodigy, argilla, got 'doccano'",
+        ),
+    ],
+)
+def test_mistakes_are_told(write, content, format, said):
+    with pytest.raises(InvalidInput, match=said):
+        list(import_answers(write(content), format))
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(InvalidInput, match="a UTF-8 text file"):
+        list(import_answers(tmp_path / "missing.json", "argilla"))
+    (tmp_path / "broken.json").write_text("[1, 2", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="a JSON list, or one JSON object a line"):
+        list(import_answers(tmp_path / "broken.json", "argilla"))
+
+
+def test_one_question_of_several(write):
+    both = [{"data": {"text": "x"}, "annotations": [{"result": choices("a") + choices("b", name="mood")}]}]
+    [one] = import_answers(write(both), "label-studio", question="mood")
+    assert one.label == "b"

@@ -1,0 +1,102 @@
+"""Labelling in a notebook: plain text, and buttons where ipywidgets is installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from superarm.label import Labelling, notebook
+
+TEAMS = ["billing", "login", "delivery"]
+ROWS = [
+    {"text": text}
+    for text in ("charged twice", "cannot log in", "parcel lost", "wrong invoice", "locked out")
+]
+
+
+class Person:
+    """Says one line after the other, and remembers what it was told."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines, self.heard = list(lines), list[str]()
+
+    def ask(self, prompt: str) -> str:
+        self.heard.append(prompt)
+        if not self.lines:
+            raise EOFError
+        return self.lines.pop(0)
+
+
+def converse(job: Labelling, *lines: str) -> str:
+    person = Person(*lines)
+    notebook._converse(job, "anna", person.ask, person.heard.append)
+    assert person.lines == []
+    return "\n".join(person.heard)
+
+
+def test_a_conversation_in_plain_text():
+    job = Labelling(ROWS, labels=TEAMS, target=1.0, most=2)
+    first = job.ask("anna")
+    heard = converse(job, "2", "s", "nonsense", "7", "= login", "= no such", "+ praise", "q")
+    assert first.row["text"] in heard
+    assert f"1  {first.labels[0]}" in heard
+    assert "one of the labels (or add it), got 'no such'" in heard
+    assert heard.endswith(job.progress().sentence)
+    results = job.results()
+    assert results[first.number]["label"] == first.labels[1]
+    assert {one["by"] for one in results if one["label"]} == {"anna"}
+    assert sorted(one["label"] for one in results if one["label"] in ("login", "praise"))[-1] == "praise"
+    assert job.label_names == [*TEAMS, "praise"]
+    assert job.progress().clicks == 3
+
+
+def test_undo_and_none_and_the_end_of_input():
+    job = Labelling(ROWS, labels=TEAMS, target=1.0, most=1)
+    row = job.ask("anna").number
+    converse(job, "n", "n", "u", "u", "u", "1")  # and nothing more: it stops by itself
+    assert job.results()[row]["clicks"] >= 1
+    assert job.results()[row]["label"] is not None
+
+
+def test_yes_and_no_until_all_is_labelled():
+    job = Labelling(ROWS, labels=["a", "b"], target=1.0, yes_no=True)
+    heard = converse(job, *["y"] * len(ROWS))
+    assert "is it this?" in heard
+    assert job.progress().finished
+    assert heard.count("y yes, n no") == len(ROWS)
+
+
+def test_outside_of_a_notebook_it_is_plain_text(monkeypatch, capsys):
+    monkeypatch.setattr("builtins.input", lambda prompt: "q")
+    assert notebook.label_here(Labelling(ROWS, labels=TEAMS)) is None
+    assert "which of these?" in capsys.readouterr().out
+
+
+def test_buttons_in_a_notebook(monkeypatch):
+    pytest.importorskip("ipywidgets", reason="needs ipywidgets: pip install ipywidgets")
+    monkeypatch.setattr(notebook, "_in_notebook", lambda: True)
+    evil = "<script>alert(1)</script>"
+    job = Labelling([*ROWS, {"text": evil}], labels=TEAMS, target=1.0, most=2)
+    panel = notebook.label_here(job, by="ben")
+    row, labels, (other, take), (skip, undo), trouble, progress = (
+        part.children if i in (2, 3) else part for i, part in enumerate(panel.children)
+    )
+    first = job.ask("ben")
+    assert [one.description for one in labels.children] == [*first.labels, "None of these"]
+    labels.children[0].click()
+    assert job.results()[first.number]["label"] == first.labels[0]
+    undo.click()
+    assert job.results()[first.number]["label"] is None
+    labels.children[2].click()
+    other.value = "praise"
+    take.click()
+    assert "praise" in other.options
+    other.value = ""
+    take.click()
+    assert "must be a new name" in trouble.value
+    skip.click()
+    assert trouble.value == ""
+    while job.ask("ben") is not None:
+        assert "<script>" not in row.children[0].value
+        labels.children[0].click()
+    assert labels.children == ()
+    assert progress.value.startswith("6 of 6 labelled")

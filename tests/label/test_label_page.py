@@ -1,0 +1,540 @@
+"""The page of `superarm label` in a real browser, over HTTP, before the real engine."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
+    pytest.importorskip(part, reason=f"the page's tests need {part}: pip install 'superarm[label,dev]'")
+
+from label_kit import Labeller, Server  # noqa: E402
+from service_browser import CHROMIUM  # noqa: E402
+from service_kit import Web  # noqa: E402
+
+from superarm.errors import InvalidInput  # noqa: E402
+from superarm.label import Labelling  # noqa: E402
+from superarm.label.app import People, serve_labelling  # noqa: E402
+from superarm.label.rows import LabelRows  # noqa: E402
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium here to open the page with (apt-get install chromium)"
+)
+DIGITS = [str(digit) for digit in range(10)]
+EVIL = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
+TEAMS = {
+    "billing": [
+        "I was charged twice for one order",
+        "my invoice shows a wrong amount",
+        "please refund the fee",
+    ],
+    "login": ["I cannot log in to my account", "the password reset mail never comes", "my account is locked"],
+    "delivery": ["the parcel has not arrived", "where is my order now", "the box was damaged on the way"],
+    "returns": ["I want to send the shoes back", "how do I return a gift", "the size is wrong, exchange it"],
+}
+
+
+def tickets(times: int = 1) -> tuple[list[dict[str, str]], list[str]]:
+    """Texts, and the team that each one is for."""
+    found = [
+        (f"{text} (number {i})" if i else text, team)
+        for i in range(times)
+        for team, texts in TEAMS.items()
+        for text in texts
+    ]
+    return [{"text": text} for text, _ in found], [team for _, team in found]
+
+
+@pytest.fixture
+def labeller(tmp_path):
+    with Labeller(tmp_path) as made:
+        yield made
+
+
+# ---------------------------------------------------------------- in the browser
+
+
+@needs_chromium
+def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
+    rows, _ = tickets()
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, most=2)
+    with Server(job) as server:
+        labeller.open(server.address)
+        assert "kept at once" in labeller.text("said")
+        first = labeller.question()
+        assert labeller.text("row") == rows[first["row"]]["text"]
+        assert labeller.text("asked") == "Which of these?"
+        labeller.choose(first["labels"][1])
+        assert labeller.text("said") == f"Kept: {first['labels'][1]}"
+        assert job.progress().clicks == 1
+        second = labeller.question()
+        assert second["row"] != first["row"]
+        labeller.choose("None of these")
+        third = labeller.question()
+        assert third["row"] == second["row"]
+        assert not set(third["labels"]) & set(second["labels"])
+        assert labeller.text("asked").startswith("Not those.")
+        labeller.press("document.getElementById('undo')")
+        assert "Taken back" in labeller.text("said")
+        assert labeller.question()["row"] == second["row"]
+        assert labeller.text("asked") == "Which of these?"
+        # a label that is missing is added where all labels are found, and is the answer
+        labeller.press("document.getElementById('search')")
+        labeller.type("praise")
+        assert labeller.text("found") == "Add “praise” as a new label"
+        labeller.press("document.getElementById('found').lastChild")
+        assert labeller.text("said") == "Kept: praise, a new label"
+        assert job.label_names == [*TEAMS, "praise"]
+        assert job.results()[second["row"]]["label"] == "praise"
+        # and one that is there but not shown is found, and is the answer
+        row = labeller.question()["row"]
+        labeller.press("document.getElementById('search')")
+        labeller.type("RETUR")
+        assert labeller.text("found").splitlines()[0] == "returns"
+        labeller.press("document.getElementById('found').firstChild")
+        assert job.results()[row]["label"] == "returns"
+        skipped = labeller.question()["row"]
+        labeller.press("document.getElementById('skip')")
+        assert labeller.text("said") == "Skipped."
+        assert labeller.question()["row"] != skipped
+        assert labeller.browser.complaints() == []
+
+
+@needs_chromium
+def test_answers_by_keyboard_alone(labeller):
+    rows, _ = tickets()
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, most=2)
+    with Server(job) as server:
+        labeller.open(server.address)
+        first = labeller.question()
+        labeller.key("2")
+        assert job.results()[first["row"]]["label"] == first["labels"][1]
+        second = labeller.question()
+        labeller.key("9")  # there is no ninth label: nothing happens
+        labeller.key("n", modifiers=2)  # Ctrl-N is the browser's
+        assert labeller.question()["id"] == second["id"]
+        labeller.key("N")
+        assert labeller.question()["row"] == second["row"]
+        labeller.key("u")
+        labeller.key("u")
+        assert labeller.question()["row"] == first["row"]
+        assert job.results()[first["row"]]["label"] is None
+        labeller.key("u")
+        assert "nothing to take back" in labeller.text("said")
+        labeller.key("s")
+        assert labeller.text("said") == "Skipped."
+        # find a label: the arrows choose, Enter answers, Escape leaves
+        labeller.key("/")
+        assert labeller.browser.eval("document.activeElement.id") == "search"
+        labeller.type("s")
+        labeller.key("Escape")
+        assert labeller.browser.eval("document.activeElement.id") != "search"
+        row = labeller.question()["row"]
+        labeller.key("/")
+        labeller.key("ArrowDown")
+        labeller.key("ArrowDown")
+        chosen = labeller.browser.eval("document.querySelector('#found [aria-selected=true]').innerText")
+        active = labeller.browser.eval(
+            "document.getElementById('search').getAttribute('aria-activedescendant')"
+        )
+        assert (chosen, active) == ("login", "found-1")
+        labeller.key("Enter")
+        assert job.results()[row]["label"] == "login"
+        # Tab goes through all that can be pressed, in sight; the focus stays at its place for the next row
+        labeller.browser.eval(
+            "document.querySelector('h1').tabIndex = -1; document.querySelector('h1').focus()"
+        )
+        focused = []
+        for _ in range(6):
+            labeller.key("Tab")
+            focused.append(
+                labeller.browser.eval(
+                    "document.activeElement.id || document.activeElement.lastChild.textContent"
+                )
+            )
+            assert labeller.browser.eval("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        shown = labeller.question()["labels"]
+        assert focused == [*shown, "None of these", "search", "skip", "undo"]
+        labeller.browser.eval("document.querySelectorAll('#choices button')[1].focus()")
+        labeller.key("Enter")
+        place = "[...document.querySelectorAll('#choices button')].indexOf(document.activeElement)"
+        assert labeller.browser.eval(place) == 1
+        # what a screen reader is told
+        spoken = labeller.browser.eval("document.getElementById('live').textContent")
+        question = labeller.question()
+        assert rows[question["row"]]["text"] in spoken
+        assert f"1 {question['labels'][0]}, 2 {question['labels'][1]}" in spoken
+        in_sight = "[...document.querySelectorAll('button')].filter(b => b.offsetParent)"
+        assert labeller.browser.eval(f"{in_sight}.every(b => b.innerText.trim())")
+        assert labeller.browser.complaints() == []
+
+
+@needs_chromium
+def test_yes_and_no_and_other_keys(labeller):
+    rows, truth = tickets()
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, yes_no=True)
+    with Server(job, keys={"yes": "j", "undo": "z"}) as server:
+        labeller.open(server.address)
+        for _ in range(8):
+            question = labeller.question()
+            assert labeller.text("asked") in ("Is it this?", "Is it one of these?")
+            right = truth[question["row"]] in question["labels"]
+            labeller.key("j" if right else "n")
+        before = job.progress().clicks
+        labeller.key("y")  # is no key any more
+        labeller.key("1")  # neither is this: the answer is yes or no
+        assert job.progress().clicks == before
+        labeller.key("z")
+        assert labeller.question()["row"] == question["row"]
+        labeller.choose("No")
+        assert job.progress().clicks == before + 1
+        for one in job.results():
+            if one["label"] is not None and one["how"] != "accepted":
+                assert one["label"] == truth[one["row"]] or one["how"] == "believed"
+
+
+# as people do: look at the row, press the key of its label, or N
+WORK = """(async () => {
+  for (let i = 0; i < %d; i++) {
+    const q = state.question;
+    if (!q) return true;
+    const at = q.labels.indexOf(truth[q.row]), before = performance.now();
+    dispatchEvent(new KeyboardEvent("keydown", { key: at < 0 ? "n" : String(at + 1) }));
+    while (busy) await new Promise(next => setTimeout(next, 0));
+    waits.push(performance.now() - before);
+  }
+  return false;
+})()"""
+
+
+class Command:
+    """`superarm label` as a new user types it."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "superarm", "label", *arguments, "--no-browser"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self) -> str:
+        """Ctrl-C, and what it says then."""
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, err
+        assert out == ""
+        return err
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
+    """A script that knows the truth labels all of them; the process is killed on the way, and nothing is lost."""
+    browser, truth = labeller.browser, LabelRows.read("digits").truth
+    knows = f"window.truth = {truth!r}; window.waits = [];"
+    with Command(tmp_path, "digits", "--target", "0.95") as command:
+        labeller.open(command.address)
+        image = "document.querySelector('#row img')"
+        assert browser.eval(f"{image}.naturalWidth") == 8
+        assert browser.eval(f"getComputedStyle({image}).imageRendering") == "pixelated"
+        browser.eval(knows)
+        assert not browser.eval(WORK % 40)
+        before = browser.eval("state.clicks")
+        assert before == 40
+        command.process.kill()
+    with Command(tmp_path, "digits", "--target", "0.95") as command:
+        labeller.open(command.address)
+        assert labeller.text("clicks") == "40"
+        browser.eval(knows)
+        until = time.monotonic() + 500
+        while not browser.eval(WORK % 50):
+            assert time.monotonic() < until
+        waits = sorted(browser.eval("waits"))
+        assert labeller.text("done-title") == "Finished"
+        assert labeller.text("reached").startswith("1,797 of 1,797 labelled, ")
+        assert browser.eval("document.activeElement.id") == "done"
+        clicks, export = browser.eval("state.clicks"), labeller.browser.eval("state.export")
+        assert export in labeller.text("export")
+        said = command.end()
+        assert labeller.text("reached") in said
+        assert export in said
+    subprocess.run(
+        [sys.executable, "-m", *shlex.split(export)], cwd=tmp_path, check=True, capture_output=True
+    )
+    with (tmp_path / "labelled.csv").open(encoding="utf-8") as file:
+        labels = {int(row["row"]): row["label"] for row in csv.DictReader(file)}
+    assert labels.keys() == set(range(len(truth)))
+    wrong = sum(labels[row] != right for row, right in enumerate(truth))
+    print(
+        f"{clicks} clicks, {wrong} wrong; {median(waits):.0f} ms for half of the rows, {waits[-1]:.0f} at most"
+    )
+    assert wrong / len(truth) < 0.08
+    assert clicks < len(truth) / 2
+    assert [text for text in browser.complaints() if "REFUSED" not in text] == []
+
+
+@needs_chromium
+def test_it_looks_as_it_should(labeller, tmp_path):
+    shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
+    rows, truth = tickets(8)
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, most=3)
+    for _ in range(70):
+        question = job.ask()
+        right = truth[question.number]
+        job.answer(question, **({"label": right} if right in question.labels else {"none": True}))
+    browser = labeller.browser
+    with Server(job) as server:
+        labeller.open(server.address)
+        for width in (1280, 390):
+            for dark in (False, True):
+                browser.look(width=width, dark=dark, height=844 if width < 600 else 900)
+                time.sleep(0.3)
+                assert browser.eval("document.documentElement.scrollWidth <= innerWidth"), f"wide at {width}"
+                paper = browser.eval("getComputedStyle(document.body).backgroundColor")
+                assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
+                browser.screenshot(shots / f"label-{width}-{'dark' if dark else 'light'}.png")
+        # on a phone the row and all answers are in sight, and large enough for a thumb
+        boxes = browser.eval(
+            "[...document.querySelectorAll('#choices button')].map(b => b.getBoundingClientRect().toJSON())"
+        )
+        assert all(box["height"] >= 44 and box["width"] > 250 and box["bottom"] < 844 for box in boxes)
+        # words that speak for and against differ in more than colour
+        browser.eval(
+            "state.question.reasons = { text: state.question.values[0][1].split(' ').map("
+            "(word, i) => [word, i ? 1 - i : 2]) }; row(state.question)"
+        )
+        style = "(s => [s.textDecorationStyle, s.fontWeight])(getComputedStyle(document.querySelector('#row .%s')))"
+        styles = [browser.eval(style % kind) for kind in ("for", "against")]
+        assert styles[0][0] != styles[1][0]
+        assert styles[0][1] != styles[1][1]
+        assert "speak for" in labeller.text("legend")
+        assert "against" in labeller.text("legend")
+        assert browser.complaints() == []
+
+
+@needs_chromium
+def test_hostile_rows_and_labels_are_only_text(labeller, tmp_path):
+    shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
+    texts = [
+        EVIL,
+        "x" * 30_000,
+        "",
+        "👩‍👩‍👧‍👦 zażółć 中文",
+        "שלום עולם (card 12)",
+        "word " * 3000,
+        "\n\n  spaces \t\n",
+    ]
+    rows = [{EVIL: text, "n": i} for i, text in enumerate(texts)]
+    labels = [EVIL, "y" * 900, "🎉 party", "עברית", '"quoted" & <b>co</b>', "'", "</script>"]
+    job = Labelling(rows, labels=labels, target=1.0, most=7)
+    with Server(job) as server:
+        labeller.open(server.address)
+        browser, seen = labeller.browser, set()
+        for at in range(len(rows)):
+            question = labeller.question()
+            seen.add(question["row"])
+            shown = texts[question["row"]]
+            content = browser.eval("document.querySelector('#row').textContent")
+            assert (shown.strip()[:1000] or "(empty)") in content
+            assert ("the first 20,000 of 30,000 characters" in content) == (len(shown) > 20_000)
+            for width in (1280, 390):
+                browser.look(width=width, dark=False)
+                assert browser.eval("document.documentElement.scrollWidth <= innerWidth"), (shown[:20], width)
+                browser.screenshot(shots / f"label-hostile-{question['row']}-{width}.png")
+            buttons = browser.eval(
+                "[...document.querySelectorAll('#choices button')].map(b => b.lastChild.textContent)"
+            )
+            assert buttons == [*question["labels"], "None of these"]
+            labeller.key(str(at % 7 + 1))
+        assert seen == set(range(len(rows)))
+        assert {one["label"] for one in job.results()} <= set(labels)
+        assert browser.eval("window.broken") is None
+        assert browser.eval("document.querySelectorAll('main img, main b, main script').length") == 0
+        assert browser.complaints() == []
+
+
+@needs_chromium
+def test_several_people_disagree_and_one_settles(labeller, tmp_path):
+    rows, truth = tickets()
+    people = tmp_path / "people.txt"
+    people.write_text("# name token\nanna  the-token-of-anna\nben   the-token-of-ben\n", encoding="utf-8")
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, twice=1.0, most=4)
+    with Server(job, tokens=People(people)) as server:
+        web = Web(server.port)
+        assert web("GET", "/question")[0] == 401
+        assert web("GET", "/question", Authorization="Bearer the-token-of-carl")[0] == 401
+        asked = web("GET", "/question", Authorization="Bearer the-token-of-ben")[1]
+        assert asked["person"] == "ben"
+        labeller.browser.open(server.address)
+        labeller.browser.wait("!document.getElementById('login').hidden")
+        labeller.type("the-token-of-anna")
+        labeller.browser.eval("document.querySelector('#login button').click()")
+        labeller.wait()
+        assert "you are anna" in labeller.text("count")
+        assert (
+            labeller.question()["row"] != asked["question"]["row"]
+        )  # not the same row to two people at once
+        for _ in range(30):  # each answers all there is to answer, ben always the first label
+            question = labeller.question()
+            if question is not None:
+                labeller.key(str(question["labels"].index(truth[question["row"]]) + 1))
+            asked = web("GET", "/question", Authorization="Bearer the-token-of-ben")[1]["question"]
+            if asked is not None:
+                body = {"question": asked["id"], "label": asked["labels"][0]}
+                assert web("POST", "/answer", body, Authorization="Bearer the-token-of-ben")[0] == 200
+        differ = job.disagreements()
+        assert differ
+        labeller.press("document.querySelector('#differ summary')")
+        labeller.browser.wait(f"document.querySelectorAll('#differ li').length == {len(differ)}")
+        told = labeller.text("differ-list")
+        assert "anna said" in told
+        assert "ben said" in told
+        labeller.press("document.querySelector('#differ li button')")
+        labeller.browser.wait(f"document.querySelectorAll('#differ li').length == {len(differ) - 1}")
+        assert job.results()[differ[0]["number"]]["how"] == "settled"
+        assert "settled" in labeller.text("said")
+        # a link with a token in it, which no server and no history gets to see
+        labeller.browser.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
+        labeller.browser.wait("document.body && document.body.innerText.includes('you are ben')")
+        assert labeller.browser.eval("location.hash") == ""
+        people.write_text("ben   the-token-of-ben\n", encoding="utf-8")  # anna's is taken back
+        until = time.monotonic() + 20
+        while web("GET", "/progress", Authorization="Bearer the-token-of-anna")[0] != 401:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+
+
+@needs_chromium
+def test_pictures_that_people_disagree_about_are_seen(labeller):
+    job = Labelling("digits", labels=DIGITS, target=1.0)
+    job.add_answers([{"row": 3, "by": by, "label": label} for by, label in (("anna", "3"), ("ben", "8"))])
+    with Server(job) as server:
+        labeller.open(server.address)
+        labeller.press("document.querySelector('#differ summary')")
+        labeller.browser.wait("document.querySelectorAll('#differ img').length == 1")
+        assert labeller.browser.eval("document.querySelector('#differ img').naturalWidth") == 8
+        others = "document.querySelector('#differ select')"
+        labeller.browser.eval(f"{others}.value = '5'; {others}.dispatchEvent(new Event('change'))")
+        labeller.browser.wait("document.querySelectorAll('#differ li').length == 0")
+        labeller.wait()
+        assert (job.results()[3]["label"], job.results()[3]["how"]) == ("5", "settled")
+        assert "None: whoever answered" in labeller.text("differ-none")
+        assert labeller.browser.complaints() == []
+
+
+@needs_chromium
+def test_two_windows_and_an_end(labeller):
+    rows, _ = tickets()
+    job = Labelling(rows, labels=list(TEAMS), target=1.0)
+    with Server(job) as server:
+        labeller.open(server.address)
+        question = labeller.question()
+        job.answer(question["id"], label="billing")  # in another window
+        labeller.key("n")
+        assert "answered before" in labeller.text("said")
+        assert labeller.question()["id"] != question["id"]
+        server.stop()
+        labeller.key("1")
+        assert "does not answer" in labeller.text("said")
+        assert labeller.browser.eval("document.getElementById('said').className") == "wide bad"
+
+
+# ---------------------------------------------------------------- the server
+
+
+def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
+    rows, _ = tickets()
+    with Server(Labelling(rows, labels=list(TEAMS))) as server:
+        web = Web(server.port)
+        assert web("GET", "/")[0] == 200
+        policy = {name.lower(): value for name, value in web.headers.items()}["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "img-src blob:" in policy
+        assert web("GET", "/elsewhere")[0] == 404
+        assert web("GET", "/question", host="evil.example")[0] == 403
+        status, state = web("GET", "/question")
+        assert status == 200
+        assert state["person"] == ""
+        told = str(state)
+        assert "audit" not in told  # nobody shall know which questions these are
+        assert "belief" not in told
+        id_ = state["question"]["id"]
+        assert web("POST", "/answer", {"question": id_, "none": True}, Content_Type="text/plain")[0] == 415
+        for body in (
+            {"question": id_},
+            {"question": id_, "none": True, "label": "billing"},
+            {"question": id_, "label": "no such label"},
+            {"question": "no such question", "none": True},
+            {"question": id_, "yes": True},
+            {"question": id_, "none": "perhaps"},
+        ):
+            assert web("POST", "/answer", body)[0] == 422, body
+        assert web("GET", "/picture?row=0")[0] == 422
+        assert web("GET", "/picture?row=99999")[0] == 422
+        assert web("POST", "/labels", {"name": "  "})[0] == 422
+        assert web("POST", "/labels", {"name": "billing"})[0] == 422
+        assert web("POST", "/settle", {"row": -1, "label": "billing"})[0] == 422
+        assert web("GET", "/progress")[1]["clicks"] == 0
+        with pytest.raises(
+            InvalidInput, match=f"--port of superarm label must be free, on 127.0.0.1:{server.port}"
+        ):
+            asyncio.run(serve_labelling(server.job, server.port, print))
+        with pytest.raises(InvalidInput, match="--token-file of superarm label must be given"):
+            asyncio.run(serve_labelling(server.job, 0, print, host="0.0.0.0"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"nome": "x"}, "did you mean 'none'"),
+        ({"none": "xx"}, "a visible character for none"),
+        ({"skip": " "}, "a visible character for skip"),
+        ({"skip": "n"}, "distinct, got 'n twice'"),
+        ({"labels": "12u"}, "distinct, got 'u twice'"),
+        ({"yes": "n"}, "distinct, got 'n twice'"),
+    ],
+)
+def test_keys_are_checked(keys, said):
+    rows, _ = tickets()
+    with pytest.raises(InvalidInput, match=said):
+        asyncio.run(serve_labelling(Labelling(rows, labels=list(TEAMS)), 0, print, keys=keys))
+
+
+def test_the_command_refuses_keys_that_are_none(tmp_path):
+    command = [sys.executable, "-m", "superarm", "label", "digits", "--no-browser", "--keys", "none:0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "--keys of superarm label must be such as none=0,undo=z, got 'none:0'" in " ".join(
+        done.stderr.split()
+    )
+
+
+def test_tokens_of_people_are_checked(tmp_path):
+    file = tmp_path / "people.txt"
+    for text, said in (
+        ("anna\n", "a name without spaces, and a token"),
+        ("anna short\n", "at least 16 visible"),
+        ("\n# nobody\n", "a file with a token"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidInput, match=said):
+            People(file)
+    with pytest.raises(InvalidInput, match="--token-file of superarm label must be a file"):
+        People(tmp_path / "missing")
