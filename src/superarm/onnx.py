@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
-FAR, MOST = 5.0, 10.0  # native/c/scaling.h: |v| > 5 becomes 10 - 25 / |v|
+FAR, MOST = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
 CLIP = 5.0  # native/c/curves.h: of waves
 
 Array = np.ndarray[Any, Any]
@@ -131,7 +131,7 @@ def _scaled(graph: Graph, scaling: Any) -> str:
     state = scaling.state()
     v = graph.node("Mul", graph.node("Sub", "X", state["mean"]), state["inverse"])
     size = graph.node("Abs", v)
-    far = graph.node("Sub", MOST, graph.node("Div", FAR * FAR, graph.node("Max", size, FAR)))
+    far = graph.node("Sub", MOST, graph.node("Div", FAR * (MOST - FAR), graph.node("Max", size, FAR)))
     bent = graph.node("Mul", graph.node("Sign", v), far)
     z = graph.node("Where", graph.node("Greater", size, FAR), bent, v)
     return _half_way(graph, z, state["seen"][1], (1.0 - scaling.bias**2) ** 0.5)

@@ -77,7 +77,8 @@ class Scores(Learner):
             all of them by default.
         coverage: show as few labels as needed so that the right one is among them so often.
         seed: every draw is a pure function of (seed, round, position).
-        intercept, scaling: as every learner has them; scores are taken as they are.
+        intercept: as every learner has it; scores are taken as they are.
+        scaling: the same.
         explore: ``"show"``, ``"balanced"``, ``"rank"``, a number from 0 to 1, or any rule of `superarm.explore`.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
 

@@ -362,5 +362,7 @@ def test_info_and_openapi(live, open_service):
     # the examples work
     examples = document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"]
     for i, example in enumerate(examples["examples"].values()):  # the first row decides about its kind
-        fresh = live(open_service(f"{i}.db", n_features=16))
+        scored = example["value"].get("scores")
+        made = {"n_features": 16} if scored is None else {"learner": "scores", "labels": [*scored]}
+        fresh = live(open_service(f"{i}.db", **({"n_features": None} | made)))
         assert fresh.post("/v1/decisions", example["value"])[0] == 200
