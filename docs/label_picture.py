@@ -31,7 +31,9 @@ def main() -> None:
         question = job.ask()
         assert question is not None
         label = truth[question.number]
-        job.answer(question, label=label if label in question.labels else None, none=label not in question.labels)
+        job.answer(
+            question, label=label if label in question.labels else None, none=label not in question.labels
+        )
     with tempfile.TemporaryDirectory() as folder, Server(job) as server, Labeller(Path(folder)) as labeller:
         labeller.browser.look(width=WIDTH, dark=False, scale=SCALE)
         labeller.open(server.address)

@@ -6,7 +6,6 @@ a ~ N(0, 1) and b ~ N(1, 0.5). A b below 1 is a model that is too sure of itself
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,7 @@ def chance(ab: Array, z: Array) -> Array:
     return chances
 
 
-def fit(
-    z: Array, e: Array, mean: Sequence[float] = (0.0, 1.0), sd: Sequence[float] = (1.0, 0.5)
-) -> tuple[Array, Array]:
+def fit(z: Array, e: Array, mean: Any = (0.0, 1.0), sd: Any = (1.0, 0.5)) -> tuple[Array, Array]:
     """a and b, and their covariance, from checks in their order.
 
     Args:
