@@ -80,7 +80,7 @@ def progress(job: Labelling) -> Progress:
     """How far the work has come."""
     state, plan, copies = job.state, job.plan, job.rows.copies
     clicks, asked = int(state.clicks.sum()), int(copies[state.looked].sum())
-    finished = plan.is_finished(job.busy())
+    finished = bool(plan.is_finished(job.busy()))
     labelled, wrong, interval, left = asked, None, None, None
     if clicks >= FIRST or finished:
         accepted = _accepted(job, finished)
