@@ -60,7 +60,7 @@ def test_labels_go_out_with_a_model_and_come_in_again(tickets: Path, tmp_path: P
         == 0
     )
     out, model = tmp_path / "labelled.csv", tmp_path / "team.npz"
-    done = run("labels", "export", journal, "--output", out, "--model", model, "--target", 1)
+    done = run("labels", "export", journal, "--output", out, "--model", model)
     assert done.returncode == 0, done.stderr
     rows = read(out)
     assert len(rows) == 180

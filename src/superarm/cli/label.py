@@ -134,6 +134,7 @@ def label(
         seed=seed,
     )
     with job:
+        job.journal.keep_target(target)
         if not as_json:
             _say_what_it_is(job, made)
         if answers is not None:

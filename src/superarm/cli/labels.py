@@ -42,11 +42,13 @@ def export(
         Path | None, typer.Option(help="Train a model on the labels, and write it here.")
     ] = None,
     target: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="The share of labels that shall be right: rows that spoil it get none.", min=0.5, max=1.0
+            help="The share of labels that shall be right: rows that spoil it get none. Default: the labelling's.",
+            min=0.5,
+            max=1.0,
         ),
-    ] = 0.99,
+    ] = None,
     rows: Rows = None,
     force: Force = False,
 ) -> None:
@@ -92,7 +94,7 @@ def import_(
     from superarm.cli.show import tell
     from superarm.label.formats import import_answers, take_over
 
-    with open_labelling(journal, rows, 0.99) as job:
+    with open_labelling(journal, rows) as job:
         tell(str(take_over(job, import_answers(file, format_, question))))
         tell(str(job.progress()))
 
@@ -122,7 +124,7 @@ def change(
         raise InvalidInput.must(
             "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", len(given)
         )
-    with open_labelling(journal, rows, 0.99) as job:
+    with open_labelling(journal, rows) as job:
         if add is not None:
             job.add_label(add)
         elif rename is not None:
@@ -139,7 +141,7 @@ def change(
         tell(str(job.progress()))
 
 
-def open_labelling(journal: str, rows: str | None, target: float) -> Labelling:
+def open_labelling(journal: str, rows: str | None, target: float | None = None) -> Labelling:
     """The labelling in a journal, on its rows."""
     from superarm.extras import need
 
@@ -157,8 +159,9 @@ def open_labelling(journal: str, rows: str | None, target: float) -> Labelling:
         raise InvalidInput(
             f"the rows of {journal} are not there any more: {name}; --rows says where they are"
         )
+    made = LabelRows.read(found, **meta["reading"])
     return Labelling(
-        LabelRows.read(found, **meta["reading"]), journal=journal, target=target, **meta["options"]
+        made, journal=journal, target=meta["target"] if target is None else target, **meta["options"]
     )
 
 

@@ -233,8 +233,7 @@ def export_command(job: Labelling) -> str | None:
     store = job.journal.store
     if store is None:
         return None
-    target = "" if job.target == 0.99 else f" --target {job.target:g}"
-    return f"superarm labels export {quote(store.name)} --output labelled.csv{target}"
+    return f"superarm labels export {quote(store.name)} --output labelled.csv"
 
 
 async def _refresh(tokens: Tokens) -> None:

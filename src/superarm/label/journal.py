@@ -30,12 +30,13 @@ KIND = "labelling"
 
 
 def read_meta(where: str | Path) -> dict[str, Any]:
-    """What a labelling was made for: labels, options, rows (their name), reading (how they are read)."""
+    """What a labelling was made for: labels, options, rows (their name), reading (of rows), target (the last)."""
     if not _exists(where):
         raise InvalidInput(f"no such journal: {where}")
     store = open_store(where, read_only=True)
     try:
-        return _checked(store.meta())
+        targets = [event.body["target"] for event in store.changes() if event.body["what"] == "target"]
+        return {"target": 0.99, **_checked(store.meta()), **({"target": targets[-1]} if targets else {})}
     finally:
         store.close()
 
@@ -67,6 +68,7 @@ class LabelJournal:
         self, where: str | Path | None, rows: LabelRows, labels: list[str] | None, options: dict[str, Any]
     ) -> None:
         self._rows, self.seq, self.added, self.gone = rows, 0, 0, 0
+        self.where: Any = where
         self._asked_labels = labels or []
         self.store: Store | None = None
         self._memory: list[Event] = []
@@ -106,6 +108,11 @@ class LabelJournal:
             self.change({"what": "rows", "keys": self._rows.keys})
 
     # ------------------------------------------------------------ writing
+
+    def keep_target(self, target: float) -> None:
+        """Keep what people want now, for those who only read."""
+        if self.store is not None and read_meta(self.where)["target"] != target:
+            self.change({"what": "target", "target": target})
 
     def answers(self, answers: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Keep answers, each about the row with a key."""

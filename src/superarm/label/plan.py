@@ -167,15 +167,17 @@ class Plan:
         """Around the wrong labels among rows that were asked about, and these, which were not."""
         state, w = self.state, self.copies[accepted]
         known = float((self.copies * state.doubt)[state.looked].sum())
-        e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
-        slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
-        unknown = max(1.0, float((w * e).sum()))
-        variance = float(slope @ self._covariance @ slope + (w**2 * e * (1.0 - e)).sum())
-        factor, spread = np.exp(z * variance**0.5 / unknown), known**0.5
-        low = max(0.0, known - z * spread) + unknown / factor
-        return (
-            low if low >= 1.0 else 0.0
-        ), known + z * spread + unknown * factor  # less than one label is none
+        # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
+        spread = (known + (known / 2.0) ** 2) ** 0.5
+        low, high = max(0.0, known - z * spread), known + z * spread
+        if len(accepted):
+            e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
+            slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
+            unknown = max(1.0, float((w * e).sum()))
+            variance = float(slope @ self._covariance @ slope + (w**2 * e * (1.0 - e)).sum())
+            factor = float(np.exp(z * variance**0.5 / unknown))
+            low, high = low + unknown / factor, high + unknown * factor
+        return (low if low >= 1.0 else 0.0), high  # less than one label is none
 
     def is_finished(self, busy: set[int]) -> bool:
         """Whether enough labels are right."""
