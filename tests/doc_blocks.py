@@ -38,6 +38,7 @@ PORT = "8800"
 COMPARED = (
     "README",
     "index",
+    "label",
     "tutorial-researcher",
     "tutorial-practitioner",
     "tutorial-data-scientist",

@@ -201,6 +201,25 @@ def test_after_none_the_next_best_of_the_same_row() -> None:
     assert job.results()[first.number]["how"] == "excluded"
 
 
+def test_a_row_that_no_label_fits_is_left() -> None:
+    job = small(most=2)
+    first = job.ask()
+    assert first is not None
+    job.answer(first, none=True)  # the third label is the only one left: it is taken
+    job.add_answers([{"row": first.number, "labels": ["a", "b", "c"], "hit": False}])
+    assert job.results()[first.number]["how"] == "none fits"
+    assert job.results()[first.number]["label"] is None
+    assert job.disagreements() == []
+    after = job.ask()
+    assert after is not None
+    assert after.number != first.number
+    job.add_label("d")  # what it must have been
+    assert job.results()[first.number] == {
+        "row": first.number, "label": "d", "belief": pytest.approx(1, abs=0.01), "clicks": 2, "how": "excluded",
+        "by": "",
+    }  # fmt: skip
+
+
 def test_no_row_goes_to_two_people_and_a_question_stays_until_it_is_answered() -> None:
     job = small()
     asked = [job.ask(by=name) for name in ("ann", "bob", "cy")]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Answer", "WrongAnswers", "is_true", "likelihood", "posterior"]
+__all__ = ["Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
 
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 FLOOR = 0.02  # of a model's probabilities, spread over all labels: no label is impossible
@@ -54,6 +54,14 @@ def is_true(answer: Answer, k: int) -> Array:
         return true
     true[list(answer.shown)] = True
     return true if answer.hit else ~true
+
+
+def possible(answers: list[Answer], live: Array) -> Array:
+    """The labels under which all answers are true."""
+    left = live.copy()
+    for answer in answers:
+        left &= is_true(answer, len(live))
+    return left
 
 
 def likelihood(answer: Answer, k: int, wrong: float, yes_no: bool) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.decisions import Decision
-from superarm.label.belief import Answer, is_true
+from superarm.label.belief import Answer, possible
 from superarm.label.state import State
 from superarm.learners import SetLogit
 
@@ -79,7 +79,7 @@ class Progress:
 def progress(job: Labelling) -> Progress:
     """How far the work has come."""
     state, plan, copies = job.state, job.plan, job.rows.copies
-    clicks, asked = int(state.clicks.sum()), int(copies[state.looked].sum())
+    clicks, asked = int(state.clicks.sum()), int(copies[state.looked & (state.label >= 0)].sum())
     finished = bool(plan.is_finished(job.busy()))
     labelled, wrong, interval, left = asked, None, None, None
     if clicks >= FIRST or finished:
@@ -152,13 +152,13 @@ def results(job: Labelling) -> list[dict[str, Any]]:
         said = state.valid(row)
         if state.looked[row]:
             label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
-            how = _how(label, said, state.live)
+            how = _how(label, said, state.live) if label >= 0 else "none fits"
         else:
             label, belief = int(plan.top[row]), 1.0 - float(wrong[row])
             how = "accepted" if row in accepted else ""
         found.append(
             {
-                "label": state.names[label] if how else None,
+                "label": state.names[label] if how and label >= 0 else None,
                 "belief": round(belief, 4),
                 "clicks": int(state.clicks[row]),
                 "how": how,
@@ -175,15 +175,7 @@ def _how(label: int, said: list[Answer], live: Array) -> str:
     named = sum(answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in said)
     if named:
         return "confirmed" if named > 1 else "named"
-    return "excluded" if np.count_nonzero(_possible(said, live)) == 1 else "believed"
-
-
-def _possible(said: list[Answer], live: Array) -> Array:
-    """The labels under which all answers are true."""
-    possible = live.copy()
-    for answer in said:
-        possible &= is_true(answer, len(live))
-    return possible
+    return "excluded" if np.count_nonzero(possible(said, live)) == 1 else "believed"
 
 
 def disagreements(job: Labelling) -> list[dict[str, Any]]:
@@ -191,7 +183,9 @@ def disagreements(job: Labelling) -> list[dict[str, Any]]:
     state, found = job.state, []
     for row in state.answers:
         said = state.valid(row)
-        if not said or any(answer.final for answer in said) or _possible(said, state.live).any():
+        if not said or any(answer.final for answer in said) or possible(said, state.live).any():
+            continue
+        if state.label[row] < 0:  # none of all the labels fits
             continue
         first = int(job.rows.first[row])
         found.append(

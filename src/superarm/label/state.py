@@ -13,7 +13,7 @@ import numpy as np
 
 from superarm.data.rows import Rows
 from superarm.decisions import Decision
-from superarm.label.belief import Answer, WrongAnswers, posterior
+from superarm.label.belief import Answer, WrongAnswers, possible, posterior
 from superarm.label.calibration import fit, logit
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
@@ -44,7 +44,7 @@ class State:
     Attributes:
         names: of the labels; one that was merged or retired keeps its number.
         live: whether a label may still be given.
-        label: of each row, as a number; -1 if nobody was asked.
+        label: of each row, as a number; -1 if nobody was asked, or no label fits.
         doubt: of each row that was asked about, the chance that its label is wrong.
         looked: whether somebody has named the row's label, or all others were excluded.
         clicks: answers about each row.
@@ -176,6 +176,7 @@ class State:
         self.names.append(name)
         self.into.append(len(self.into))
         self.live = np.append(self.live, True)
+        self.reconsider([row for row in self.answers if self.looked[row] and self.label[row] == NO_LABEL])
 
     def retire(self, number: int, into: int | None = None) -> None:
         """A label is gone, or has become another."""
@@ -208,12 +209,17 @@ class State:
         top = self._top.get(row)
         if top is not None:
             self.first_wrong[row] = 1.0 - belief[top]
+        if not any(answer.hit for answer in answers) and not possible(answers, self.live).any():
+            label = self.label[row] = NO_LABEL  # none of all the labels fits
+            self.doubt[row] = 0.0
         was, self.looked[row] = self.looked[row], self._is_found(label, answers, float(self.doubt[row]))
         if not self.looked[row]:
             return
         if not was and not self._ordered[row]:
             self._ordered[row] = True
             self.order.append(row)
+        if label == NO_LABEL:
+            return
         if self.doubt[row] < 0.5:
             self._teach(row, label)
         careless = posterior(self._tempered(prior), answers, dict.fromkeys(rates, CARELESS), self.yes_no)
@@ -224,14 +230,10 @@ class State:
 
     def _is_found(self, label: int, answers: list[Answer], doubt: float) -> bool:
         """Whether it needs no further question now: it was named, all others are excluded, or it is sure enough."""
-        possible = self.live.copy()
-        for answer in answers:
-            if answer.label >= 0 or (answer.hit and len(answer.shown) == 1):
-                return True
-            shown = np.zeros(len(possible), bool)
-            shown[list(answer.shown)] = True
-            possible &= shown if answer.hit else ~shown
-        return bool(possible.sum() == 1 and possible[label]) or doubt <= (1.0 - self.target) / 2.0
+        if label == NO_LABEL or any(a.label >= 0 or (a.hit and len(a.shown) == 1) for a in answers):
+            return True
+        left = possible(answers, self.live)
+        return bool(left.sum() == 1 and left[label]) or doubt <= (1.0 - self.target) / 2.0
 
     def _teach(self, row: int, label: int) -> None:
         if self._taught_as[row] == label:
