@@ -112,8 +112,8 @@ def label(
         names = read_labels(Path(labels))
     elif labels is not None:
         reading["label"] = labels
-    if not reading and where is not None and not _is_new(where):
-        reading = read_meta(where)["reading"]
+    if where is not None and not _is_new(where):
+        reading = {**read_meta(where)["reading"], **reading}
     made = LabelRows.read(rows, **{"answers": answers, **reading})
     if names is None and "label" not in reading and (answers is not None or made.name == "digits"):
         names = sorted({one for one in made.truth if one is not None}, key=_natural)

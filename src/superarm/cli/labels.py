@@ -68,6 +68,14 @@ def export(
     for option, path in (("--output", output), ("--model", model)):
         check_output(path, "labels export", force=force, option=option)
     with open_labelling(journal, rows, target) as job:
+        if (
+            output is not None
+            and Path(job.rows.name).exists()
+            and output.resolve() == Path(job.rows.name).resolve()
+        ):
+            raise InvalidInput.must(
+                "--output", "superarm labels export", "another file than the rows", str(output)
+            )
         if output is not None and format_ is not None:
             tell(f"{export_labels(job, output, format_):,} labels written to {output}")
         elif output is not None:

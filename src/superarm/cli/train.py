@@ -98,6 +98,8 @@ def train(
     )
     opt.check_folder("--output", output)
     check_output(output, "train", force=force)
+    if output.resolve() in [Path(one).resolve() for one in log]:
+        raise InvalidInput.must("--output", "superarm train", "another file than the logs", str(output))
     given = opt.labels_or_count(labels)
     if model is not None:
         _check_left_out(model, learner, set_size, columns, features_columns, reading.asked)

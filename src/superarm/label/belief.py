@@ -110,6 +110,10 @@ class WrongAnswers:
             self._wrong[by] = self._wrong.get(by, 0.0) + share
         self._of_row[row] = shares
 
+    def total(self) -> float:
+        """How many answers the beliefs call wrong."""
+        return sum(max(0.0, wrong) for wrong in self._wrong.values())
+
     def rate(self, by: str) -> float:
         """The estimated chance that an answer of this person is wrong."""
         wrong, answers = max(0.0, self._wrong.get(by, 0.0)), self.answers.get(by, 0)

@@ -218,7 +218,7 @@ def _read_prodigy(task: dict[str, Any], question: str | None, of: str) -> Iterat
             options = [str(option["id"]) for option in task["options"]]
             shown = chosen if answer == "reject" and chosen else options
         else:
-            shown = chosen = [str(task["label"])]
+            shown = chosen = [_one(_list(task["label"]), "label", of) or ""]
     label = _one(chosen, "accept", of) if answer == "accept" else None
     by = str(task.get("_annotator_id") or task.get("_session_id") or "")
     yield ImportedAnswer(row, _distinct(shown), label, by, float(task.get("_timestamp") or 0))

@@ -23,6 +23,7 @@ from superarm.parameters import number, share, whole
 __all__ = ["Labelling", "Progress", "Question"]
 
 OWNER = "Labelling"
+LONGEST = 200  # characters of a label
 BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
 
 
@@ -105,6 +106,7 @@ class Labelling:
             else LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
         )
         self.show = self._checked_show(show)
+        self.rows.check_columns()
         found = self._names(None if isinstance(labels, str) else labels)
         from superarm.label.journal import LabelJournal
 
@@ -171,6 +173,8 @@ class Labelling:
     def ask(self, by: str = "") -> Question | None:
         """The next question for somebody; None when enough labels are right, or all rows are with others."""
         self._follow()
+        if by in self.state.left_out:
+            return None
         now = time.monotonic()
         for key, (_, _, since) in list(self._open.items()):
             if now - since > BUSY_SECONDS:
@@ -288,7 +292,9 @@ class Labelling:
             raise FeedbackError(
                 f"question {key} was answered before" if was else f"no such question: {key}; ask again"
             )
-        asked, _, _ = self._open[key]
+        asked, whose, _ = self._open[key]
+        if whose != by:
+            raise FeedbackError(f"question {key} is with somebody else")
         if yes is not None and not asked.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         if label is not None and label not in self.label_names:
@@ -364,24 +370,34 @@ class Labelling:
                 "hit": one.get("hit", label is not None),
                 "label": label,
             }
-            made.append((self.rows.keys[int(self.rows.of[one["row"]])], body))
+            row = int(self.rows.of[one["row"]])
+            if not self._was_said(row, body):
+                made.append((self.rows.keys[row], body))
         self.journal.answers(made)
         self._follow()
         return len(made)
+
+    def _was_said(self, row: int, body: dict[str, Any]) -> bool:
+        """Whether this person has said the same about the row before: the same file, once more."""
+        number = {name: at for at, name in enumerate(self.state.names)}
+        shown = tuple(number[name] for name in body["labels"] or ())
+        label = -1 if body["label"] is None else number[body["label"]]
+        said = self.state.answers.get(row, ())
+        return any((a.by, a.shown, a.hit, a.label) == (body["by"], shown, body["hit"], label) for a in said)
 
     # ------------------------------------------------------------ labels and people
 
     def add_label(self, name: str, by: str = "") -> None:
         """A new label."""
-        name = str(name).strip()
-        if not name or name in self.state.names:
+        name = _name(name)
+        if name in self.state.names:
             raise InvalidInput.must("label", OWNER, "a new name", name)
         self._change({"what": "add label", "label": name, "by": by})
 
     def rename_label(self, old: str, new: str, by: str = "") -> None:
         """Call a label something else."""
-        new = str(new).strip()
-        if not new or new in self.state.names:
+        new = _name(new)
+        if new in self.state.names:
             raise InvalidInput.must("label", OWNER, "a new name", new)
         self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
 
@@ -389,6 +405,8 @@ class Labelling:
         """One label becomes another: all its rows are the other's."""
         if old == into:
             raise InvalidInput.must("label", OWNER, "two different ones", old)
+        if len(self.label_names) <= 2:
+            raise InvalidInput.must("labels", OWNER, "at least two, also without it", old)
         self._change({"what": "merge label", "label": self._live(old), "to": self._live(into), "by": by})
 
     def retire_label(self, name: str, by: str = "") -> None:
@@ -478,3 +496,11 @@ class Labelling:
 
     def __repr__(self) -> str:
         return f"Labelling({self.rows.name!r}: {self.progress()})"
+
+
+def _name(text: str) -> str:
+    """A label's name, as it may be."""
+    name = str(text).strip()
+    if not 0 < len(name) <= LONGEST or not name.isprintable():
+        raise InvalidInput.must("label", OWNER, f"a name of at most {LONGEST} characters on one line", text)
+    return name

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalForeign
+from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
 from superarm.journal.sqlite_schema import create as create_file
@@ -69,6 +69,7 @@ class LabelJournal:
     ) -> None:
         self._rows, self.seq, self.added, self.gone = rows, 0, 0, 0
         self.where: Any = where
+        self.closed = False
         self._asked_labels = labels or []
         self.store: Store | None = None
         self._memory: list[Event] = []
@@ -104,6 +105,10 @@ class LabelJournal:
         if kept:
             before, now = set(kept[-1]), set(self._rows.keys)
             self.added, self.gone = len(now - before), len(before - now)
+            if before and not now & before:
+                raise JournalForeign(
+                    f"none of the rows of {self.where} is in {self._rows.name}: it is that of another table"
+                )
         if not kept or self.added or self.gone:
             self.change({"what": "rows", "keys": self._rows.keys})
 
@@ -128,6 +133,8 @@ class LabelJournal:
         self._append([Event.new(time.time(), CHANGE, change)])
 
     def _append(self, events: list[Event]) -> None:
+        if self.closed:
+            raise JournalDown(f"the labelling in {self.where} was closed: open it again")
         if self.store is not None:
             self.store.append(events)
             return
@@ -141,7 +148,7 @@ class LabelJournal:
         """Apply all events; labels that are asked for and new are added."""
         self.follow(state)
         for name in self._asked_labels:
-            if name not in state.names:
+            if name not in state.all_names:
                 self.change({"what": "add label", "label": name, "by": ""})
         self.follow(state)
 
@@ -175,6 +182,7 @@ class LabelJournal:
             state.add(row, Answer(event.seq, body.by, shown, hit, label, body.audit, body.final))
 
     def close(self) -> None:
+        self.closed = True
         if self.store is not None:
             self.store.close()
             self.store = None
@@ -186,6 +194,7 @@ def _changed(change: dict[str, Any], state: State) -> None:
         state.add_label(name)
     elif what == "rename label":
         state.names[state.names.index(name)] = change["to"]
+        state.all_names.add(change["to"])
     elif what == "merge label":
         state.retire(state.names.index(name), into=state.names.index(change["to"]))
     elif what == "retire label":
@@ -210,6 +219,10 @@ def _exists(where: str | Path) -> bool:
 def _create(where: str | Path, meta: dict[str, Any]) -> None:
     first = Snapshot(0, meta["made"], {}, {}, made_by())
     if not is_url(where):
+        if Path(f"{where}-mark").exists():
+            raise JournalForeign(
+                f"{where} was deleted, but {where}-mark is still there: delete both to begin anew"
+            )
         create_file(Path(where).resolve(), meta, first)
         return
     from superarm.journal.postgres import create

@@ -170,6 +170,7 @@ class Plan:
         # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
         spread = (known + (known / 2.0) ** 2) ** 0.5
         low, high = max(0.0, known - z * spread), known + z * spread
+        high += state.wrong_answers.total() / 2.0  # of wrong answers, as many may not have been noticed
         if len(accepted):
             e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
             slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
@@ -181,7 +182,7 @@ class Plan:
 
     def is_finished(self, busy: set[int]) -> bool:
         """Whether enough labels are right."""
-        now = self._answers, frozenset(busy)
+        now = self.state.conclusions, frozenset(busy)
         if self._checked[0] != now:
             self._checked = now, self._is_finished(busy)
         return self._checked[1]

@@ -9,6 +9,7 @@ import numpy as np
 
 from superarm.decisions import Decision
 from superarm.label.belief import Answer, possible
+from superarm.label.plan import FEW_AUDITS
 from superarm.label.state import State
 from superarm.learners import SetLogit
 
@@ -68,7 +69,7 @@ class Progress:
         parts.append(f"{self.clicks:,} clicks{audits}")
         told = ", ".join(parts)
         rest = self.rows - self.labelled
-        if self.finished or self.left is None:
+        if self.finished or self.left is None or not rest:
             return told
         return f"{told}; the remaining {rest:,} would take about {self.left:,}"
 
@@ -119,7 +120,12 @@ def _left(job: Labelling) -> int:
     rate = float(state.clicks[recent].mean()) if recent else 1.0
     if job.target >= 1.0:
         return max(1, round(np.count_nonzero(~state.looked) * rate))
-    return max(1, round(job.plan.estimate().left * rate / (1.0 - job.plan.audit_share)))
+    audits = min(FEW_AUDITS, np.count_nonzero(~state.looked) / 3) - state.audits  # that there must be
+    return max(
+        1,
+        round(job.plan.estimate().left * rate / (1.0 - job.plan.audit_share)),
+        round(audits / job.plan.audit_share),
+    )
 
 
 def _accepted(job: Labelling, finished: bool) -> Array:

@@ -160,7 +160,8 @@ class LabelRows:
     ) -> LabelRows:
         if not rows:
             raise InvalidInput.must("rows", name, "at least one", "none")
-        names = list(dict.fromkeys(str(key) for row in rows for key in row))
+        rows = [{str(key): value for key, value in row.items()} for row in rows]
+        names = list(dict.fromkeys(key for row in rows for key in row))
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in names:
                 raise InvalidInput.must(
@@ -245,6 +246,11 @@ class LabelRows:
             return self.columns.rows(table, self.name)
         found: Rows = self._features.take(self.first)
         return found
+
+    def check_columns(self) -> None:
+        """Refuse columns that are not there, before anything is written."""
+        if isinstance(self._features, dict) and self.columns is None:
+            self.columns = self._look()
 
     def _look(self) -> Columns:
         taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}

@@ -56,6 +56,7 @@ class State:
     def __init__(self, rows: Rows, labels: list[str], *, target: float, yes_no: bool, seed: int) -> None:
         self.rows, self.names, self.target, self.yes_no, self.seed = rows, list(labels), target, yes_no, seed
         n = len(rows)
+        self.all_names = set(labels)  # also those of before
         self.live = np.ones(len(labels), bool)
         self.into = list(range(len(labels)))  # where a merged label went
         self.learner = SetLogit(n_labels=len(labels), n_features=rows.layout.n_features, seed=seed)
@@ -76,6 +77,7 @@ class State:
         self._taught: list[int] = []
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
+        self.conclusions = 0  # so far: whoever keeps something of them knows whether it is old
         self._lessons = 0
         self._sureness = 1.0  # the model's probabilities to this power are right
 
@@ -117,9 +119,9 @@ class State:
                 continue
             if not self.live.all():
                 label = answer.label if answer.label < 0 else self.into[answer.label]
-                shown = tuple(
-                    dict.fromkeys(self.into[one] for one in answer.shown if self.live[self.into[one]])
-                )
+                # a "no" about a label that was merged says nothing about the other
+                same = answer.shown if answer.hit else [one for one in answer.shown if self.into[one] == one]
+                shown = tuple(dict.fromkeys(self.into[one] for one in same if self.live[self.into[one]]))
                 if not shown or (label >= 0 and not self.live[label]):
                     continue  # it speaks of labels that are gone
                 answer = answer._replace(label=label, shown=shown)
@@ -174,6 +176,7 @@ class State:
     def add_label(self, name: str) -> None:
         self.learner.add_labels(1)
         self.names.append(name)
+        self.all_names.add(name)
         self.into.append(len(self.into))
         self.live = np.append(self.live, True)
         self.reconsider([row for row in self.answers if self.looked[row] and self.label[row] == NO_LABEL])
@@ -183,16 +186,12 @@ class State:
         self.live[number] = False
         if into is not None:
             self.into = [into if where == number else where for where in self.into]
-        told = [
-            row
-            for row, answers in self.answers.items()
-            if any(number in (a.label, *a.shown) for a in answers)
-        ]
-        self.reconsider(told)
+        self.reconsider()
 
     # ------------------------------------------------------------ conclusions
 
     def _conclude(self, row: int) -> None:
+        self.conclusions += 1
         answers = self.valid(row)
         if not answers:
             self.label[row], self.doubt[row], self.looked[row] = NO_LABEL, 1.0, False

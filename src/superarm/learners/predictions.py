@@ -55,10 +55,11 @@ class Predictions(Algorithm):
         if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
             return self.known.array(self._best(X)[:, :size])
         rule = self._promise(coverage)
-        native = self.have_core().rule
+        s = self.scores(X)
+        native = self.core.rule
         edge = rule.facts(native, rule.level(native, coverage, self.owner)).edge
         can_show = self.inputs.can_show
-        p = probabilities(self.scores(X)[:, can_show])
+        p = probabilities(s[:, can_show])
         order = np.argsort(-p, axis=1, kind="stable")
         sizes = (p >= edge).sum(axis=1).clip(1, size)
         return [self.known.array(can_show[row[:n]]) for row, n in zip(order, sizes, strict=True)]
