@@ -81,7 +81,13 @@ def script_of(page: Path, folder: Path) -> list[str]:
                 with socket.socket() as free:
                     free.bind(("127.0.0.1", 0))
                     port = str(free.getsockname()[1])
-                lines.append(SERVICE.replace("PORT", port))
+                service = SERVICE.replace("PORT", port)
+                if "client.decide(scores=" in code:  # one that takes scores of digits
+                    service = service.replace(
+                        "a\\nb\\nc\\nd\\n", "".join(f"{digit}\\n" for digit in range(10))
+                    )
+                    service = service.replace('"--features", "64"', '"--learner", "scores"')
+                lines.append(service)
                 code = code.replace("8800", port)
             # the page's own line numbers in a traceback
             padded = "\n" * before.count("\n") + code

@@ -171,7 +171,11 @@ class Labelling:
         return [name for name, live in zip(self.state.names, self.state.live, strict=True) if live]
 
     def ask(self, by: str = "") -> Question | None:
-        """The next question for somebody; None when enough labels are right, or all rows are with others."""
+        """The next question for somebody; None when enough labels are right, or all rows are with others.
+
+        Args:
+            by: who is asked.
+        """
         self._follow()
         if by in self.state.left_out:
             return None
@@ -228,7 +232,11 @@ class Labelling:
         return question
 
     def picture(self, number: int) -> tuple[bytes, str] | None:
-        """The picture of a row of the table, and its media type."""
+        """The picture of a row of the table, and its media type.
+
+        Args:
+            number: of the row, from 0.
+        """
         if not 0 <= number < len(self.rows):
             return None
         return self.rows.picture(number)
@@ -237,6 +245,10 @@ class Labelling:
         """What the words of a row's texts say of the best label: by how much each raises its log-probability.
 
         By column, for the first words of each text; found by leaving out one word after the other.
+
+        Args:
+            question: what `ask` gave.
+            most: words of a text that are looked at.
         """
         columns, names = self.rows.columns, [name for name in self.rows.texts() if name in question.row]
         if columns is None or not names or not question.labels:
@@ -313,7 +325,12 @@ class Labelling:
         self.plan.answered()
 
     def skip(self, question: Question | str, by: str = "") -> None:
-        """Ask about something else; the row comes again at the end."""
+        """Ask about something else; the row comes again at the end.
+
+        Args:
+            question: what `ask` gave, or its id.
+            by: who skips it.
+        """
         key = question if isinstance(question, str) else question.id
         if key in self._open:
             self._said(self._open[key][0], by, {"by": by, "labels": self._open[key][0].labels})
@@ -327,7 +344,11 @@ class Labelling:
         self._follow()
 
     def undo(self, by: str = "") -> Question | None:
-        """Take back somebody's last answer, and ask again; None if there is none."""
+        """Take back somebody's last answer, and ask again; None if there is none.
+
+        Args:
+            by: whose answer.
+        """
         self._follow()
         found = [(answer.seq, row) for row, said in self.state.answers.items() for answer in said
                  if answer.by == by and not answer.final]  # fmt: skip
@@ -343,7 +364,13 @@ class Labelling:
         return self._question(row, by, audit=False)
 
     def settle(self, number: int, label: str, by: str = "") -> None:
-        """Say what the label of a row of the table is, whatever was answered before."""
+        """Say what the label of a row of the table is, whatever was answered before.
+
+        Args:
+            number: of the row, from 0.
+            label: the right one.
+            by: who says so.
+        """
         if not 0 <= number < len(self.rows):
             raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
         if label not in self.label_names:
@@ -388,21 +415,38 @@ class Labelling:
     # ------------------------------------------------------------ labels and people
 
     def add_label(self, name: str, by: str = "") -> None:
-        """A new label."""
+        """A new label.
+
+        Args:
+            name: of it.
+            by: who asks for it.
+        """
         name = _name(name)
         if name in self.state.names:
             raise InvalidInput.must("label", OWNER, "a new name", name)
         self._change({"what": "add label", "label": name, "by": by})
 
     def rename_label(self, old: str, new: str, by: str = "") -> None:
-        """Call a label something else."""
+        """Call a label something else.
+
+        Args:
+            old: its name.
+            new: its new name.
+            by: who asks for it.
+        """
         new = _name(new)
         if new in self.state.names:
             raise InvalidInput.must("label", OWNER, "a new name", new)
         self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
 
     def merge_labels(self, old: str, into: str, by: str = "") -> None:
-        """One label becomes another: all its rows are the other's."""
+        """One label becomes another: all its rows are the other's.
+
+        Args:
+            old: the one that is gone.
+            into: the other.
+            by: who asks for it.
+        """
         if old == into:
             raise InvalidInput.must("label", OWNER, "two different ones", old)
         if len(self.label_names) <= 2:
@@ -410,17 +454,32 @@ class Labelling:
         self._change({"what": "merge label", "label": self._live(old), "to": self._live(into), "by": by})
 
     def retire_label(self, name: str, by: str = "") -> None:
-        """A label is gone; its rows are asked about again."""
+        """A label is gone; its rows are asked about again.
+
+        Args:
+            name: of it.
+            by: who asks for it.
+        """
         if len(self.label_names) <= 2:
             raise InvalidInput.must("labels", OWNER, "at least two, also without it", name)
         self._change({"what": "retire label", "label": self._live(name), "by": by})
 
     def leave_out(self, person: str, by: str = "") -> None:
-        """Somebody's answers count no more."""
+        """Somebody's answers count no more.
+
+        Args:
+            person: who.
+            by: who asks for it.
+        """
         self._change({"what": "leave out", "person": person, "by": by})
 
     def take_in(self, person: str, by: str = "") -> None:
-        """Somebody's answers count again."""
+        """Somebody's answers count again.
+
+        Args:
+            person: who.
+            by: who asks for it.
+        """
         self._change({"what": "take in", "person": person, "by": by})
 
     def _live(self, name: str) -> str:
@@ -479,7 +538,11 @@ class Labelling:
         )
 
     def widget(self, by: str = "") -> Any:
-        """Answer here and now: buttons in a notebook that has ipywidgets, plain text anywhere else."""
+        """Answer questions here: buttons in a notebook that has ipywidgets, plain text anywhere else.
+
+        Args:
+            by: who answers.
+        """
         from superarm.label.notebook import label_here
 
         return label_here(self, by)
