@@ -20,7 +20,7 @@ del socket.AF_UNIX
 ALL = """
 import importlib, pathlib, superarm
 home = pathlib.Path(superarm.__file__).parent
-journal = ("superarm.journal", "superarm.service", "superarm.play")
+journal = ("superarm.journal", "superarm.service", "superarm.play", "superarm.label")
 for path in home.rglob("*.py"):
     name = ".".join(path.relative_to(home.parent).with_suffix("").parts).removesuffix(".__init__")
     if not name.startswith(journal) and not name.endswith("__main__"):
