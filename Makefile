@@ -58,7 +58,7 @@ bench: .venv/test build/native
 	@touch $@
 
 .venv/test: .venv/build
-	$(EDITABLE) ".[experiments,sklearn,data,serve,label,dask,postgres,dev]"
+	$(EDITABLE) ".[experiments,sklearn,data,serve,label,dask,postgres,onnx,dev]"
 	@touch $@ .venv/demo
 
 build/native: $(SOURCES) | .venv/build
