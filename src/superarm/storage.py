@@ -8,19 +8,21 @@ import zipfile
 import zlib
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from superarm.errors import ModelFileError, ModelMissing
 
-__all__ = ["UNREADABLE", "read", "write", "write_atomically"]
+__all__ = ["UNREADABLE", "read", "sync_folder", "write", "write_atomically"]
 
 FORMAT = "superarm-model"
 UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError),
 )
+_PARSING = Lock()  # CPython 3.11 may fail to parse the headers of arrays in two threads at once
 VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
 
 
@@ -34,8 +36,19 @@ def write_atomically(path: str | PathLike[str], write: Any) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(target)
+        if os.name != "nt":
+            sync_folder(target.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable: a rename survives a power cut only after that."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -49,7 +62,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of a model file."""
     of = os.fspath(path)
     try:
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with Path(path).open("rb") as opened, _PARSING, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         known = header["format"] == FORMAT

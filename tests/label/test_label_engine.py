@@ -321,7 +321,7 @@ def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     assert question is not None
     with pytest.raises(FeedbackError, match="one of label=, none=True, yes="):
         job.answer(question)
-    with pytest.raises(FeedbackError, match="one of the labels"):
+    with pytest.raises(InvalidInput, match="one of the labels"):
         job.answer(question, label="z")
     with pytest.raises(FeedbackError, match="questions of yes or no"):
         job.answer(question, yes=True)
@@ -392,6 +392,22 @@ def test_labels_in_a_column_teach_first(tmp_path: Path) -> None:
     assert question is not None
     assert question.beliefs[0] > 0.6  # it has learnt from them
     assert question.number >= 100
+
+
+def test_labels_of_the_file_and_settled_ones_stay_when_others_go(tmp_path: Path) -> None:
+    made = [row | {"team": row["team"] if row["number"] < 60 else ""} for row in tickets(90)]
+    job = sa.Labelling(table(tmp_path / "t.jsonl", made), labels="team", target=1.0)
+    job.add_label("spam")
+    job.settle(80, "login")
+    job.retire_label("spam")
+    assert job.progress().labelled == 61
+    job.merge_labels("ads", "billing")
+    assert job.progress().labelled == 61
+    assert {one["label"] for one in job.results()} == {"billing", "login", None}
+    question = job.ask("ann")
+    assert question is not None
+    with pytest.raises(FeedbackError, match="with somebody else"):
+        job.skip(question, "bob")
 
 
 KILLED = """

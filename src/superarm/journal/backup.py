@@ -14,12 +14,13 @@ from secrets import randbits
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
-from superarm.journal.files import PRIVATE_FILE, discard, sync_folder
+from superarm.journal.files import PRIVATE_FILE, discard
 from superarm.journal.mark import Marker
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.sqlite_log import COPY
 from superarm.journal.sqlite_schema import connect
 from superarm.journal.verify import Verified, verify
+from superarm.storage import sync_folder
 
 __all__ = ["backup"]
 

@@ -20,9 +20,10 @@ from orjson import dumps
 
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
-from superarm.journal.files import PRIVATE_FILE, clear_parts, sync_folder
+from superarm.journal.files import PRIVATE_FILE, clear_parts
 from superarm.journal.lock import FileLock
 from superarm.journal.store import PUT_PART, PUT_SNAPSHOT, Snapshot, pieces, snapshot_row
+from superarm.storage import sync_folder
 
 __all__ = ["FORMAT", "check_format", "connect", "create", "down", "format_of"]
 

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from superarm.theory.platt import platt, sigmoid
+
 __all__ = ["chance", "fit", "logit"]
 
 RECENT = 0.5  # of all checks: how far back they count
 FEWEST = 50.0
+STEPS = 50  # of Newton's method
 
 Array = np.ndarray[Any, Any]
 
@@ -26,8 +29,7 @@ def logit(wrong: Any) -> Any:
 
 def chance(ab: Array, z: Array) -> Array:
     """Pr(e = 1) where logit d = z."""
-    chances: Array = 1.0 / (1.0 + np.exp(-np.clip(ab[0] + ab[1] * z, -30.0, 30.0)))
-    return chances
+    return sigmoid(ab[0] + ab[1] * z)
 
 
 def fit(z: Array, e: Array, mean: Any = (0.0, 1.0), sd: Any = (1.0, 0.5)) -> tuple[Array, Array]:
@@ -40,14 +42,4 @@ def fit(z: Array, e: Array, mean: Any = (0.0, 1.0), sd: Any = (1.0, 0.5)) -> tup
     """
     n = len(z)
     weight = np.exp(-(n - np.arange(n)) / max(FEWEST, RECENT * n))
-    X, centre, precision = np.c_[np.ones(n), z], np.asarray(mean, float), np.diag(1.0 / np.asarray(sd) ** 2)
-    ab, bend = centre.copy(), precision
-    for _ in range(50):  # Newton's method
-        q = chance(ab, z)
-        slope = X.T @ (weight * (e - q)) - precision @ (ab - centre)
-        bend = (X * (weight * q * (1.0 - q))[:, None]).T @ X + precision
-        step = np.linalg.solve(bend, slope)
-        ab = ab + step
-        if abs(step).max() < 1e-6:
-            break
-    return ab, np.linalg.inv(bend)
+    return platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.extras import need
 from superarm.label import results
 from superarm.label.plan import Plan
+from superarm.label.question import Question, choose_labels, reasons
 from superarm.label.results import FILE, Progress
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
@@ -25,33 +23,6 @@ __all__ = ["Labelling", "Progress", "Question"]
 OWNER = "Labelling"
 LONGEST = 200  # characters of a label
 BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A row, and a few labels.
-
-    Attributes:
-        id: of this question.
-        number: of the row in the table, from 0.
-        row: what people see of it, by column.
-        labels: those that are believed in most, best first.
-        beliefs: in each of them.
-        yes_no: whether to say if it is one of these, instead of which.
-        again: whether the row was asked about before.
-        audit: whether it would have been accepted unasked. (People should not know: they would look more closely.)
-        picture: whether `Labelling.picture` has one.
-    """
-
-    id: str
-    number: int
-    row: dict[str, Any]
-    labels: list[str]
-    beliefs: list[float]
-    yes_no: bool
-    again: bool
-    audit: bool
-    picture: bool
 
 
 class Labelling:
@@ -208,13 +179,7 @@ class Labelling:
     def _question(self, row: int, by: str, *, audit: bool) -> Question:
         state = self.state
         belief = state.belief(row)
-        order = np.argsort(-belief, kind="stable")
-        order = order[state.live[order]]
-        most = min(self.most, len(order))
-        if self.yes_no:  # the set whose belief is nearest to one half; of all labels, a yes says nothing
-            most = min(most, len(order) - 1)
-            most = int(np.abs(np.cumsum(belief[order[:most]]) - 0.5).argmin()) + 1
-        labels = order[:most]
+        labels = choose_labels(belief, state.live, self.most, self.yes_no)
         first = int(self.rows.first[row])
         self._asked += 1
         question = Question(
@@ -250,25 +215,7 @@ class Labelling:
             question: what `ask` gave.
             most: words of a text that are looked at.
         """
-        columns, names = self.rows.columns, [name for name in self.rows.texts() if name in question.row]
-        if columns is None or not names or not question.labels:
-            return {}
-        row = self.rows.cells[question.number]
-        label = self.state.names.index(question.labels[0])
-        variants, where = [row], list[tuple[str, str]]()
-        for name in names:
-            words = str(row[name] or "").split()
-            for at, word in enumerate(words[:most]):
-                variants.append(row | {name: " ".join(words[:at] + words[at + 1 :])})
-                where.append((name, word))
-        rows = columns.rows(variants, self.rows.name)
-        s = self.state.learner.scores(rows).astype(float)
-        s -= s.max(axis=1, keepdims=True)
-        logs = s[:, label] - np.log(np.exp(s).sum(axis=1))
-        found: dict[str, list[tuple[str, float]]] = {}
-        for (name, word), without in zip(where, logs[1:], strict=True):
-            found.setdefault(name, []).append((word, round(float(logs[0] - without), 3)))
-        return found
+        return reasons(self, question, most)
 
     # ------------------------------------------------------------ answering
 
@@ -309,10 +256,8 @@ class Labelling:
             raise FeedbackError(f"question {key} is with somebody else")
         if yes is not None and not asked.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
-        if label is not None and label not in self.label_names:
-            raise FeedbackError.must(
-                "label", OWNER, "one of the labels (or add it)", label, among=self.label_names
-            )
+        if label is not None:
+            self._live(label)
         body: dict[str, Any] = {"by": by, "labels": asked.labels, "audit": asked.audit}
         if label is not None:
             body |= {"hit": label in asked.labels, "label": label}
@@ -332,8 +277,11 @@ class Labelling:
             by: who skips it.
         """
         key = question if isinstance(question, str) else question.id
-        if key in self._open:
-            self._said(self._open[key][0], by, {"by": by, "labels": self._open[key][0].labels})
+        asked, whose, _ = self._open.get(key, (None, by, 0.0))
+        if whose != by:
+            raise FeedbackError(f"question {key} is with somebody else")
+        if asked is not None:
+            self._said(asked, by, {"by": by, "labels": asked.labels})
             self._last.pop(by, None)
 
     def _said(self, asked: Question, by: str, body: dict[str, Any]) -> None:
@@ -373,11 +321,7 @@ class Labelling:
         """
         if not 0 <= number < len(self.rows):
             raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
-        if label not in self.label_names:
-            raise FeedbackError.must(
-                "label", OWNER, "one of the labels (or add it)", label, among=self.label_names
-            )
-        body = {"by": by, "label": label, "hit": True, "final": True}
+        body = {"by": by, "label": self._live(label), "hit": True, "final": True}
         self.journal.answers([(self.rows.keys[int(self.rows.of[number])], body)])
         self._follow()
 
@@ -387,10 +331,7 @@ class Labelling:
         for one in answers:
             label, labels = one.get("label"), one.get("labels")
             for name in [*([label] if label is not None else ()), *(labels or ())]:
-                if name not in self.label_names:
-                    raise InvalidInput.must(
-                        "label", OWNER, "one of the labels (or add it)", name, among=self.label_names
-                    )
+                self._live(name)
             body = {
                 "by": one.get("by", ""),
                 "labels": labels,
@@ -484,7 +425,8 @@ class Labelling:
 
     def _live(self, name: str) -> str:
         if name not in self.label_names:
-            raise InvalidInput.must("label", OWNER, "one of the labels", name, among=self.label_names)
+            wanted = "one of the labels (or add it)"
+            raise InvalidInput.must("label", OWNER, wanted, name, among=self.label_names)
         return name
 
     def _change(self, change: dict[str, Any]) -> None:
@@ -525,17 +467,7 @@ class Labelling:
 
     def plot(self) -> Any:
         """Clicks a row as the work goes on, as an Altair chart."""
-        need("plots")
-        import altair
-
-        points = [{"clicks": clicks, "clicks a row": rate} for clicks, rate in self.curve(40)]
-        chart = altair.Chart(
-            altair.InlineData(values=points), title=f"{self.rows.name}: clicks a row, as the work goes on"
-        )
-        return chart.mark_line(point=True).encode(
-            x=altair.X("clicks:Q", title="clicks so far"),
-            y=altair.Y("clicks a row:Q", scale=altair.Scale(domainMin=0.0)),
-        )
+        return results.plot(self)
 
     def widget(self, by: str = "") -> Any:
         """Answer questions here: buttons in a notebook that has ipywidgets, plain text anywhere else.

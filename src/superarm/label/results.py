@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.decisions import Decision
+from superarm.extras import need
 from superarm.label.belief import Answer, possible
 from superarm.label.plan import FEW_AUDITS
 from superarm.label.state import State
@@ -16,7 +17,7 @@ from superarm.learners import SetLogit
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["FILE", "Progress", "curve", "disagreements", "model", "progress", "results"]
+__all__ = ["FILE", "Progress", "curve", "disagreements", "model", "plot", "progress", "results"]
 
 FILE = "file"  # who has said the labels that were in the table
 FIRST = 50  # clicks before anything is estimated
@@ -228,3 +229,17 @@ def model(job: Labelling, passes: int) -> SetLogit:
             given = Decision.given(job.state.rows.row(int(row)), [labels[row]])
             learner.update(given, label=labels[row])
     return learner
+
+
+def plot(job: Labelling) -> Any:
+    """Clicks a row as the work goes on, as an Altair chart."""
+    need("plots")
+    import altair
+
+    points = [{"clicks": clicks, "clicks a row": rate} for clicks, rate in curve(job.state, STRETCHES)]
+    title = f"{job.rows.name}: clicks a row, as the work goes on"
+    chart = altair.Chart(altair.InlineData(values=points), title=title)
+    return chart.mark_line(point=True).encode(
+        x=altair.X("clicks:Q", title="clicks so far"),
+        y=altair.Y("clicks a row:Q", scale=altair.Scale(domainMin=0.0)),
+    )

@@ -85,30 +85,41 @@ class State:
 
     def probabilities(self, rows: Array) -> Array:
         """The model's, for some rows and every label that is live."""
-        p = probabilities(self.learner.scores(self.rows.take(rows)))
-        if not self.live.all():
-            for number, into in enumerate(self.into):
-                if into != number:
-                    p[:, into] += p[:, number]
-            p = p * self.live
-            p /= np.maximum(p.sum(axis=1, keepdims=True), 1e-30)
+        return self._of_today(probabilities(self.learner.scores(self.rows.take(rows))))
+
+    def _of_today(self, p: Array) -> Array:
+        """Probabilities for labels of some time, for those of today: some were added, merged or retired since."""
+        k = len(self.names)
+        if p.shape[1] < k:
+            p = np.concatenate([p, np.full((len(p), k - p.shape[1]), 1.0 / k)], axis=1)
+        elif self.live.all():
+            return p
+        p = np.maximum(p, 1e-12)
+        for number, into in enumerate(self.into):
+            if into != number:
+                p[:, into] += p[:, number]
+        p *= self.live
+        p /= p.sum(axis=1, keepdims=True)
         return p
 
     def belief(self, row: int) -> Array:
         """About one row: the model's probabilities, times what was answered."""
-        prior = self._prior.get(row)
-        if prior is None:
-            prior = self.probabilities(np.array([row]))[0]
         answers = self.valid(row)
-        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
-        return posterior(self._tempered(prior), answers, rates, self.yes_no)
+        return posterior(self._tempered(self._prior_of(row)), answers, self._rates(answers), self.yes_no)
+
+    def _prior_of(self, row: int) -> Array:
+        """The model's probabilities when the row was first asked about; or now."""
+        prior = self._prior.get(row)
+        return self.probabilities(np.array([row]))[0] if prior is None else prior
+
+    def _rates(self, answers: list[Answer]) -> dict[str, float]:
+        """How often those who answered are wrong."""
+        return {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
 
     def _tempered(self, prior: Array) -> Array:
         """A model's probabilities, as sure as they may be, for today's labels."""
-        if len(prior) < len(self.names):  # labels were added since
-            prior = np.concatenate([prior, np.full(len(self.names) - len(prior), 1.0 / len(self.names))])
-        prior = np.where(self.live, prior, 0.0) ** self._sureness
-        tempered: Array = prior / prior.sum()
+        p = self._of_today(prior[None])[0] ** self._sureness
+        tempered: Array = p / p.sum()
         return tempered
 
     def valid(self, row: int) -> list[Answer]:
@@ -122,7 +133,7 @@ class State:
                 # a "no" about a label that was merged says nothing about the other
                 same = answer.shown if answer.hit else [one for one in answer.shown if self.into[one] == one]
                 shown = tuple(dict.fromkeys(self.into[one] for one in same if self.live[self.into[one]]))
-                if not shown or (label >= 0 and not self.live[label]):
+                if not shown if label < 0 else not self.live[label]:
                     continue  # it speaks of labels that are gone
                 answer = answer._replace(label=label, shown=shown)
             found.append(answer)
@@ -197,10 +208,7 @@ class State:
             self.label[row], self.doubt[row], self.looked[row] = NO_LABEL, 1.0, False
             self.wrong_answers.put(row, np.ones(1), [])
             return
-        prior = self._prior.get(row)
-        if prior is None:
-            prior = self.probabilities(np.array([row]))[0]
-        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
+        prior, rates = self._prior_of(row), self._rates(answers)
         belief = posterior(self._tempered(prior), answers, rates, self.yes_no)
         self.wrong_answers.put(row, belief, answers)
         label = int(belief.argmax())

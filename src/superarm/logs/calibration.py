@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from superarm.theory.platt import platt, sigmoid
+
 __all__ = ["Calibration"]
 
 EDGE = 9.0  # logits beyond count as this: no model knows 1 in 10,000
@@ -44,7 +46,7 @@ class Calibration:
         return policy, logged
 
     def _apply(self, q: Array) -> Array:
-        return np.where(q >= 1.0, 1.0, _sigmoid(self.a + self.b * _logit(q)))  # 1: all labels are shown
+        return np.where(q >= 1.0, 1.0, sigmoid(self.a + self.b * _logit(q)))  # 1: all labels are shown
 
     def _learn(self, q: Array, hit: Array) -> None:
         at = np.rint((_logit(q) + EDGE) / (2 * EDGE) * (BINS - 1)).astype(np.int64)
@@ -54,20 +56,7 @@ class Calibration:
         if self.rows % BLOCK:
             return
         (n, hits), x = self._seen, np.linspace(-EDGE, EDGE, BINS)
-        self.a, self.b = 0.0, 1.0
-        for _ in range(STEPS):
-            p = _sigmoid(self.a + self.b * x)
-            error, spread = hits - n * p, n * p * (1.0 - p)
-            g = np.array([error.sum() - PRIOR * self.a, (error * x).sum() - PRIOR * (self.b - 1.0)])
-            cross = (spread * x).sum()
-            h = np.array([[spread.sum() + PRIOR, cross], [cross, (spread * x * x).sum() + PRIOR]])
-            step = np.linalg.solve(h, g)
-            step /= max(1.0, np.abs(step).max())  # where it is flat, Newton's steps are too bold
-            self.a, self.b = float(self.a + step[0]), float(max(self.b + step[1], 0.0))
-
-
-def _sigmoid(x: Array) -> Array:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+        (self.a, self.b), _ = platt(x, n, hits, (0.0, 1.0), (PRIOR, PRIOR), STEPS)
 
 
 def _logit(q: Array) -> Array:

@@ -124,11 +124,11 @@ class SharedModel:
         """Have a newer model for the next turn."""
         if (snapshot.seq, snapshot.time) < self._taken:  # another thread was faster
             return
-        self._taken = snapshot.seq, snapshot.time
         learner, totals = learner_from(snapshot.parts["model"]), snapshot.totals
         settings = LabelSettings.from_dict(totals["settings"])
         version, disabled = totals["stats"]["learnt"], frozenset(settings.disabled)
         self._coming = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
+        self._taken = snapshot.seq, snapshot.time
         if not hasattr(self, "_serving"):
             self.model()
 
@@ -304,9 +304,7 @@ class SharedModel:
                                 self._pick_up()
             except (psycopg.Error, SuperarmError):
                 self._stop.wait(RETRY_SECONDS)
-            except (
-                Exception
-            ):  # whatever it is (CPython 3.11 may fail to parse a header while threads switch): hear again
+            except Exception:  # whatever it is: listen again
                 log.exception("listener")
                 self._stop.wait(RETRY_SECONDS)
 

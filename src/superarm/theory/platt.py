@@ -1,0 +1,42 @@
+"""Expectations put right by answers (Platt scaling):  Pr(f = 1) = sigmoid(a + b x), x the logit that was expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["platt", "sigmoid"]
+
+Array = np.ndarray[Any, Any]
+
+
+def sigmoid(x: Any) -> Array:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+
+
+def platt(x: Array, n: Array, hits: Array, mean: Any, precision: Any, steps: int) -> tuple[Array, Array]:
+    """a and b of greatest posterior probability, and their covariance.
+
+    Args:
+        x: the logits that were expected.
+        n: how many answers, or how much weight, each stands for.
+        hits: how many of these were yes.
+        mean: of the normal prior of a and b.
+        precision: 1 / variance of each.
+        steps: of Newton's method, at most.
+    """
+    (a, b), (m_a, m_b), (w_a, w_b) = mean, mean, precision
+    h = np.diag([w_a, w_b])
+    for _ in range(steps):
+        p = sigmoid(a + b * x)
+        error, spread = hits - n * p, n * p * (1.0 - p)
+        g = np.array([error.sum() - w_a * (a - m_a), (error * x).sum() - w_b * (b - m_b)])
+        cross = (spread * x).sum()
+        h = np.array([[spread.sum() + w_a, cross], [cross, (spread * x * x).sum() + w_b]])
+        step = np.linalg.solve(h, g)
+        step /= max(1.0, np.abs(step).max())  # where it is flat, Newton's steps are too bold
+        a, b = float(a + step[0]), float(max(b + step[1], 0.0))
+        if np.abs(step).max() < 1e-9:
+            break
+    return np.array([a, b]), np.linalg.inv(h)
