@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from superarm.logs import Writer
     from superarm.streams import Chunk, Stream
 
-__all__ = ["RATES", "Trace", "checkpoints", "simulate"]
+__all__ = ["NOT_WARM", "RATES", "Trace", "checkpoints", "simulate"]
 
 RATES = ("error_rate", "miss_rate", "shown_miss_rate")
+NOT_WARM = "no round after the warm-up"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,18 +81,23 @@ class Trace:
 
     @property
     def coverage(self) -> float:
-        """The share of rounds whose shown set had the label, after the warm-up; nan if there are none."""
+        """The share of rounds whose shown set had the label, after the warm-up; nan if there is no such round."""
         return 1.0 - self._after_warm_up(self.counts[:, 2])
 
     @property
     def mean_size(self) -> float:
-        """How many labels were shown on average, after the warm-up; nan if there are no such rounds."""
+        """How many labels were shown on average, after the warm-up; nan if there is no such round."""
         return self._after_warm_up(self.sizes)
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether there are rounds after the warm-up of a promised coverage."""
+        return bool(self.rounds[-1] > self.warm_up)
+
     def _after_warm_up(self, sums: np.ndarray[Any, Any]) -> float:
-        rounds, before = int(self.rounds[-1]) - self.warm_up, 0
-        if rounds <= 0:
+        if not self.is_warm:
             return nan
+        rounds, before = int(self.rounds[-1]) - self.warm_up, 0
         if self.warm_up:
             before = sums[np.searchsorted(self.rounds, self.warm_up)]
         return float((sums[-1] - before) / rounds)
@@ -125,8 +131,10 @@ class Trace:
 
     def __repr__(self) -> str:
         promise = ""
-        if self.promised is not None:
+        if self.promised is not None and self.is_warm:
             promise = f", coverage {self.coverage:.4f}, mean size {self.mean_size:.2f} after {self.warm_up:,}"
+        elif self.promised is not None:
+            promise = f", {NOT_WARM} of {self.warm_up:,}"
         return (
             f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, "
             f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}{promise}; "

@@ -104,6 +104,15 @@ def test_the_table_says_m_for_each_learner() -> None:
     assert sizes == {"set-logit": "3", "mc-dbf": "3", "banditron": "1", "mc-slp": "3"}
 
 
+def test_fewer_rounds_than_the_warm_up_of_a_promise() -> None:
+    arguments = ("simulate", "--data", "digits", "--rounds", "20", "--learner", "set-logit:coverage=0.95")
+    table = superarm(*arguments)
+    assert "no round after the warm-up" in table
+    assert "nan" not in table
+    mean = json.loads(superarm(*arguments, "--json"))["mean"]
+    assert mean["coverage"] is mean["mean_size"] is None
+
+
 def test_the_default_learner_is_set_logit() -> None:
     assert "set-logit" in superarm("simulate", "--data", "digits", "--rounds", "200", "--set-size", "2")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Self
 
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
@@ -12,7 +12,7 @@ from superarm.explore.base import Rule
 from superarm.learners.inputs import Inputs
 from superarm.native.ledger import Ledger
 
-__all__ = ["Described"]
+__all__ = ["Described", "parameters"]
 
 
 class Described:
@@ -23,6 +23,11 @@ class Described:
     core: Any  # the algorithm in compiled code; None before the first row
     _size: int
     _id: str
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """A new learner, if it knows all ``params`` that it is given."""
+        check_params(cls, params)
+        return super().__new__(cls)
 
     @property
     def answered(self) -> Ledger:
@@ -110,15 +115,36 @@ class Described:
         return InvalidInput.must(parameter, self.owner, be, got)
 
 
-def _signature(cls: type) -> dict[str, Any]:
-    """Every keyword-only parameter with its default; a subclass's own win."""
-    found: dict[str, Any] = {}
+def parameters(cls: type) -> dict[str, Any]:
+    """The parameters of a learner class with their defaults, also of those that it only passes on; its own win."""
+    defaults: dict[str, Any] = {}
     for one in cls.__mro__:
         if "__init__" in vars(one) and one is not object:
             for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items():
-                if parameter.kind is parameter.KEYWORD_ONLY:
-                    found.setdefault(name, parameter.default)
-    return found
+                if name != "self" and parameter.kind in (
+                    parameter.KEYWORD_ONLY,
+                    parameter.POSITIONAL_OR_KEYWORD,
+                ):
+                    defaults.setdefault(name, parameter.default)
+    return defaults
+
+
+def check_params(cls: type, given: dict[str, Any]) -> None:
+    """Refuse parameters that a learner class does not have, in a sentence that names the class."""
+    known = parameters(cls)
+    for name, value in given.items():
+        if name in known:
+            continue
+        if name in ("coverage", "explore"):
+            takes_any_rule = "explore" in known and "gamma" not in known
+            reason = (
+                "in Python, explore=Cover(coverage=...) is its promise"
+                if takes_any_rule
+                else "its update needs the way in which it chooses its sets, so it promises none"
+            )
+            raise InvalidInput.must(name, cls.__name__, f"left out: {reason}", value)
+        wanted = f"one of its parameters {', '.join(known)}"
+        raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)
 
 
 def _given(learner: Described, name: str) -> Any:
@@ -128,7 +154,7 @@ def _given(learner: Described, name: str) -> Any:
 
 def _params(learner: Described) -> dict[str, Any]:
     """The parameters that a learner was made with, as JSON-ready values."""
-    values = {name: _given(learner, name) for name in _signature(type(learner))}
+    values = {name: _given(learner, name) for name in parameters(type(learner))}
     for name, value in values.items():
         if isinstance(value, tuple | Rule):
             values[name] = value.to_dict() if isinstance(value, Rule) else list(value)
@@ -137,16 +163,11 @@ def _params(learner: Described) -> dict[str, Any]:
 
 def _chosen(learner: Described) -> dict[str, Any]:
     """The parameters that are not the usual ones."""
-    found: dict[str, Any] = {}
-    for cls in reversed(type(learner).__mro__):  # in the order in which signatures add them
-        if "__init__" in vars(cls) and cls is not object:
-            for name, one in inspect.signature(vars(cls)["__init__"]).parameters.items():
-                if one.kind is one.KEYWORD_ONLY:
-                    found[name] = one.default
-    values = {name: _given(learner, name) for name in found}
-    if found.get("set_size", 1) is None:  # the usual one depends on whether sizes vary
-        found["set_size"] = learner.n_labels if learner.inputs.sizes_vary else 1
-    own = {name: value for name, value in values.items() if value is not None and value != found[name]}
+    usual = parameters(type(learner))
+    if usual["set_size"] is None:  # the usual one depends on whether sizes vary
+        usual["set_size"] = learner.n_labels if learner.inputs.sizes_vary else 1
+    values = {name: _given(learner, name) for name in usual}
+    own = {name: value for name, value in values.items() if value is not None and value != usual[name]}
     if learner.labels is not None:
         own.pop("n_labels", None)
     return own

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from superarm import learners
 from superarm.errors import InvalidInput
 from superarm.learners import Learner, Scores
+from superarm.learners.described import parameters
 
 __all__ = ["make", "names", "parameters", "parse", "value_of"]
 
@@ -60,29 +60,7 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
 def make(spec: str, **common: Any) -> Learner:
     """A learner from its spec; parameters in the spec win over ``common``."""
     cls, own = parse(spec)
-    known = parameters(cls)
-    for name, value in {**common, **own}.items():
-        if name in ("coverage", "explore") and name not in known:
-            raise InvalidInput.must(name, cls.__name__, _no_promise(known), value)
-        if name not in known:
-            wanted = f"one of its parameters {', '.join(known)}"
-            raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)
     return cls(**{**common, **own})
-
-
-def _no_promise(known: list[str]) -> str:
-    """Why a learner with these parameters has no promise by name."""
-    if "explore" in known and "gamma" not in known:
-        return "left out: in Python, explore=Cover(coverage=...) is its promise"
-    return "left out: its update needs the way in which it chooses its sets, so it promises none"
-
-
-def parameters(cls: type[Learner]) -> list[str]:
-    """The names of a learner's parameters, also of those that it only passes on."""
-    makers = [vars(one)["__init__"] for one in cls.__mro__ if "__init__" in vars(one) and one is not object]
-    found = [one for maker in makers for one in inspect.signature(maker).parameters.values()]
-    named = [one.name for one in found if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    return [name for name in dict.fromkeys(named) if name != "self"]
 
 
 def value_of(text: str) -> Any:

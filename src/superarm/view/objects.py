@@ -91,6 +91,8 @@ def decisions_html(decisions: Decisions) -> Markup:
 
 
 def trace_html(trace: Trace) -> Markup:
+    from superarm.simulation import NOT_WARM
+
     words = ("top label wrong", "label not in the top set", "label not in the shown set")
     curves = (trace.counts / trace.rounds[:, None]).T
     rows = [
@@ -98,8 +100,9 @@ def trace_html(trace: Trace) -> Markup:
         for (name, value), text, c in zip(trace.rates.items(), words, curves, strict=True)
     ]
     if trace.promised is not None:
-        told = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
-        rows.append(("coverage", told, rate(trace.coverage), bar(trace.coverage), Markup("")))
+        text = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
+        cells = (text, rate(trace.coverage), bar(trace.coverage)) if trace.is_warm else (NOT_WARM, "–", "")
+        rows.append(("coverage", *cells, Markup("")))
     for what, parts in (("label", trace.by_label), ("group", trace.by_group)):
         if parts:
             least = min(parts, key=lambda part: part.coverage)
