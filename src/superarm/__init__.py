@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from superarm import theory as theory
     from superarm.comparison import Comparison as Comparison
     from superarm.comparison import compare as compare
-    from superarm.data.columns import Column as Column
+    from superarm.data.column import Column as Column
     from superarm.data.columns import Columns as Columns
     from superarm.data.columns import ColumnWarning as ColumnWarning
     from superarm.data.rows import Row as Row
@@ -40,7 +40,8 @@ __version__ = "0.3.0"
 # Where public names live. Nothing is imported before it is used.
 _HOMES = {
     "superarm.comparison": ("Comparison", "compare"),
-    "superarm.data.columns": ("Column", "ColumnWarning", "Columns"),
+    "superarm.data.column": ("Column",),
+    "superarm.data.columns": ("ColumnWarning", "Columns"),
     "superarm.data.rows": ("Row",),
     "superarm.decisions": ("Decision", "Decisions", "Record"),
     "superarm.label": ("Labelling",),

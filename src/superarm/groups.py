@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.data.values import is_gap
+from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
 __all__ = ["GroupCoverage", "Groups", "coverage_by", "group_names", "pooled", "worst_first"]
@@ -60,7 +60,7 @@ class Groups(NamedTuple):
 
 def group_names(values: Iterable[Any]) -> list[str]:
     """The group of each value of a column; a gap is a group, too."""
-    return [MISSING if is_gap(value) or value == "" else str(value) for value in values]
+    return [MISSING if is_missing(value) or value == "" else str(value) for value in values]
 
 
 def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:

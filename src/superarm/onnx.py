@@ -38,8 +38,14 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     layout, columns = learner.inputs.layout, learner.columns
     named = columns is not None and not columns.is_plain
     if layout is None or layout.width or layout.numbers or named:
-        got = "no row yet" if layout is None else "text, words, dates or gaps" if named else layout.kind
-        raise learner.invalid("rows", "plain numbers without gaps, to be exported to ONNX", got)
+        got = (
+            "no row yet"
+            if layout is None
+            else "text, words, dates or missing values"
+            if named
+            else layout.kind
+        )
+        raise learner.invalid("rows", "plain numbers without missing values, to be exported to ONNX", got)
     graph = Graph()
     core = copy.deepcopy(learner).have_core()  # what the original has at hand stays as it is
     scores = _scores(graph, core, layout.d)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.data.columns import Columns, is_matrix
-from superarm.data.looking import SURE
+from superarm.data.columns import Columns
+from superarm.data.encoding import is_matrix
+from superarm.data.inference import SURE
 from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
-from superarm.data.values import is_gap
+from superarm.data.values import is_missing
 from superarm.decisions.decision import Decision
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
@@ -382,7 +383,7 @@ def _sets(shown: Any) -> list[list[Any]]:
         columns = [shown[name].to_list() for name in shown.columns]
         if len(columns) == 1 and any(np.ndim(cell) for cell in columns[0]):
             return [list(labels) for labels in columns[0]]
-        return [[label for label in row if not is_gap(label)] for row in zip(*columns, strict=True)]
+        return [[label for label in row if not is_missing(label)] for row in zip(*columns, strict=True)]
     shown = list(shown)
     if any(isinstance(labels, str) for labels in shown):
         text = next(labels for labels in shown if isinstance(labels, str))
@@ -396,7 +397,7 @@ def _column(values: Any) -> list[Any]:
         if len(values.columns) != 1:
             raise InvalidInput.must("column", "SetFeedbackClassifier", "one", list(values.columns))
         values = values[values.columns[0]]
-    return [None if is_gap(value) else value for value in values]
+    return [None if is_missing(value) else value for value in values]
 
 
 def _codes(classes: Any, y: Any, parameter: str) -> Any:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from superarm.data.columns import Columns, ColumnWarning, is_matrix
+from superarm.data.columns import Columns, ColumnWarning
+from superarm.data.encoding import is_matrix
+from superarm.data.inference import SURE
 from superarm.data.labels import Label, Labels
-from superarm.data.looking import SURE
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput

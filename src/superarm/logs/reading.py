@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from superarm.data.columns import Columns
-from superarm.data.looking import AFTERWARDS
+from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.data.tables import TableRow, WithVectors, is_named_rows, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record

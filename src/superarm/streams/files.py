@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from superarm.data.columns import Columns
-from superarm.data.looking import AFTERWARDS
+from superarm.data.inference import AFTERWARDS
 from superarm.data.tables import TABLES, WithVectors, columns_of, open_table, sparse_matrix
-from superarm.data.values import is_gap
+from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 from superarm.extras import need
 from superarm.storage import UNREADABLE
@@ -126,7 +126,7 @@ def _cells(column: Any) -> list[Any]:
 def _labels(cells: Any, label: str, of: str) -> Any:
     """The label of every row: whole numbers, where all of them are."""
     values = _cells(cells)
-    gap = next((i for i, value in enumerate(values) if is_gap(value) or value == ""), None)
+    gap = next((i for i, value in enumerate(values) if is_missing(value) or value == ""), None)
     if gap is not None:
         raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gap + 1}")
     if not any(isinstance(value, bool) for value in values):

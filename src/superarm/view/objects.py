@@ -91,8 +91,6 @@ def decisions_html(decisions: Decisions) -> Markup:
 
 
 def trace_html(trace: Trace) -> Markup:
-    from superarm.simulation import NOT_WARM
-
     words = ("top label wrong", "label not in the top set", "label not in the shown set")
     curves = (trace.counts / trace.rounds[:, None]).T
     rows = [
@@ -101,7 +99,9 @@ def trace_html(trace: Trace) -> Markup:
     ]
     if trace.promised is not None:
         text = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
-        cells = (text, rate(trace.coverage), bar(trace.coverage)) if trace.is_warm else (NOT_WARM, "–", "")
+        cells = (text, rate(trace.coverage), bar(trace.coverage))
+        if not trace.is_warm:
+            cells = ("no round after the warm-up", "–", Markup(""))
         rows.append(("coverage", *cells, Markup("")))
     for what, parts in (("label", trace.by_label), ("group", trace.by_group)):
         if parts:
