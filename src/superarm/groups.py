@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
@@ -19,7 +20,6 @@ __all__ = ["GroupCoverage", "Groups", "coverage_by", "group_names", "pooled", "w
 
 MOST = 1000  # groups
 MISSING = "(missing)"
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,6 @@ OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
 FAR, MOST = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
 CLIP = 5.0  # native/c/curves.h: of waves
 
-Array = np.ndarray[Any, Any]
-
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
     """Write the graph to a file."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
 from superarm.extras import need
@@ -51,11 +52,11 @@ class Trace:
     data: str
     set_size: int
     seed: int
-    rounds: np.ndarray[Any, Any]  # the checkpoints
-    counts: np.ndarray[Any, Any]  # errors, misses, shown misses up to each checkpoint
+    rounds: Array  # the checkpoints
+    counts: Array  # errors, misses, shown misses up to each checkpoint
     seconds: float
     scaling: str
-    sizes: np.ndarray[Any, Any]
+    sizes: Array
     warm_up: int = 0
     promised: float | None = None
     by_label: tuple[GroupCoverage, ...] = ()
@@ -94,7 +95,7 @@ class Trace:
         """Whether there are rounds after the warm-up of a promised coverage."""
         return bool(self.rounds[-1] > self.warm_up)
 
-    def _after_warm_up(self, sums: np.ndarray[Any, Any]) -> float:
+    def _after_warm_up(self, sums: Array) -> float:
         if not self.is_warm:
             return nan
         rounds, before = int(self.rounds[-1]) - self.warm_up, 0
@@ -155,7 +156,7 @@ class Trace:
         return {name: float((self.counts[b] - before)[i] / n) for i, name in enumerate(RATES)}
 
 
-def checkpoints(rounds: int) -> np.ndarray[Any, Any]:
+def checkpoints(rounds: int) -> Array:
     """About 200 round numbers up to ``rounds``, evenly spaced in logarithm, and each tenth of them.
 
     >>> checkpoints(10).tolist()
@@ -264,7 +265,7 @@ def simulate(
 class _Parts:
     """What is added up of the rounds of each label, or of each group."""
 
-    def __init__(self, name: str, groups: Sequence[Any], numbers: np.ndarray[Any, Any] | None) -> None:
+    def __init__(self, name: str, groups: Sequence[Any], numbers: Array | None) -> None:
         self.name, self.groups, self.numbers = name, groups, numbers
         self.sums = np.zeros((len(groups), 3))  # rounds, hits, labels shown
 
@@ -277,7 +278,7 @@ class _Parts:
         found = [cls("by_label", labels, None)]
         return found if groups is None else [*found, cls("by_group", *groups)]
 
-    def add(self, chunk: Chunk, sizes: np.ndarray[Any, Any]) -> None:
+    def add(self, chunk: Chunk, sizes: Array) -> None:
         """Rounds, and for each how many labels it showed, less than 0 if the right one was not among them."""
         at = (chunk.y if self.numbers is None else self.numbers)[chunk.visit]
         for column, weights in enumerate((None, sizes > 0, np.abs(sizes))):
@@ -290,8 +291,8 @@ def _logged(
     log: Writer,
     seed: int,
     done: int,
-    sizes: np.ndarray[Any, Any] | None,
-) -> np.ndarray[Any, Any]:
+    sizes: Array | None,
+) -> Array:
     """What `Learner.run_counts` does, round by round, with a row in ``log`` for each.
 
     The true label goes into the log only if the learner is told it, too.

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
 __all__ = ["Label", "Labels", "plain"]
 
 Label = Any  # an int, or a name if there are names
-
-Array = np.ndarray[Any, Any]
 
 
 def plain(label: Any) -> Any:

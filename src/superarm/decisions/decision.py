@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Label", "Record"]
 
-Array = np.ndarray[Any, Any]
 
 FORMAT = 2  # of to_dict; raised when its meaning changes
 LOG_FORMAT = 1  # of the columns of a log

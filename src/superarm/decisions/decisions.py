@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Rows, copy_of, stack
 from superarm.decisions.decision import Decision
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Among", "Decisions", "DrawnSets", "joined"]
 
-Array = np.ndarray[Any, Any]
 
 SETS = ("labels", "drawn", "top")
 

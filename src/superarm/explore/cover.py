@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
@@ -61,8 +62,6 @@ HEAD = (
     "if_yes",
     "certainty",
 )  # of the draw log: what moves the rule
-
-Array = np.ndarray[Any, Any]
 
 
 def checked_coverage(coverage: Any, owner: str) -> float:

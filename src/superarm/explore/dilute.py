@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, log_comb
@@ -25,8 +26,6 @@ from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import number
 
 __all__ = ["Dilute", "Inclusion", "Table", "inclusion", "log_ordered_probability", "overlap_probabilities"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Table(NamedTuple):

@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule, own_order
@@ -41,8 +42,6 @@ from superarm.parameters import share
 __all__ = ["WORDS", "RunnerUp", "left_out"]
 
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
-
-Array = np.ndarray[Any, Any]
 
 
 def strength(explore: Any, owner: str) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
+from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.base import Rule, rule_from
+from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, Coverage
+from superarm.explore.registry import rule_from
 from superarm.learners.described import Described
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
@@ -19,8 +19,6 @@ from superarm.native.scaling import Scaling, Standard, Unit
 __all__ = ["SCALINGS", "Algorithm", "carry_over"]
 
 SCALINGS = ("standard", "unit")
-
-Array = np.ndarray[Any, Any]
 
 
 class Algorithm(Described):

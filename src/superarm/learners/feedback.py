@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.rows import Row
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, WeightsOverflow
@@ -26,7 +27,6 @@ __all__ = [
     "read",
 ]
 
-Array = np.ndarray[Any, Any]
 SCORE_FAILED = 1  # of Core
 
 

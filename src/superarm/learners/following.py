@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions import Decision
 from superarm.decisions.decisions import Among, DrawnSets, joined
@@ -18,8 +19,6 @@ from superarm.learners.feedback import failed
 from superarm.learners.learner import Learner
 
 __all__ = ["Follower", "Stored"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Facts(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.columns import Columns, ColumnWarning
 from superarm.data.encoding import is_matrix
 from superarm.data.inference import SURE
@@ -23,7 +24,6 @@ from superarm.parameters import whole
 
 __all__ = ["Inputs"]
 
-Array = np.ndarray[Any, Any]
 FLOAT32 = np.dtype(np.float32)
 
 

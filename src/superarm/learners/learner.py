@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.data.tables import named_row
@@ -26,7 +27,6 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import ModelFileError
 from superarm.explore.base import Rule
-from superarm.explore.greedy import Greedy
 from superarm.learners import feedback, files, many
 from superarm.learners.algorithm import SCALINGS, Algorithm
 from superarm.learners.predictions import Predictions
@@ -34,9 +34,8 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import whole
 
-__all__ = ["AnySetLearner", "LabelLearner", "Learner", "load"]
+__all__ = ["Learner", "load"]
 
-Array = np.ndarray[Any, Any]
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
 INSIDE = {
     *("bias", "core", "example_row", "inputs", "invalid", "known"),
@@ -347,56 +346,6 @@ class Learner(Predictions):
     def rule_now(self) -> Rule:
         """A copy of its rule as it stands now, budget and all: to be asked alone, on anybody's scores."""
         return copy.copy(self.rule) if self.core is None else self.rule.resumed(self.core.rule, self.round)
-
-
-class LabelLearner(Learner):
-    """A learner with full information: it shows its top set, and is told the label."""
-
-    feedback = ("label",)
-
-    def make_rule(self) -> Rule:
-        return Greedy()
-
-
-class AnySetLearner(LabelLearner):
-    """A learner with full information whose update does not ask which set was shown: any rule may choose it.
-
-    Args:
-        n_labels, labels, n_features, seed, intercept, scaling: as in `Learner`.
-        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
-            are shown, and all of them by default.
-        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
-    """
-
-    def __init__(
-        self,
-        *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        explore: Rule | dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
-        self.choose_by(explore, set_size)
-
-    def choose_by(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
-        """Take the rule ``explore``, or show the best ``set_size`` labels."""
-        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
-        self.explore = None if explore is None else rule
-
-    def make_rule(self) -> Rule:
-        return Greedy() if self.explore is None else self.explore
 
 
 def load(path: str | PathLike[str]) -> Learner:

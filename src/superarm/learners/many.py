@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 __all__ = ["checked_run", "update_many"]
-
-Array = np.ndarray[Any, Any]
 
 
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:

@@ -28,8 +28,9 @@ from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule, rule_from
+from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
+from superarm.explore.registry import rule_from
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.learners.learner import LabelLearner
+from superarm.learners.full_information import LabelLearner
 from superarm.native.core import Core
 from superarm.native.full_information import MCSLPCore
 from superarm.parameters import number

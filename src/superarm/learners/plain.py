@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
@@ -34,8 +35,6 @@ from superarm.native.python_core import PythonCore
 from superarm.native.scaling import Scaling, Standard, Unit
 
 __all__ = ["PlainLearner"]
-
-Array = np.ndarray[Any, Any]
 
 
 class PlainLearner(Learner):

@@ -17,8 +17,9 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
-from superarm.explore.base import LARGEST, Rule, rule_from
+from superarm.explore.base import LARGEST, Rule
 from superarm.explore.cover import Cover, checked_coverage
+from superarm.explore.registry import rule_from
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.inputs import Inputs
 from superarm.learners.learner import Learner
@@ -26,8 +27,6 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
 
 __all__ = ["Scores"]
-
-Array = np.ndarray[Any, Any]
 
 
 class ScoreInputs(Inputs):
