@@ -23,6 +23,7 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
+from superarm.native import loops
 from superarm.native.scores import ScoresCore
 from superarm.parameters import whole
 
@@ -192,7 +193,7 @@ class Rule(ABC):
         rows = None if x is None else as_rows(x, None, owner)
         if rows is not None and len(rows) != len(s):
             raise InvalidInput.must("x", owner, f"{len(s)} rows, as scores has", f"{len(rows)}")
-        done, *columns = core.decide_many(Rows(s), among, None, m)
+        done, *columns = loops.decide_many(core, Rows(s), among, None, m)
         self.round, start = core.round, self.round
         if done < len(s):
             raise core.rule.forget_error()

@@ -17,6 +17,7 @@ from superarm.decisions.decisions import Among, DrawnSets, joined
 from superarm.errors import FeedbackError, SuperarmError
 from superarm.learners.feedback import failed
 from superarm.learners.learner import Learner
+from superarm.native import loops
 
 __all__ = ["Follower", "Stored"]
 
@@ -148,7 +149,7 @@ class Follower:
         part, count = slice(start, None), len(self._answered)
         before, told = np.array(self._before[part], np.intp), np.array(self._told[part], np.intp)
         bits, which = np.array(self._hits[part], np.uint8), np.arange(start, count)
-        done, status = core.update_many(rows_, which, *columns, bits, told, False, (*made, before))
+        done, status = loops.update_many(core, rows_, which, *columns, bits, told, False, (*made, before))
         core.ledger.add_many(rounds[start : start + done])
         return done, status
 

@@ -30,6 +30,7 @@ from superarm.explore.base import Rule
 from superarm.learners import feedback, files, many
 from superarm.learners.algorithm import SCALINGS, Algorithm
 from superarm.learners.predictions import Predictions
+from superarm.native import loops
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import whole
@@ -211,7 +212,7 @@ class Learner(Predictions):
             each = self.inputs.eligible_each(eligible, len(rows), m)
             among = Among.each(each) if isinstance(each, list) else Among(each)
         rounds = np.arange(core.round, core.round + len(rows))
-        done, *columns = self._at_coverage(core, coverage, core.decide_many, rows, *among, m)
+        done, *columns = self._at_coverage(core, coverage, loops.decide_many, core, rows, *among, m)
         if done < len(rows):
             raise feedback.not_finite(self, rows.row(done))
         return Decisions(
@@ -268,7 +269,7 @@ class Learner(Predictions):
         y, visit = many.checked_run(self, len(rows), y, visit)
         core, counts = self.have_core(), np.zeros(4, np.int64)
         before = core.round
-        done, status = core.run(rows, y, visit, counts, sizes)
+        done, status = loops.run(core, rows, y, visit, counts, sizes)
         core.ledger.add_range(before, before + done)
         if status:
             raise feedback.failed(self, status, rows.row(visit[done]), core.round)

@@ -14,6 +14,7 @@ from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
 from superarm.learners.feedback import check, failed, in_numbers, label_number
+from superarm.native import loops
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def _learn(
     learner: Learner, decisions: Decisions, among: Among, which: Array, bits: Array, told: Array
 ) -> int:
     own = bool(decisions.round[which[0]] >= 0)
-    done, status = learner.core.update_many(
-        decisions.rows, which, *among, *decisions.columns, bits.view(np.uint8), told, not own
+    done, status = loops.update_many(
+        learner.core, decisions.rows, which, *among, *decisions.columns, bits.view(np.uint8), told, not own
     )
     if own:
         learner.core.ledger.add_many(decisions.round[which[:done]])

@@ -1,3 +1,4 @@
+cimport numpy as np
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from superarm.native.ledger cimport Ledger
@@ -7,6 +8,18 @@ from superarm.native.rule cimport Rule
 from superarm.native.scaling cimport Scaling
 from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Draw, Features, Round, Row
+
+
+cdef inline const Py_ssize_t* labels_of(array):
+    """The numbers of an array of labels (intp)."""
+    return <const Py_ssize_t*>np.PyArray_DATA(array)
+
+
+cdef inline void count_in(Rule rule, const double* log, const Py_ssize_t* ends, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Move a rule by what was written down at each decision from ``first`` to before ``last``."""
+    cdef Py_ssize_t i
+    for i in range(first, last):
+        rule.on_decided(rule.decided, log + ends[i], ends[i + 1] - ends[i])
 
 
 cdef class Cursor:
@@ -36,7 +49,7 @@ cdef class DecisionBase:
 
 
 cdef class Core(Stage):
-    """One decide step and one learn step, and the loops over them. An algorithm adds `score` and `learn`."""
+    """One decide step and one learn step. An algorithm adds `score` and `learn`."""
 
     cdef readonly Py_ssize_t k
     cdef readonly Scaling scaling

@@ -343,7 +343,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise InvalidInput.must("classes", "SetFeedbackClassifier", "at least two", self.classes_)
         return self.learner_
 
-    def class_codes(self, y: Any, parameter: str) -> Any:
+    def _codes(self, y: Any, parameter: str) -> Any:
         return class_codes(self.classes_, y, parameter)
 
     def _run(self, X: Any, codes: Any, visit: Any) -> None:
