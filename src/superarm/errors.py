@@ -101,8 +101,8 @@ def must(parameter: str, of: str, be: str, got: object, *, among: Iterable[str] 
 def _nearest(word: str, among: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(word, among, 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    nearest = get_close_matches(word, among, 1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def at_row(source: str, number: int) -> str:

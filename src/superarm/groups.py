@@ -88,8 +88,8 @@ def pooled(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]
 
 def worst_first(parts: Iterable[GroupCoverage], most: int) -> tuple[list[GroupCoverage], int]:
     """Those with the least coverage, at most so many, and how many others there are; what nobody knows comes last."""
-    found = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
-    return found[:most], max(0, len(found) - most)
+    ordered = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
+    return ordered[:most], max(0, len(ordered) - most)
 
 
 def wilson(rate: float, n: float) -> tuple[float, float]:

@@ -62,7 +62,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["n", k]),
         helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", k]),
     ]
-    made = helper.make_graph(
+    built = helper.make_graph(
         graph.nodes,
         learner.owner,
         [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", layout.d])],
@@ -70,7 +70,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         graph.constants,
     )
     model = helper.make_model(
-        made,
+        built,
         producer_name="superarm",
         ir_version=IR,
         opset_imports=[helper.make_opsetid("", OPSET)],

@@ -275,8 +275,8 @@ class _Parts:
         if groups is None and not promised:
             return []
         labels = stream.labels or range(stream.n_labels)
-        found = [cls("by_label", labels, None)]
-        return found if groups is None else [*found, cls("by_group", *groups)]
+        by_label = cls("by_label", labels, None)
+        return [by_label] if groups is None else [by_label, cls("by_group", *groups)]
 
     def add(self, chunk: Chunk, sizes: Array) -> None:
         """Rounds, and for each how many labels it showed, less than 0 if the right one was not among them."""
@@ -298,13 +298,13 @@ def _logged(
     The true label goes into the log only if the learner is told it, too.
     """
     counts = np.zeros(4, np.int64)
-    told = learner.feedback == ("label",)
+    sees_label = learner.feedback == ("label",)
     for number, i in enumerate(chunk.visit):
         label = learner.known.public([chunk.y[i]])[0]
         decision = learner.decide(chunk.rows.row(i))
         hit = label in decision.labels
-        learner.update(decision, **({"label": label} if told else {"hit": hit}))
-        log.add(decision, hit=hit, label=label if told else None, id=f"{seed}-{done + number}")
+        learner.update(decision, **({"label": label} if sees_label else {"hit": hit}))
+        log.add(decision, hit=hit, label=label if sees_label else None, id=f"{seed}-{done + number}")
         counts += [decision.top[0] != label, label not in decision.top, not hit, len(decision.labels)]
         if sizes is not None:
             sizes[number] = len(decision.labels) if hit else -len(decision.labels)

@@ -306,14 +306,14 @@ def copy_of(row: AnyRow) -> AnyRow:
 def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
     """A checked matrix; arrays that already fit are not copied, and `Rows` are not looked at again."""
     rows = X if isinstance(X, Rows) else _checked_rows(X, owner)
-    found = rows.layout.n_features
-    if n_features is None or n_features == found or (0 in (rows.d, rows.width) and n_features == found):
+    width = rows.layout.n_features
+    if n_features in (None, width):
         return rows
     if isinstance(n_features, tuple):
         d, width = n_features
         wanted = f"a pair of a dense matrix with {d} columns and a sparse one with {width}"
-        raise InvalidInput.must("X", owner, wanted, f"shape {(len(rows), found)}")
-    raise InvalidInput.must("X", owner, f"a matrix with {n_features} columns", f"shape {(len(rows), found)}")
+        raise InvalidInput.must("X", owner, wanted, f"shape {(len(rows), width)}")
+    raise InvalidInput.must("X", owner, f"a matrix with {n_features} columns", f"shape {(len(rows), width)}")
 
 
 def _checked_rows(X: Any, owner: str) -> Rows:

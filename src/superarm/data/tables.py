@@ -93,10 +93,10 @@ class Table(ABC):
 
     def read(self) -> dict[str, list[Any]]:
         """The whole table, column by column."""
-        found, n = columns_of(list(self.whole_rows()))
+        content, n = columns_of(list(self.whole_rows()))
         if not n:
             raise InvalidInput.must("content", self.name, "at least one row", "none")
-        return found
+        return content
 
 
 class FileTable(Table):
@@ -346,8 +346,8 @@ def read_matrix(path: Path) -> Any:
         if path.suffix.lower() == ".npy":
             matrix = np.lib.format.open_memmap(path, mode="r")
         else:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
-                matrix = sparse_matrix(found) if "X_data" in found else found["X"]
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+                matrix = sparse_matrix(content) if "X_data" in content else content["X"]
     except UNREADABLE as error:
         raise InvalidInput.must("content", str(path), wanted, str(error)) from error
     if len(matrix.shape) != 2:

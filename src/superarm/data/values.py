@@ -103,18 +103,18 @@ def date_in(text: str, order: str = "day") -> date | None:
             return _slashed(slashed, order)
         if DATE.fullmatch(text):
             return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
-        found = OTHER_DATE.fullmatch(text)
-        if found is None:
+        match = OTHER_DATE.fullmatch(text)
+        if match is None:
             return None
-        y, m, d, d2, m2, y2, time = found.groups()
+        y, m, d, d2, m2, y2, time = match.groups()
         day = date(int(y or y2), int(m or m2), int(d or d2))
         return day if time is None else datetime.fromisoformat(f"{day.isoformat()}T{time:0>5}")
     except ValueError:  # 2024-02-30 is a word
         return None
 
 
-def _slashed(found: re.Match[str], order: str) -> date:
-    a, b, year, hour, rest, half = found.groups()
+def _slashed(match: re.Match[str], order: str) -> date:
+    a, b, year, hour, rest, half = match.groups()
     first, second = int(a), int(b)
     day, month = (first, second) if first > 12 or (order == "day" and second <= 12) else (second, first)
     when = date(int(year), month, day)
@@ -130,10 +130,10 @@ def order_in(text: str) -> str | None:
     >>> [order_in(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
     ['day', 'month', 'unknown', None]
     """
-    found = SLASHED.fullmatch(text)
-    if found is None:
+    match = SLASHED.fullmatch(text)
+    if match is None:
         return None
-    return "day" if int(found[1]) > 12 else "month" if int(found[2]) > 12 else "unknown"
+    return "day" if int(match[1]) > 12 else "month" if int(match[2]) > 12 else "unknown"
 
 
 def is_text(value: str) -> bool:

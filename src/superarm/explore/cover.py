@@ -159,13 +159,13 @@ class Cover(Rule):
         self._asked: float | None = None
         self._warned = False
 
-    def make_native(self, k: int, seed: int, *, told: bool = False) -> CoverRule:
-        """The compiled twin for ``k`` labels and a ``seed``; ``told``: its learner hears every label."""
-        usual = 0 if told else min(10_000, 400 * k)
+    def make_native(self, k: int, seed: int, *, full_information: bool = False) -> CoverRule:
+        """The compiled twin for ``k`` labels and a ``seed``; ``full_information``: its learner is told every label."""
+        usual = 0 if full_information else min(10_000, 400 * k)
         warm_up = usual if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
         native = CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
-        native.told = told
+        native.full_information = full_information
         return native
 
     # ------------------------------------------------------------ records
@@ -218,7 +218,7 @@ class Cover(Rule):
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
         answers, misses, shown, capped, noes = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 5
-        found = Coverage(
+        coverage = Coverage(
             promised=level,
             kept=1.0 - misses / answers if answers else nan,
             mean_size=shown / answers if answers else nan,
@@ -229,7 +229,7 @@ class Cover(Rule):
             capped_misses=capped,
             noes_to_all=noes,
         )
-        return replace(found, trouble=_trouble(found))
+        return replace(coverage, trouble=_trouble(coverage))
 
     def watch(self, native: CoverRule) -> None:
         """Say it once if a promise cannot be kept, by what ``native`` has counted."""
@@ -290,22 +290,22 @@ class Cover(Rule):
         return core, among, m
 
 
-def _trouble(found: Coverage) -> str | None:
+def _trouble(coverage: Coverage) -> str | None:
     """Why a promise cannot be kept, as far as a thousand answers tell."""
-    allowed, asked = 1.0 - found.promised, found.answers + found.noes_to_all
+    allowed, asked = 1.0 - coverage.promised, coverage.answers + coverage.noes_to_all
     if asked < ENOUGH:
         return None
-    if found.noes_to_all > allowed * asked:
+    if coverage.noes_to_all > allowed * asked:
         return (
-            f"a coverage of {found.promised:g} has no meaning here: {found.noes_to_all:,.0f} of {asked:,.0f} "
+            f"a coverage of {coverage.promised:g} has no meaning here: {coverage.noes_to_all:,.0f} of {asked:,.0f} "
             "answers were no although all labels were shown (false_no allows for wrong answers, none_label "
             "for rows without a right one)"
         )
-    excess = (found.promised - found.kept) * found.answers
-    if excess > 3.0 * sqrt(found.answers * allowed) and excess <= found.capped_misses:
+    excess = (coverage.promised - coverage.kept) * coverage.answers
+    if excess > 3.0 * sqrt(coverage.answers * allowed) and excess <= coverage.capped_misses:
         return (
-            f"set_size is too small for a coverage of {found.promised:g}: {found.kept:.3f} of "
-            f"{found.answers:,.0f} answers were yes, and {found.capped_misses:,.0f} of the misses were sets "
+            f"set_size is too small for a coverage of {coverage.promised:g}: {coverage.kept:.3f} of "
+            f"{coverage.answers:,.0f} answers were yes, and {coverage.capped_misses:,.0f} of the misses were sets "
             "that it cut short"
         )
     return None

@@ -78,7 +78,9 @@ class DiluteDraw(Draw):
         self._log_set = table(len(self.eligible), m, gamma).log_set
         self._within = np.array([label in self.top for label in self.eligible])
         everything = m >= len(self.eligible)
-        self._odds = Inclusion(1.0, 1.0, 1.0, 1.0, 1.0) if everything else inclusion(len(eligible), m, gamma)
+        self._chances = (
+            Inclusion(1.0, 1.0, 1.0, 1.0, 1.0) if everything else inclusion(len(eligible), m, gamma)
+        )
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = frozenset(labels)
@@ -87,13 +89,13 @@ class DiluteDraw(Draw):
         return exp(self._log_set[len(shown & self.top)])
 
     def inclusion(self) -> Array:
-        return np.where(self._within, self._odds.inside, self._odds.outside)
+        return np.where(self._within, self._chances.inside, self._chances.outside)
 
     def pairs(self) -> Array:
         one, two = self._within[:, None], self._within[None, :]
-        odds = self._odds
-        both = np.where(one & two, odds.both_inside, odds.one_each)
-        both = np.where(~one & ~two, odds.both_outside, both)
+        chances = self._chances
+        both = np.where(one & two, chances.both_inside, chances.one_each)
+        both = np.where(~one & ~two, chances.both_outside, both)
         np.fill_diagonal(both, self.inclusion())
         return both
 

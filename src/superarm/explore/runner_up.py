@@ -134,12 +134,12 @@ def left_out(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
     """The intervals that are hit, for each stretch of u between which they stay the same."""
     edges = [0.0, *sums]
     cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})
-    found = []
+    ways = []
     for low, high in pairwise(cuts):
         u = (low + high) / 2
         gone = [i for j in range(most) for i in range(len(sums)) if edges[i] <= u + j < edges[i + 1]]
-        found.append((gone, high - low))
-    return found
+        ways.append((gone, high - low))
+    return ways
 
 
 def _groups(record: dict[str, Any], ranked: Sequence[Label], eligible: Sequence[Label]) -> list[list[Label]]:

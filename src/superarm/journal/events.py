@@ -234,7 +234,7 @@ class Event:
     def to_decision(self, learner: str) -> Decision:
         """The Decision of a learner with that id; without a row if that was erased."""
         body = self.body
-        return Decision.made(
+        return Decision.from_parts(
             x=None if self.x is None else self.row(),
             sets=(tuple(body.labels), tuple(body.drawn), tuple(body.top)),
             size=len(body.labels),

@@ -55,7 +55,7 @@ class Algorithm(Described):
         """Its rule in compiled code, before the first round."""
         if not isinstance(self.rule, Cover):
             return self.rule.make_native(self.n_labels, self.seed)
-        native = self.rule.make_native(self.n_labels, self.seed, told=self.feedback == ("label",))
+        native = self.rule.make_native(self.n_labels, self.seed, full_information=self.feedback == ("label",))
         if self.inputs.none is not None:
             native.none = self.inputs.none
         return native
@@ -80,7 +80,7 @@ class Algorithm(Described):
         """Whether a ``decision`` that somebody else made teaches this learner anything."""
         return self.learns_from_given
 
-    def given_odds(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
+    def given_log_probs(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
         """Log ordered propensity and belief to learn by from another's ``decision`` of m of n labels."""
         return decision.log_ordered_propensity, 0.0
 

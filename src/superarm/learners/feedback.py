@@ -33,7 +33,7 @@ SCORE_FAILED = 1  # of Core
 class Answer(NamedTuple):
     """What the core's `update` takes."""
 
-    made: Decision
+    decision: Decision
     row: Any
     eligible: Array
     sets: Array
@@ -54,11 +54,11 @@ def read(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihoo
     if label is not None:
         number = label_number(learner, decision, label, among)
         hit = number in sets[decision.size : 2 * decision.size].tolist()
-    made, size = decision, decision.size
+    size = decision.size
     if decision.round is None:
-        ordered, belief = learner.given_odds(decision, len(among), size)
+        ordered, belief = learner.given_log_probs(decision, len(among), size)
         if (ordered, belief) != (decision.log_ordered_propensity, decision.belief):
-            made = Decision.made(
+            decision = Decision.from_parts(
                 x=None,
                 sets=sets,
                 size=size,
@@ -66,8 +66,8 @@ def read(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihoo
                 log_set=decision.log_propensity,
                 belief=belief,
             )
-    told = None if likelihood is None else _likelihood(learner, likelihood)
-    return Answer(made, row, among, sets, size, bool(hit), number, told)
+    likelihood = None if likelihood is None else _likelihood(learner, likelihood)
+    return Answer(decision, row, among, sets, size, bool(hit), number, likelihood)
 
 
 def check(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:

@@ -84,8 +84,8 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
 
 def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
     """The model in a file, of a class that is known by now."""
-    header, found = storage.read(path)
-    arrays = {name.removeprefix(STATE): array for name, array in found.items() if name.startswith(STATE)}
+    header, content = storage.read(path)
+    arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
     known = {cls.__name__: cls for cls in _subclasses(root)}
     file, name = header.get("file"), header.get("class")
     if isinstance(name, str) and name not in known and header.get("module") is not None:

@@ -141,11 +141,11 @@ class Inputs:
             return _no_rows(self.layout)
         if is_named_rows(X) and not self._is_matrix(X):
             columns, self.notices = self._columns_for(X), {}
-            made = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            rows = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
             if columns.layout != self.layout:
                 self.fix(columns.layout)
             self.warn()
-            return made
+            return rows
         rows = as_rows(X, self.n_features, self.owner)
         if self.layout is None:
             self.fix(rows.layout)
@@ -158,8 +158,9 @@ class Inputs:
     def own_rows(self, X: Any) -> Rows:
         """A matrix that nobody else can change."""
         rows = self.rows(X)
-        made = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
-        return rows if made else rows.copy()  # a list or a data frame shares nothing with its matrix
+        # a list or a data frame shares nothing with its matrix
+        shares_nothing = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
+        return rows if shares_nothing else rows.copy()
 
     def fix(self, layout: Layout) -> None:
         """From now on, rows look like this."""
@@ -199,11 +200,11 @@ class Inputs:
             if isinstance(self.n_features, tuple):
                 raise self.invalid("x", f"a row of {self.n_features} columns", "names")
             if is_frame(X) and len(X) >= SURE and self.n_features is None:
-                found = Columns.look(X)
-                self.use_columns(found if len(found) else Columns.look(X, everything=True))
+                columns = Columns.look(X)
+                self.use_columns(columns if len(columns) else Columns.look(X, everything=True))
                 self.notices |= {
                     name: f"column {name!r} is taken for {why}; it is left out (columns=)"
-                    for name, why in found.left_out.items()
+                    for name, why in columns.left_out.items()
                     if why.startswith("an id: ")
                 }
                 self.warn()

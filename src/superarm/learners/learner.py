@@ -112,9 +112,9 @@ class Learner(Predictions):
         """
         core = self.core
         if eligible is None and set_size is None and coverage is None and core is not None:
-            made = core.decide_plain(x, at)
-            if type(made) is Decision:
-                return made
+            decision = core.decide_plain(x, at)
+            if type(decision) is Decision:
+                return decision
         among = self.inputs.can_show if eligible is None else self.inputs.eligible(eligible)
         m = self._size if set_size is None else self.inputs.size(set_size)
         mark = self.inputs.mark()
@@ -123,8 +123,8 @@ class Learner(Predictions):
             row = self.inputs.row(x if named is None else named)
             now = self.have_core() if at is None else self.core_at(at)
             shown = row if named is None else plain_row(named)
-            made = self._at_coverage(now, coverage, now.decide, row, shown, among, m, at)
-            if type(made) is int:
+            decision = self._at_coverage(now, coverage, now.decide, row, shown, among, m, at)
+            if type(decision) is int:
                 raise feedback.not_finite(self, row)
         except Exception:
             self.inputs.put_back(mark)
@@ -134,7 +134,7 @@ class Learner(Predictions):
             self.inputs.put_back(mark)
         elif self.inputs.notices:
             self.inputs.warn()
-        return made  # type: ignore[no-any-return]
+        return decision  # type: ignore[no-any-return]
 
     def update(
         self,

@@ -125,7 +125,7 @@ class MCDBF(Learner):
     def learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None and len(decision.top) > 0
 
-    def given_odds(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
+    def given_log_probs(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
         self.core.prepare_given(
             n, m, decision.gamma
         )  # the core computes its probability, and the belief of now

@@ -153,8 +153,8 @@ class PlainLearner(Learner):
 
     def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
         start = "memory."
-        found = {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
-        self._put_back({**kept, **{name: value.copy() for name, value in found.items()}})
+        own = {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
+        self._put_back({**kept, **{name: value.copy() for name, value in own.items()}})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_memory"}

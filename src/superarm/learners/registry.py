@@ -23,8 +23,8 @@ def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     """
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [cls for cls in offered if issubclass(cls, Learner) and cls not in (Learner, Scores)]
-    found = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
-    return {name: found[name] for name in sorted(found, key=lambda n: (*_rank(found[n][0]), n))}
+    classes_by_name = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
+    return dict(sorted(classes_by_name.items(), key=lambda item: (*_rank(item[1][0]), item[0])))
 
 
 def _rank(cls: type[Learner]) -> tuple[bool, bool]:

@@ -58,11 +58,11 @@ class ScoreInputs(Inputs):
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
         if not is_named_rows(X):
             return super().rows(X, grow=grow)
-        made = list(records(X))
-        for x in made:
+        named = list(records(X))
+        for x in named:
             if len(x) != self.known.count:
                 raise self.invalid("X", f"scores of all {self.known.count} labels in every row", f"{len(x)}")
-        return Rows(np.stack([self.row(x) for x in made]))
+        return Rows(np.stack([self.row(x) for x in named]))
 
 
 class Scores(Learner):
@@ -164,7 +164,7 @@ class Scores(Learner):
             return eligible
         numbers = {self.known.by_text(label) for label in x}
         among = self.known.all() if eligible is None else list(eligible)
-        found = [label for label in among if self.known.number(label) in numbers]
-        if not found:
+        scored = [label for label in among if self.known.number(label) in numbers]
+        if not scored:
             raise self.invalid("x", "scores of labels that may be shown, at least one", dict(x))
-        return found
+        return scored

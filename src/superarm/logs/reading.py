@@ -291,7 +291,7 @@ class Log:
         chance = share_in(row.get(c.propensity), c.propensity, where)
         ordered = share_in(row.get("ordered_propensity"), "ordered_propensity", where)
         return Record(
-            Decision.made(
+            Decision.from_parts(
                 x=self._features(row, number, where),
                 sets=(labels, drawn or labels, top or ()),
                 size=len(labels),

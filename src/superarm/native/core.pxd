@@ -1,4 +1,3 @@
-cimport numpy as np
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from superarm.native.ledger cimport Ledger
@@ -8,18 +7,6 @@ from superarm.native.rule cimport Rule
 from superarm.native.scaling cimport Scaling
 from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Draw, Features, Round, Row
-
-
-cdef inline const Py_ssize_t* labels_of(array):
-    """The numbers of an array of labels (intp)."""
-    return <const Py_ssize_t*>np.PyArray_DATA(array)
-
-
-cdef inline void count_in(Rule rule, const double* log, const Py_ssize_t* ends, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Move a rule by what was written down at each decision from ``first`` to before ``last``."""
-    cdef Py_ssize_t i
-    for i in range(first, last):
-        rule.on_decided(rule.decided, log + ends[i], ends[i + 1] - ends[i])
 
 
 cdef class Cursor:

@@ -12,8 +12,10 @@ from libc.string cimport memcpy
 
 cimport numpy as np
 
+from superarm.native.arrays cimport labels_of
 from superarm.native.cpu cimport vectors
 from superarm.native.ranking cimport best_first
+from superarm.native.rule cimport advance
 
 import numpy as np
 
@@ -226,18 +228,18 @@ cdef class Core(Stage):
         memcpy(labels + draw.size, self.drawn, draw.size * sizeof(Py_ssize_t))
         memcpy(labels + 2 * draw.size, self.top, draw.top_size * sizeof(Py_ssize_t))
         cls = self.decision_class
-        cdef DecisionBase made = <DecisionBase>cls.__new__(cls)
-        made.x, made.row, made.sets, made.size = x, row, sets, draw.size
-        made.eligible_ = None if eligible is self.everything else eligible
-        made.log_ordered_propensity, made.log_propensity, made.belief = draw.log_ordered, draw.log_set, belief
-        made.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        made.rule_, made.round, made.learner, made.known = self.words, round, self.id, self.known
-        made.taught, made.token = (), self.scored
-        return made
+        cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
+        decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
+        decision.eligible_ = None if eligible is self.everything else eligible
+        decision.log_ordered_propensity, decision.log_propensity, decision.belief = draw.log_ordered, draw.log_set, belief
+        decision.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
+        decision.rule_, decision.round, decision.learner, decision.known = self.words, round, self.id, self.known
+        decision.taught, decision.token = (), self.scored
+        return decision
 
     def advance(self, np.ndarray log, np.ndarray log_ends, Py_ssize_t first, Py_ssize_t last):
         """Move as if it had made the decisions from ``first`` to before ``last``, whose rule wrote down ``log``."""
-        count_in(self.rule, <const double*>np.PyArray_DATA(log), labels_of(log_ends), first, last)
+        advance(self.rule, <const double*>np.PyArray_DATA(log), labels_of(log_ends), first, last)
 
     # ------------------------------------------------------------ one answer
 
@@ -245,22 +247,22 @@ cdef class Core(Stage):
         """Learn from a bit about its own decision: 0, or why not; -1 if it is not that simple."""
         if not (self.plain and self.takes_hit) or type(decision) is not self.decision_class:
             return LONG_WAY
-        cdef DecisionBase made = <DecisionBase>decision
-        if (hit is not True and hit is not False) or made.known is not self.known or made.learner != self.id:
+        cdef DecisionBase own = <DecisionBase>decision
+        if (hit is not True and hit is not False) or own.known is not self.known or own.learner != self.id:
             return LONG_WAY
-        if type(made.row) is not np.ndarray or made.round >= self.round or self.ledger.has(made.round):
+        if type(own.row) is not np.ndarray or own.round >= self.round or self.ledger.has(own.round):
             return LONG_WAY
-        eligible = self.everything if made.eligible_ is None else made.eligible_
-        cdef int status = self.update(made, made.row, eligible, made.sets, made.size, hit, -1, None)
+        eligible = self.everything if own.eligible_ is None else own.eligible_
+        cdef int status = self.update(own, own.row, eligible, own.sets, own.size, hit, -1, None)
         if status == 0:
-            self.ledger.mark(made.round)
+            self.ledger.mark(own.round)
         return status
 
-    def update(self, DecisionBase made, row, eligible, sets, Py_ssize_t size, bint hit, Py_ssize_t label, likelihood):
+    def update(self, DecisionBase decision, row, eligible, sets, Py_ssize_t size, bint hit, Py_ssize_t label, likelihood):
         """Learn from an answer about a checked decision; 0, or why not.
 
         Args:
-            made: the decision.
+            decision: the decision.
             row: as compiled code reads it.
             eligible: label numbers that could be shown, increasing.
             sets: an array of label numbers: shown best first, as drawn, top.
@@ -272,20 +274,20 @@ cdef class Core(Stage):
         cdef Row read
         cdef Round round
         cdef Answer answer
-        cdef const char* log = made.draw_log
+        cdef const char* log = decision.draw_log
         read_row(row, &read)
         round.row = &read
         round.eligible, round.n = labels_of(eligible), np.PyArray_DIM(eligible, 0)
         round.drawn, round.m = labels_of(sets) + size, size
         round.top, round.top_size = labels_of(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
-        round.log_ordered, round.log_set = made.log_ordered_propensity, made.log_propensity
-        round.belief, round.given = made.belief, made.round is None
+        round.log_ordered, round.log_set = decision.log_ordered_propensity, decision.log_propensity
+        round.belief, round.given = decision.belief, decision.round is None
         answer.hit, answer.label = hit, label
         answer.likelihood = NULL if likelihood is None else <const double*>np.PyArray_DATA(likelihood)
         self.ready(round.n, size)
-        cdef bint scored = made.token != 0 and made.token == self.scored and made.row is row
+        cdef bint scored = decision.token != 0 and decision.token == self.scored and decision.row is row
         self.scored = 0
-        return self.learn_step(&round, &answer, scored, <const double*>log, len(made.draw_log) // sizeof(double))
+        return self.learn_step(&round, &answer, scored, <const double*>log, len(decision.draw_log) // sizeof(double))
 
     # ------------------------------------------------------------ many
 

@@ -9,9 +9,11 @@ from libc.string cimport memcpy
 
 cimport numpy as np
 
-from superarm.native.core cimport Core, count_in, labels_of
+from superarm.native.arrays cimport labels_of
+from superarm.native.core cimport Core
 from superarm.native.ranking cimport best_first, contains
 from superarm.native.rows cimport RowBlock
+from superarm.native.rule cimport advance
 from superarm.native.types cimport Answer, Draw, Round, Row
 
 import numpy as np
@@ -167,7 +169,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
 def update_many(
     Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
     np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_ends, np.ndarray hits, np.ndarray labels,
-    bint given, made=None,
+    bint given, decided=None,
 ):
     """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
 
@@ -180,16 +182,16 @@ def update_many(
         hits: a bit (uint8) for each of ``which``.
         labels: a label's number for each of ``which``, or -1.
         given: somebody else chose the sets.
-        made: decisions to be counted in on the way: (log, log_ends, the first, and how many come before each
+        decided: decisions to be counted in on the way: (log, log_ends, the first, and how many come before each
             answer), or ``None``.
     """
     cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, counted = 0
     cdef const Py_ssize_t* before = NULL
-    cdef const Py_ssize_t* made_end = NULL
-    cdef const double* made_log = NULL
-    if made is not None:
-        made_log, made_end = <const double*>np.PyArray_DATA(made[0]), labels_of(made[1])
-        counted, before = made[2], labels_of(made[3])
+    cdef const Py_ssize_t* decided_end = NULL
+    cdef const double* decided_log = NULL
+    if decided is not None:
+        decided_log, decided_end = <const double*>np.PyArray_DATA(decided[0]), labels_of(decided[1])
+        counted, before = decided[2], labels_of(decided[3])
     cdef const Py_ssize_t* order = labels_of(which)
     cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
     cdef const Py_ssize_t* end = labels_of(ends)
@@ -227,7 +229,7 @@ def update_many(
                     rows.at(order[i + 1], &ahead)
                     core.prefetch_weights(&ahead)
                 if before != NULL:
-                    count_in(core.rule, made_log, made_end, counted, before[i])
+                    advance(core.rule, decided_log, decided_end, counted, before[i])
                     counted = before[i]
                 status = core.learn_step(&round, &answer, False, logs + log_end[at], log_end[at + 1] - log_end[at])
                 if status:

@@ -99,8 +99,8 @@ cdef class MCDBFCore(LinearCore):
             if len(self.tables) >= MANY:
                 self.tables.clear()
                 self.prepared_n = -1  # its own is gone, too
-            made = estimates(n, m, gamma, self.estimate)
-            self.tables[key] = made.log_tau1, np.ascontiguousarray(made.values, np.float64)
+            exact = estimates(n, m, gamma, self.estimate)
+            self.tables[key] = exact.log_tau1, np.ascontiguousarray(exact.values, np.float64)
         table.log_tau1, values = self.tables[key]
         table.values = <const double*><size_t>values.ctypes.data
         table.has_rho, table.m = len(values) > 1, m

@@ -96,11 +96,11 @@ def _table(
 ) -> dict[str, Any]:
     names = list(table)
     if label is None:
-        found = [name for name in LABEL_COLUMNS if name in names]
-        if not found:
+        likely = [name for name in LABEL_COLUMNS if name in names]
+        if not likely:
             wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
             raise InvalidInput.must("label", of, wanted, names)
-        label = found[0]
+        label = likely[0]
     elif label not in names:
         wanted = f"one of its columns {', '.join(names)}"
         raise InvalidInput.must("label", of, wanted, label, among=names)

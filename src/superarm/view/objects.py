@@ -106,8 +106,8 @@ def trace_html(trace: Trace) -> Markup:
     for what, parts in (("label", trace.by_label), ("group", trace.by_group)):
         if parts:
             least = min(parts, key=lambda part: part.coverage)
-            told = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
-            rows.append((f"least by {what}", told, rate(least.coverage), bar(least.coverage), Markup("")))
+            text = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
+            rows.append((f"least by {what}", text, rate(least.coverage), bar(least.coverage), Markup("")))
     title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
     return table(title, ("", "", "share of rounds", "", "over rounds, logarithmic"), rows)
 
@@ -143,14 +143,14 @@ def evaluation_html(answer: Evaluation) -> Markup:
         size = one.set_size if one.coverage is None else f"{one.mean_size:.2f}"
         rows.append((one.words, size, *cells, "" if best is None else best.name))
     head = ("policy", "m", "hit rate", "95 % interval", "", "by")
-    found = table(f"Judged by {answer.rows:,} rows", head, rows)
-    return Markup(found + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
+    estimates = table(f"Judged by {answer.rows:,} rows", head, rows)
+    return Markup(estimates + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
 
 
 def log_html(log: Log) -> Markup:
     kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
-    told = facts(
+    text = facts(
         f"Log of {some(log.names)}",
         [("features", some(kinds) if kinds else "x"), ("left out", some(out) if out else None)],
     )
@@ -160,7 +160,7 @@ def log_html(log: Log) -> Markup:
         answer = "–" if hit is None else "yes" if hit else "no"
         rows.append((chips(record.decision.labels), answer, "–" if chance is None else f"{chance:.4g}"))
     head = ("shown", "the right one among them", "propensity")
-    return Markup(told + table("Its first rows", head, rows))
+    return Markup(text + table("Its first rows", head, rows))
 
 
 def survey_html(facts_: Survey) -> Markup:
@@ -176,7 +176,7 @@ def survey_html(facts_: Survey) -> Markup:
             ("sets", f"{facts_.set_size} of {facts_.n_labels:,} labels, mostly"),
             ("labels", some(facts_.known.all())),
             ("features", f"{facts_.n_features:,}"),
-            ("their odds", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
+            ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
         ],
     )
 

@@ -64,11 +64,11 @@ def rate(value: float | None) -> str:
 def chips(labels: Iterable[Any], quiet: Iterable[Any] = ()) -> Markup:
     """Labels side by side; those in ``quiet`` are outlined only."""
     soft, style = set(quiet), "display:inline-block;border-radius:4px;padding:0 7px;margin:0 4px 2px 0;"
-    found = []
+    spans = []
     for label in labels:
         own = f"border:1px solid {HUE}" if label in soft else f"border:1px solid {HUE};background:{HUE}33"
-        found.append(f'<span style="{style}{own}">{escape(str(label))}</span>')
-    return Markup("".join(found))
+        spans.append(f'<span style="{style}{own}">{escape(str(label))}</span>')
+    return Markup("".join(spans))
 
 
 def _svg(width: int, height: int, inner: str) -> Markup:
