@@ -128,7 +128,7 @@ def test_the_default_learner_is_set_logit() -> None:
         (["--learner", "mc-dbf:gamma"], "learner of superarm must be name:key=value"),
         (["--learner", "banditron", "--set-size", "2"], "set_size of Banditron must be 1"),
         (["--learner", "mc-dbf", "--set-size", "10"], "set_size of MCDBF must be below n_labels = 10"),
-        (["--learner", "nowhere.py:Mine"], "learner of superarm must be an existing file.py:Class"),
+        (["--learner", "nowhere.py:Mine"], "no such file: nowhere.py"),
         (["--scaling", "none"], "--scaling of simulate must be one of standard, unit, own, got 'none'"),
     ],
 )

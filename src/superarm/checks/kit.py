@@ -101,7 +101,8 @@ def refused(error: type[Exception], what: str) -> Iterator[None]:
     try:
         yield
     except error as raised:
-        ensure(" of " in str(raised) and " must " in str(raised), f"{what}: unclear message {raised}")
+        clear = " of " in str(raised) and (" must " in str(raised) or " was " in str(raised))
+        ensure(clear, f"{what}: unclear message {raised}")
     except Exception as other:
         raise AssertionError(f"{what} raised {other!r}, not {error.__name__}") from other
     else:

@@ -23,6 +23,7 @@ import numpy as np
 from superarm.data.values import is_named_row
 from superarm.errors import InvalidInput, at_row
 from superarm.extras import need
+from superarm.parameters import existing_file
 from superarm.storage import UNREADABLE
 
 __all__ = [
@@ -64,10 +65,7 @@ def open_table(source: Any, *, also: Mapping[str, type[FileTable]] | None = None
     ending = path.suffix.lower()
     if ending not in kinds:
         raise InvalidInput.must("ending", str(path), f"one of {', '.join(kinds)}", path.suffix)
-    if not path.is_file():
-        got = "a folder" if path.is_dir() else "nothing there"
-        raise InvalidInput.must("file", str(path), "an existing file", got)
-    table: Table = kinds[ending](path)
+    table: Table = kinds[ending](existing_file(path))
     return table
 
 
@@ -338,9 +336,7 @@ def columns_of(X: Any) -> tuple[dict[str, Any], int]:
 
 def read_matrix(path: Path) -> Any:
     """A matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
-    if not path.is_file():
-        got = "a folder" if path.is_dir() else "nothing there"
-        raise InvalidInput.must("file", str(path), "an existing file", got)
+    existing_file(path)
     wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
         if path.suffix.lower() == ".npy":

@@ -88,7 +88,7 @@ def date_in(text: str, order: str = "day") -> date | None:
     """The date that a text spells: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
 
     Args:
-        text: it.
+        text: the text of a cell.
         order: what comes first between slashes, ``"day"`` or ``"month"``, where both are possible.
 
     >>> date_in("2024-05-01"), date_in("1.5.2024 12:30"), date_in("2024-02-30")

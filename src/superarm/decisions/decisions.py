@@ -127,7 +127,7 @@ class Decisions:
         """Decisions of one learner, live or restored, or given ones, as columns.
 
         Args:
-            decisions: they.
+            decisions: `Decision` objects.
             known: the labels of the learner.
             rows: what is learnt from; left out, the rows of the decisions (which must be of one kind).
         """

@@ -94,7 +94,15 @@ def check(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: A
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
         again = decision.round in learner.core.ledger
     if again:
-        raise FeedbackError.must("decision", owner, "not answered before", decision)
+        raise answered_before(learner, decision.round)
+
+
+def answered_before(learner: Algorithm, round_: int | None) -> FeedbackError:
+    """What is wrong with a second answer to the decision of a round, or to a given set."""
+    which = "a given set" if round_ is None else f"round {round_}"
+    error = FeedbackError(f"decision of {learner.owner} was answered before: {which}")
+    error.field = "decision"
+    return error
 
 
 def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:

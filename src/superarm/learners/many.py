@@ -13,7 +13,7 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
-from superarm.learners.feedback import check, failed, in_numbers, label_number
+from superarm.learners.feedback import answered_before, check, failed, in_numbers, label_number
 from superarm.native import loops
 from superarm.parameters import as_bit
 
@@ -81,7 +81,7 @@ def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, lab
         check(learner, decision, bool(bits[at]) if labels is None else None, label, None)
         key = id(decision) if decision.round is None else decision.round
         if key in seen:
-            raise FeedbackError.must("decisions", learner.owner, "not answered before", decision)
+            raise answered_before(learner, decision.round)
         seen.add(key)
         row, numbers, eligible = in_numbers(learner, decision)
         if label is not None:
@@ -187,7 +187,7 @@ def _check_rounds(learner: Learner, rounds: Array) -> None:
     if again is None and not (np.diff(rounds) > 0).all() and len(np.unique(rounds)) != len(rounds):
         again = int(rounds[0])
     if again is not None:
-        raise FeedbackError.must("decisions", learner.owner, "not answered before", f"round {again}")
+        raise answered_before(learner, again)
 
 
 def _among(learner: Learner, decisions: Decisions) -> Among:

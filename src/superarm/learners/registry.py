@@ -12,6 +12,7 @@ from superarm import learners
 from superarm.errors import InvalidInput
 from superarm.learners import Learner, Scores
 from superarm.learners.described import parameters
+from superarm.parameters import existing_file
 
 __all__ = ["make", "names", "parameters", "parse", "value_of"]
 
@@ -78,9 +79,7 @@ def value_of(text: str) -> Any:
 
 def _from_file(path: Path, class_name: str) -> type[Learner]:
     """A learner class in a user's own file."""
-    if not path.is_file():
-        raise InvalidInput.must("learner", "superarm", "an existing file.py:Class", str(path))
-    module = _module(path, path.stat().st_mtime_ns)
+    module = _module(existing_file(path), path.stat().st_mtime_ns)
     cls = getattr(module, class_name, None)
     if not (isinstance(cls, type) and issubclass(cls, Learner)):
         raise InvalidInput.must("learner", str(path), "the name of a Learner class in it", class_name)

@@ -14,8 +14,8 @@ from superarm._types import Array
 from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision
 from superarm.decisions.decisions import Among, DrawnSets, joined
-from superarm.errors import FeedbackError, SuperarmError
-from superarm.learners.feedback import failed
+from superarm.errors import SuperarmError
+from superarm.learners.feedback import answered_before, failed
 from superarm.learners.learner import Learner
 from superarm.native import loops
 
@@ -163,7 +163,7 @@ class StoredUpdates:
     def _check_open(self, core: Any, rounds: Array) -> None:
         again = core.ledger.first_of(rounds)
         if again is not None:
-            raise FeedbackError.must("decisions", self.learner.owner, "not answered before", f"round {again}")
+            raise answered_before(self.learner, again)
 
     def _columns(self) -> DrawnSets:
         number, learner = self.number, self.learner
