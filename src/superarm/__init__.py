@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from superarm import checks as checks
     from superarm import errors as errors
     from superarm import explore as explore
+    from superarm import logs as logs
     from superarm import losses as losses
     from superarm import service as service
     from superarm import streams as streams
@@ -45,12 +46,16 @@ _HOMES = {
     "superarm.data.rows": ("Row",),
     "superarm.decisions": ("Decision", "Decisions", "Record"),
     "superarm.label": ("Labelling",),
+    "superarm.learners": (
+        *("AveragedSoftmax", "Banditron", "EPABF", "MCDBF", "MCSLP", "Newtron", "PA", "Perceptron"),
+        *("SOBA", "SetLogit", "Softmax", "Learner", "PlainLearner", "Scores", "load"),
+    ),
     "superarm.learners.registry": ("make",),
     "superarm.native.core": ("Cursor",),
     "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("checks", "errors", "explore", "losses", "service", "streams", "theory")
+_MODULES = ("checks", "errors", "explore", "logs", "losses", "service", "streams", "theory")
 
 
 def __getattr__(name: str) -> Any:
@@ -60,17 +65,11 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module(f"superarm.{name}")
     elif name == "__all__":
         return __dir__()
-    elif name.startswith("_"):
+    else:
         raise AttributeError(f"module 'superarm' has no attribute {name!r}")
-    else:  # all others are learners
-        value = getattr(importlib.import_module("superarm.learners"), name, None)
-        if not callable(value):
-            raise AttributeError(f"module 'superarm' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    learners = vars(importlib.import_module("superarm.learners"))
-    own = [name for name, value in learners.items() if callable(value) and not name.startswith("_")]
-    return sorted([*_HOME_OF, *_MODULES, *own])
+    return sorted([*_HOME_OF, *_MODULES])

@@ -37,7 +37,7 @@ class Rule(ABC):
     """What all rules share.
 
     Args:
-        set_size: how many labels to show; where sizes vary, the most, and ``None`` is all.
+        set_size: how many labels to show, 1 by default; where sizes vary, the most, and all by default.
         seed: every draw is a pure function of (seed, round, position).
         labels: the names of the labels, if they have names.
 
@@ -50,11 +50,11 @@ class Rule(ABC):
     names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     def __init__(
-        self, *, set_size: int | None = 1, seed: int = 0, labels: Sequence[Label] | None = None
+        self, *, set_size: int | None = None, seed: int = 0, labels: Sequence[Label] | None = None
     ) -> None:
         owner = type(self).__name__
-        every = set_size is None and self.sizes_vary
-        self.set_size: int | None = None if every else whole("set_size", owner, set_size, 1)
+        usual = None if self.sizes_vary else 1
+        self.set_size = usual if set_size is None else whole("set_size", owner, set_size, 1)
         self.seed = whole("seed", owner, seed, 0)
         if self.single_label and self.set_size != 1:
             raise InvalidInput.must("set_size", owner, "1 (it knows no larger sets)", set_size)

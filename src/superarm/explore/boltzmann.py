@@ -40,7 +40,7 @@ class Boltzmann(Rule):
         *,
         gamma: float = 0.1,
         alpha: float = 10.0,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         labels: Sequence[Label] | None = None,
     ) -> None:

@@ -54,7 +54,7 @@ class Dilute(Rule):
         self,
         *,
         gamma: float = 0.1,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         labels: Sequence[Label] | None = None,
     ) -> None:

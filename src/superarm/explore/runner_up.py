@@ -81,7 +81,7 @@ class RunnerUp(Rule):
         explore: str | float = "balanced",
         uniform: float = 0.0,
         forget: float = 0.0,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         labels: Sequence[Label] | None = None,
     ) -> None:

@@ -52,7 +52,7 @@ class Learner(Predictions):
         labels: the names of the labels (strings or whole numbers), kept with the model.
         n_features: the length d of a row, or a pair (dense, sparse) for rows with both parts; left out, the
             first row tells it (and may have names).
-        set_size: how many labels to show, 1 <= m < k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default.
         seed: every draw is a pure function of (seed, round, position).
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
             number given). Beside rows of length 1 a constant of 1 would be as loud as all the rest.
@@ -69,7 +69,7 @@ class Learner(Predictions):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,
@@ -78,7 +78,7 @@ class Learner(Predictions):
         known = Labels.of(n_labels, labels, self.owner)
         self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
         self.core: Any = None
-        self._size, self._id = self.inputs.size(set_size), uuid.uuid4().hex[:16]
+        self._size, self._id = self.inputs.size(1 if set_size is None else set_size), uuid.uuid4().hex[:16]
         self.seed = whole("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
