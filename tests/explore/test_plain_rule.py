@@ -89,7 +89,7 @@ def test_sets_of_many_sizes() -> None:
         assert decision.set_size == decisions.sizes[i] == min(6, max(1, above) + (i % 10 == 9))
         assert decision.to_dict() == decisions[i].to_dict()
         assert decision.rule == {"name": "Growing", "step": 0.5, "numbers": [decision.set_size]}
-        assert single.moves(decision.rule).tolist() == [decision.set_size]
+        assert single.draw_log_from(decision.rule).tolist() == [decision.set_size]
 
 
 def test_it_hears_answers_and_keeps_what_it_heard() -> None:

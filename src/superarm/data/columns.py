@@ -299,12 +299,12 @@ class Columns:
         parts = ", ".join(f"{name}: {column.kind}" for name, column in self.columns.items())
         return f"Columns({parts}{', …' if self.is_open else ''})"
 
-    def mark(self) -> tuple[int, int | None]:
-        """What `put_back` needs."""
+    def checkpoint(self) -> tuple[int, int | None]:
+        """What `rollback` needs."""
         return len(self.columns), self.text_width
 
-    def put_back(self, mark: tuple[int, int | None]) -> None:
-        """Forget what came since `mark` gave ``mark``: it came with a row that was refused."""
+    def rollback(self, mark: tuple[int, int | None]) -> None:
+        """Forget what came since `checkpoint` gave ``mark``: it came with a row that was refused."""
         count, self.text_width = mark
         for name in self.names[count:]:
             self.places.remove(self.columns.pop(name))

@@ -91,11 +91,11 @@ class Rule(ABC):
         """
         return {**self.to_dict(), **({"numbers": draw_log.tolist()} if len(draw_log) else {})}
 
-    def moves(self, record: dict[str, Any]) -> Array:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         """The head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("numbers", ()), np.float64)
 
-    def watch(self, native: Any) -> None:
+    def warn_if_broken(self, native: Any) -> None:
         """Warn if what the rule promises cannot be kept; ``native`` has what happened so far."""
         return  # most promise nothing
 
@@ -270,7 +270,7 @@ class Rule(ABC):
         if core is None or decision.learner != self.id:
             raise InvalidInput.must("decision", type(self).__name__, "of this rule", decision.learner)
         if decision.known is None and decision.rule is not None:  # it was stored
-            decision.draw_log = self.moves(decision.rule).tobytes()
+            decision.draw_log = self.draw_log_from(decision.rule).tobytes()
         known, sets = core.known, (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([known.numbers(part, "labels", "Decision") for part in sets])
         among = (
@@ -304,7 +304,7 @@ class Rule(ABC):
             state = self._state if self._core is None else self._core.rule.state()
             if state is not None:
                 core.rule.restore(state)
-            core.decision_class, core.words, core.id = Decision, self, self.id
+            core.decision_class, core.explore_rule, core.id = Decision, self, self.id
             core.known = Labels(k if self.labels is None else list(self.labels))
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed

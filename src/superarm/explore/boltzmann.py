@@ -54,7 +54,7 @@ class Boltzmann(Rule):
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
         return {**self.to_dict(), "chances": draw_log.tolist(), **own_order(len(draw_log), labels)}
 
-    def moves(self, record: dict[str, Any]) -> Array:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.zeros(0)  # nothing does
 
     @classmethod

@@ -183,7 +183,7 @@ class Cover(Rule):
             record |= {"held": int(held), which: labels.public([int(label) for label in tied[1:]])}
         return record
 
-    def moves(self, record: dict[str, Any]) -> Array:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.array([record[name] for name in HEAD], np.float64)
 
     @classmethod
@@ -231,7 +231,7 @@ class Cover(Rule):
         )
         return replace(coverage, trouble=_trouble(coverage))
 
-    def watch(self, native: CoverRule) -> None:
+    def warn_if_broken(self, native: CoverRule) -> None:
         """Say it once if a promise cannot be kept, by what ``native`` has counted."""
         if native.short and not self._warned:
             self._warned = True
@@ -265,7 +265,7 @@ class Cover(Rule):
     def update(self, decision: Decision, *, hit: bool) -> None:
         """Tell the rule whether the right label was shown in ``decision``, ``hit``: the threshold moves."""
         super().update(decision, hit=hit)
-        self.watch(self._core.rule)
+        self.warn_if_broken(self._core.rule)
 
     def kept(self, coverage: float | None = None) -> Coverage:
         """What came of the promise, as long as the rule is used alone; of another ``coverage``, if one is named."""

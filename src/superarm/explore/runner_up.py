@@ -111,7 +111,7 @@ class RunnerUp(Rule):
             record |= own_order(count, labels)
         return record
 
-    def moves(self, record: dict[str, Any]) -> Array:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.array([record["cost"]] if "cost" in record else [])
 
     @classmethod

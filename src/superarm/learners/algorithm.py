@@ -199,10 +199,15 @@ class Algorithm(Described):
                 "columns", "without text: its matrix couples all features", self.inputs.columns
             )
         core: Any = self.make_core(layout)
-        core.decision_class, core.known, core.id, core.words = Decision, self.known, self._id, self.rule
+        core.decision_class, core.known, core.id, core.explore_rule = (
+            Decision,
+            self.known,
+            self._id,
+            self.rule,
+        )
         core.everything, core.can_show = self.inputs.everything, self.inputs.can_show
         core.set_size, core.takes_hit = self._size, "hit" in self.feedback
-        core.plain = layout.width == layout.numbers == 0 and not self.inputs.growth
+        core.fast = layout.width == layout.numbers == 0 and not self.inputs.growth
         return core
 
 

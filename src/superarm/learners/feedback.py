@@ -1,4 +1,4 @@
-"""Answers: which can be taken, what they say in numbers, and what is said of those that cannot."""
+"""Answers: which can be taken, what they mean in numbers, and the errors of those that cannot."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "book",
     "check",
+    "draw_log_of",
     "failed",
     "in_numbers",
     "label_number",
-    "moved_by",
+    "mark_answered",
     "not_finite",
     "read",
 ]
@@ -113,7 +113,7 @@ def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Arra
         drawn, top = (known.numbers(part, "decision", owner) for part in sets[1:])
         sets = np.concatenate([drawn, drawn, top])
         among = None if among is None else np.sort(known.numbers(among, "decision", owner))
-        row, decision.draw_log = None, moved_by(learner, decision)
+        row, decision.draw_log = None, draw_log_of(learner, decision)
     if row is None or type(decision.x) is dict:
         row = learner.inputs.row(decision.x)
         learner.have_core()
@@ -123,12 +123,12 @@ def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Arra
     return row, sets, among
 
 
-def moved_by(learner: Algorithm, decision: Decision) -> bytes:
+def draw_log_of(learner: Algorithm, decision: Decision) -> bytes:
     """What a decision wrote down for its rule; of a stored one, the part that moves the rule."""
     if decision.known is not None or decision.round is None or decision.rule is None:
         return bytes(decision.draw_log)
     try:
-        return np.array(learner.rule.moves(decision.rule), np.float64).tobytes()
+        return np.array(learner.rule.draw_log_from(decision.rule), np.float64).tobytes()
     except (KeyError, TypeError, ValueError) as error:
         raise learner.invalid("rule of decision", f"as {learner.rule} wrote it", decision.rule) from error
 
@@ -156,15 +156,15 @@ def _likelihood(learner: Algorithm, likelihood: Any) -> Array:
     return numbers
 
 
-def book(learner: Algorithm, decision: Decision) -> None:
-    """This one has been answered."""
+def mark_answered(learner: Algorithm, decision: Decision) -> None:
+    """Keep in mind that a decision has been answered."""
     if decision.round is None:
         decision.taught = (*decision.taught, learner.id)
     else:
         learner.core.ledger.add(decision.round)
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- errors
 
 
 def _values(row: Any) -> Array:

@@ -240,17 +240,17 @@ class Inputs:
                 self.warned.add(name)
                 warnings.warn(f"{self.owner}: {sentence}", ColumnWarning, stacklevel=4)
 
-    def mark(self) -> Any:
-        """What `put_back` needs to undo a first row, or new names."""
-        return None if self.columns is None else self.columns.mark(), self.n_features, self.layout
+    def checkpoint(self) -> Any:
+        """What `rollback` needs to undo a first row, or new names."""
+        return None if self.columns is None else self.columns.checkpoint(), self.n_features, self.layout
 
-    def put_back(self, mark: Any) -> None:
+    def rollback(self, mark: Any) -> None:
         """As if the rows since then had not come."""
         columns, self.n_features, self.layout = mark
         if columns is None:
             self.columns = None
         elif self.columns is not None:
-            self.columns.put_back(columns)
+            self.columns.rollback(columns)
 
 
 def _no_rows(layout: Layout) -> Rows:

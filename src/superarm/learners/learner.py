@@ -112,12 +112,12 @@ class Learner(Predictions):
         """
         core = self.core
         if eligible is None and set_size is None and coverage is None and core is not None:
-            decision = core.decide_plain(x, at)
+            decision = core.decide_fast(x, at)
             if type(decision) is Decision:
                 return decision
         among = self.inputs.can_show if eligible is None else self.inputs.eligible(eligible)
         m = self._size if set_size is None else self.inputs.size(set_size)
-        mark = self.inputs.mark()
+        mark = self.inputs.checkpoint()
         try:
             named = named_row(x)
             row = self.inputs.row(x if named is None else named)
@@ -127,11 +127,11 @@ class Learner(Predictions):
             if type(decision) is int:
                 raise feedback.not_finite(self, row)
         except Exception:
-            self.inputs.put_back(mark)
+            self.inputs.rollback(mark)
             self.core = core
             raise
         if at is not None:
-            self.inputs.put_back(mark)
+            self.inputs.rollback(mark)
         elif self.inputs.notices:
             self.inputs.warn()
         return decision  # type: ignore[no-any-return]
@@ -153,21 +153,16 @@ class Learner(Predictions):
             likelihood: how probable all that is known is under each label: k numbers.
         """
         core = self.core
-        if (
-            label is None
-            and likelihood is None
-            and core is not None
-            and core.update_plain(decision, hit) == 0
-        ):
+        if label is None and likelihood is None and core is not None and core.update_fast(decision, hit) == 0:
             if self.rule.sizes_vary:
-                self.rule.watch(core.rule)
+                self.rule.warn_if_broken(core.rule)
             return
         answer = feedback.read(self, decision, hit, label, likelihood)
         status = self.core.update(*answer)
         if status:
             raise feedback.failed(self, status, answer.row, decision.round)
-        feedback.book(self, decision)
-        self.rule.watch(self.core.rule)
+        feedback.mark_answered(self, decision)
+        self.rule.warn_if_broken(self.core.rule)
 
     def cursor(self) -> Cursor:
         """Where it stands: its next round, and what deciding moves in its rule. A copy."""
@@ -184,7 +179,7 @@ class Learner(Predictions):
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.columns is not None:
             self.inputs.row(decision.x)
-        core, log = self.have_core(), np.frombuffer(feedback.moved_by(self, decision))
+        core, log = self.have_core(), np.frombuffer(feedback.draw_log_of(self, decision))
         core.round = max(core.round, decision.round + 1)
         core.advance(log, np.array([0, len(log)]), 0, 1)
 
@@ -241,7 +236,7 @@ class Learner(Predictions):
         """
         count = many.update_many(self, decisions, hits, labels)
         if count:
-            self.rule.watch(self.core.rule)
+            self.rule.warn_if_broken(self.core.rule)
         return count
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
@@ -273,7 +268,7 @@ class Learner(Predictions):
         core.ledger.add_range(before, before + done)
         if status:
             raise feedback.failed(self, status, rows.row(visit[done]), core.round)
-        self.rule.watch(core.rule)
+        self.rule.warn_if_broken(core.rule)
         return counts
 
     # ------------------------------------------------------------ labels, names, files

@@ -22,7 +22,7 @@ import numpy as np
 np.import_array()
 
 DONE, SCORE_FAILED, UPDATE_REFUSED = 0, 1, 2
-cdef int LONG_WAY = -1
+cdef int NOT_FAST = -1
 cdef uint64_t decisions_so_far = 0  # of this process: every decision gets a token of its own
 
 
@@ -154,7 +154,7 @@ cdef class Core(Stage):
         return 0
 
     cdef int ready(self, Py_ssize_t n, Py_ssize_t m) except -1:
-        """Have tables and room for sets of m out of n labels."""
+        """Have what is precomputed, and room, for sets of m out of n labels."""
         cdef Py_ssize_t room
         if n != self.prepared_n or m != self.prepared_m:
             self.rule.prepare(n, m)
@@ -173,9 +173,9 @@ cdef class Core(Stage):
         memcpy(cursor.decided, self.rule.decided, self.rule.n_decided * sizeof(double))
         return cursor
 
-    def decide_plain(self, x, at=None):
+    def decide_fast(self, x, at=None):
         """The decision for a plain dense row, with nothing asked for; ``None`` if it is not that simple."""
-        if not (self.plain and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
+        if not (self.fast and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
             return None
@@ -233,7 +233,7 @@ cdef class Core(Stage):
         decision.eligible_ = None if eligible is self.everything else eligible
         decision.log_ordered_propensity, decision.log_propensity, decision.belief = draw.log_ordered, draw.log_set, belief
         decision.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        decision.rule_, decision.round, decision.learner, decision.known = self.words, round, self.id, self.known
+        decision.rule_, decision.round, decision.learner, decision.known = self.explore_rule, round, self.id, self.known
         decision.taught, decision.token = (), self.scored
         return decision
 
@@ -243,15 +243,15 @@ cdef class Core(Stage):
 
     # ------------------------------------------------------------ one answer
 
-    def update_plain(self, decision, hit):
+    def update_fast(self, decision, hit):
         """Learn from a bit about its own decision: 0, or why not; -1 if it is not that simple."""
-        if not (self.plain and self.takes_hit) or type(decision) is not self.decision_class:
-            return LONG_WAY
+        if not (self.fast and self.takes_hit) or type(decision) is not self.decision_class:
+            return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
         if (hit is not True and hit is not False) or own.known is not self.known or own.learner != self.id:
-            return LONG_WAY
+            return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.ledger.has(own.round):
-            return LONG_WAY
+            return NOT_FAST
         eligible = self.everything if own.eligible_ is None else own.eligible_
         cdef int status = self.update(own, own.row, eligible, own.sets, own.size, hit, -1, None)
         if status == 0:
