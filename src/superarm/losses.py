@@ -118,7 +118,7 @@ def namespace(array: Any) -> Any:
         import torch
 
         return torch
-    raise InvalidInput.must("logits", "set_nll", "an array owner NumPy, JAX or PyTorch", array)
+    raise InvalidInput.must("logits", "set_nll", "an array of NumPy, JAX or PyTorch", array)
 
 
 def _log(value: float) -> float:
@@ -142,7 +142,7 @@ def _mask(xp: Any, logits: Any, shown: Any, n: int, k: int) -> Any:
     if shown.dtype == (logits == logits).dtype:
         if shown.shape[1] != k:
             raise InvalidInput.must(
-                "shown", "set_nll", f"n x k owner true and false, with k = {k}", f"shape {tuple(shown.shape)}"
+                "shown", "set_nll", f"n x k of true and false, with k = {k}", f"shape {tuple(shown.shape)}"
             )
         return shown
     every = _like(xp, logits, list(range(k)))

@@ -98,15 +98,15 @@ def _table(
     if label is None:
         likely = [name for name in LABEL_COLUMNS if name in names]
         if not likely:
-            wanted = f"the name owner the label column (none is called {', '.join(LABEL_COLUMNS)})"
+            wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
             raise InvalidInput.must("label", owner, wanted, names)
         label = likely[0]
     elif label not in names:
-        wanted = f"one owner its columns {', '.join(names)}"
+        wanted = f"one of its columns {', '.join(names)}"
         raise InvalidInput.must("label", owner, wanted, label, among=names)
     if group is not None and group not in names:
         raise InvalidInput.must(
-            "group", owner, f"one owner its columns {', '.join(names)}", group, among=names
+            "group", owner, f"one of its columns {', '.join(names)}", group, among=names
         )
     groups = None if group is None else _cells(table[group])
     y = _labels(table.pop(label), label, owner)
