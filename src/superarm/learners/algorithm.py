@@ -11,7 +11,7 @@ from superarm.decisions import Decision
 from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, Coverage
 from superarm.explore.registry import rule_from
-from superarm.learners.described import Described
+from superarm.learners.info import LearnerInfo
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Scaling, Standard, Unit
@@ -21,7 +21,7 @@ __all__ = ["SCALINGS", "Algorithm", "carry_over"]
 SCALINGS = ("standard", "unit")
 
 
-class Algorithm(Described):
+class Algorithm(LearnerInfo):
     """The contract of a subclass: `make_core` and `make_rule`, and the others where it differs."""
 
     name: ClassVar[str]  # on the command line

@@ -4,7 +4,7 @@
     rule      how sets are chosen, in words (superarm.explore)
     core      the rule and the algorithm in compiled code (superarm.native), and the ledger of answered rounds
 
-algorithm.py is what a subclass defines (docs/extend.md); described.py and predictions.py are what can be
+algorithm.py is what a subclass defines (docs/extend.md); info.py and predictions.py are what can be
 asked; feedback.py and many.py say which answers can be taken; files.py is about model files and copies.
 """
 

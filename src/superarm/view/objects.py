@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
-    from superarm.learners.described import Described
+    from superarm.learners.info import LearnerInfo
     from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FEW = 8  # rows of many
 
 
-def learner_html(learner: Described) -> Markup:
+def learner_html(learner: LearnerInfo) -> Markup:
     if learner.columns is not None:
         kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""
@@ -49,11 +49,11 @@ def learner_html(learner: Described) -> Markup:
     )
 
 
-def _shown(learner: Described) -> str:
+def _shown(learner: LearnerInfo) -> str:
     return f"at most {learner.set_size}" if learner.inputs.sizes_vary else str(learner.set_size)
 
 
-def _features(learner: Described) -> str:
+def _features(learner: LearnerInfo) -> str:
     layout = learner.inputs.layout
     if isinstance(learner.n_features, tuple):
         d, width = learner.n_features

@@ -12,10 +12,10 @@ from superarm.explore.base import Rule
 from superarm.learners.inputs import Inputs
 from superarm.native.ledger import Ledger
 
-__all__ = ["Described", "parameters"]
+__all__ = ["LearnerInfo", "parameters"]
 
 
-class Described:
+class LearnerInfo:
     """What can be asked of every learner without a row."""
 
     owner: str  # as error messages name it
@@ -49,7 +49,7 @@ class Described:
 
     @property
     def n_features(self) -> Any:
-        """The length of a row, (dense, sparse) if it has both parts; ``None`` if nobody said."""
+        """The length of a row, (dense, sparse) if it has both parts; ``None`` before the first row."""
         return self.inputs.n_features
 
     @property
@@ -96,15 +96,36 @@ class Described:
     @property
     def params(self) -> dict[str, Any]:
         """The parameters it was made with, as JSON-ready values."""
-        return _params(self)
+        values = {name: self._param(name) for name in parameters(type(self))}
+        for name, value in values.items():
+            if isinstance(value, tuple | Rule):
+                values[name] = value.to_dict() if isinstance(value, Rule) else list(value)
+        return values
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The parameters that are not the usual ones."""
-        return _chosen(self)
+        usual = parameters(type(self))
+        if usual["set_size"] is None:  # the usual one depends on whether sizes vary
+            usual["set_size"] = self.n_labels if self.inputs.sizes_vary else 1
+        values = {name: self._param(name) for name in usual}
+        own = {name: value for name, value in values.items() if value is not None and value != usual[name]}
+        if self.labels is not None:
+            own.pop("n_labels", None)
+        return own
+
+    def _param(self, name: str) -> Any:
+        """A parameter as it was given; ``coverage`` itself says what was kept, too."""
+        return vars(self).get("_coverage") if name == "coverage" else getattr(self, name)
 
     def __repr__(self) -> str:
-        return _text(self)
+        texts = {name: repr(value) for name, value in self.chosen.items()}
+        if self.labels is not None:
+            few, last = list(self.labels[:3]), self.labels[-1]
+            texts["labels"] = (
+                repr(list(self.labels)) if len(self.labels) <= 6 else f"{repr(few)[:-1]}, … {last!r}]"
+            )
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
     def _repr_html_(self) -> str:
         from superarm.view import learner_html
@@ -121,10 +142,8 @@ def parameters(cls: type) -> dict[str, Any]:
     for one in cls.__mro__:
         if "__init__" in vars(one) and one is not object:
             for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items():
-                if name != "self" and parameter.kind in (
-                    parameter.KEYWORD_ONLY,
-                    parameter.POSITIONAL_OR_KEYWORD,
-                ):
+                named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+                if named and name != "self":
                     defaults.setdefault(name, parameter.default)
     return defaults
 
@@ -136,47 +155,9 @@ def check_params(cls: type, given: dict[str, Any]) -> None:
         if name in known:
             continue
         if name in ("coverage", "explore"):
-            takes_any_rule = "explore" in known and "gamma" not in known
-            reason = (
-                "in Python, explore=Cover(coverage=...) is its promise"
-                if takes_any_rule
-                else "its update needs the way in which it chooses its sets, so it promises none"
-            )
+            reason = "its update needs the way in which it chooses its sets, so it promises none"
+            if "explore" in known and "gamma" not in known:
+                reason = "in Python, explore=Cover(coverage=...) is its promise"
             raise InvalidInput.must(name, cls.__name__, f"left out: {reason}", value)
         wanted = f"one of its parameters {', '.join(known)}"
         raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)
-
-
-def _given(learner: Described, name: str) -> Any:
-    """A parameter as it was given; ``learner.coverage`` says what was kept, too."""
-    return vars(learner).get("_coverage") if name == "coverage" else getattr(learner, name)
-
-
-def _params(learner: Described) -> dict[str, Any]:
-    """The parameters that a learner was made with, as JSON-ready values."""
-    values = {name: _given(learner, name) for name in parameters(type(learner))}
-    for name, value in values.items():
-        if isinstance(value, tuple | Rule):
-            values[name] = value.to_dict() if isinstance(value, Rule) else list(value)
-    return values
-
-
-def _chosen(learner: Described) -> dict[str, Any]:
-    """The parameters that are not the usual ones."""
-    usual = parameters(type(learner))
-    if usual["set_size"] is None:  # the usual one depends on whether sizes vary
-        usual["set_size"] = learner.n_labels if learner.inputs.sizes_vary else 1
-    values = {name: _given(learner, name) for name in usual}
-    own = {name: value for name, value in values.items() if value is not None and value != usual[name]}
-    if learner.labels is not None:
-        own.pop("n_labels", None)
-    return own
-
-
-def _text(learner: Described) -> str:
-    words = []
-    for name, value in _chosen(learner).items():
-        many = name == "labels" and len(value) > 6
-        inside = f"[{', '.join(map(repr, value[:3]))}, … {value[-1]!r}]" if many else repr(value)
-        words.append(f"{name}={list(value)!r}" if name == "labels" and not many else f"{name}={inside}")
-    return f"{type(learner).__name__}({', '.join(words)})"
