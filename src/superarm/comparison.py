@@ -144,7 +144,8 @@ def _learner(given: Learner | str, size: dict[str, Any], set_size: int) -> Learn
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:
     """A name for each: as it was given, or in the same spelling; with m where that alone tells them apart."""
     names = [
-        one if isinstance(one, str) else _spelt(learner) for one, learner in zip(given, learners, strict=True)
+        one if isinstance(one, str) else _spec_of(learner)
+        for one, learner in zip(given, learners, strict=True)
     ]
     many = Counter(names)
     names = [
@@ -157,7 +158,7 @@ def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[
     return names
 
 
-def _spelt(learner: Learner) -> str:
+def _spec_of(learner: Learner) -> str:
     size = ("n_labels", "labels", "n_features", "set_size", "seed")
     own = {name: value for name, value in learner.chosen.items() if name not in size}
     return ":".join([learner.name, *([",".join(f"{k}={v}" for k, v in own.items())] if own else [])])

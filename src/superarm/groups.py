@@ -59,7 +59,7 @@ class Groups(NamedTuple):
 
 
 def group_names(values: Iterable[Any]) -> list[str]:
-    """The group of each value of a column; a gap is a group, too."""
+    """The group of each value of a column; missing values are a group, too."""
     return [MISSING if is_missing(value) or value == "" else str(value) for value in values]
 
 

@@ -270,7 +270,7 @@ def named_row(x: Any) -> Any:
 
 
 def records(X: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a table or of a list of dicts, as dicts; what pandas has for a gap is None."""
+    """The rows of a table or of a list of dicts, as dicts; what pandas has for a missing value is None."""
     if isinstance(X, list | tuple):
         for x in X:
             yield x if isinstance(x, dict) else x.to_dict() if not isinstance(x, Mapping) else dict(x)

@@ -43,7 +43,7 @@ class Stored(Protocol):
 
     @property
     def body(self) -> Any:
-        """Its `Facts`."""
+        """What is kept of it, as `Facts`."""
 
     def row(self) -> Any:
         """What it was made for."""
