@@ -7,9 +7,9 @@
     words       each (column, word) adds ± 1 to two places, which a hash of both chooses
     text        words, pairs and parts of words, hashed into the sparse part (native/text.pyx)
 
-A missing value (None, NaN, an empty cell, a name that is left out; where numbers stand NA and its like) has a place that is 1
-where a number is missing; the number then counts as its mean. A table of numbers without missing ones has no such places: its
-row is the list of its numbers.
+A missing value (None, NaN, an empty cell, a name that is left out; where numbers stand NA and its like) has a place
+that is 1 where a number is missing; the number then counts as its mean. A table of numbers, none of them missing, has
+no such places: its row is the list of its numbers.
 
 Columns are **declared** (`Columns.look` at a table, a file, a model): then a column that is new is left out. Or they
 are **open**, for rows with names that come one at a time: each value is judged alone, a number's name gets a place as
