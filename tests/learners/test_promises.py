@@ -130,5 +130,7 @@ def test_what_is_refused(name: str) -> None:
         cls(coverage=0.9, n_labels=6)
     with pytest.raises(InvalidInput, match=f"sed of {cls.__name__} must be one of .* did you mean 'seed'"):
         cls(sed=1, n_labels=6)
+    with pytest.raises(InvalidInput, match=f"{cls.__name__} takes parameters by name, as in .* got 6"):
+        cls(6)
     with pytest.raises(InvalidInput, match=r"set_size of .* must be below n_labels = 6"):
         made(name, explore=None, set_size=6)

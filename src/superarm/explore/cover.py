@@ -40,7 +40,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.decisions import Decision
+from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets, TiedSets
@@ -251,9 +251,9 @@ class Cover(Rule):
         """
         return self._at(coverage, super().decide, scores, how)  # type: ignore[no-any-return]
 
-    def decide_many(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Any:
+    def decide_many(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Decisions:
         """Choose a set for each row of ``scores``; ``coverage`` and ``how`` as in `decide`."""
-        return self._at(coverage, super().decide_many, scores, how)
+        return self._at(coverage, super().decide_many, scores, how)  # type: ignore[no-any-return]
 
     def distribution(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Draw:
         """What its next set would be drawn from, exactly; this moves nothing.

@@ -25,7 +25,11 @@ class LearnerInfo:
     _id: str
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
-        """A new learner, if it knows all ``params`` that it is given."""
+        """A new learner, if it knows all ``params`` that it is given; ``args`` are for classes that take such."""
+        _, *own = inspect.signature(cls.__init__).parameters.values()
+        if args and all(one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD) for one in own):
+            name = cls.__name__
+            raise InvalidInput(f"{name} takes parameters by name, as in {name}(n_labels=10), got {args[0]!r}")
         check_params(cls, params)
         return super().__new__(cls)
 
