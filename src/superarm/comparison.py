@@ -110,8 +110,8 @@ def compare(
         progress: True shows a bar; a function is called with the number of rounds done since its last call.
 
     >>> import superarm as sa
-    >>> found = sa.compare(["set-logit", "banditron"], "digits", rounds=2_000)
-    >>> found.table()["learner"].to_list()
+    >>> comparison = sa.compare(["set-logit", "banditron"], "digits", rounds=2_000)
+    >>> comparison.table()["learner"].to_list()
     ['set-logit', 'banditron']
     """
     need("logs")
