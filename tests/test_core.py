@@ -15,8 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from superarm._extras import EXTRAS, need
 from superarm.errors import MissingExtra
-from superarm.extras import EXTRAS, need
 
 pytestmark = pytest.mark.smoke
 

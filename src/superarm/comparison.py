@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from superarm._extras import need
+from superarm._progress import Progress, ticking
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.learners.registry import make, parse
-from superarm.progress import Progress, ticking
 from superarm.simulation import Trace, simulate
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Comparison:
         return "\n".join([title, *text])
 
     def _repr_html_(self) -> str:
-        from superarm.view import comparison_html
+        from superarm._html import comparison_html
 
         return comparison_html(self)
 

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._files import write_atomically
 from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.tables import WithVectors, columns_of, open_table, read_matrix
 from superarm.data.values import as_word, is_missing, plain_row
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
-from superarm.extras import need
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
 from superarm.logs.cells import hit_in
-from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
     import polars

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.extras import need
+from superarm._extras import need
 from superarm.native.scaling import Unit
 
 if TYPE_CHECKING:

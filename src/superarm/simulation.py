@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._progress import Progress, ticking
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.groups import GroupCoverage, Groups, coverage_by
-from superarm.progress import Progress, ticking
 
 if TYPE_CHECKING:
     import polars
@@ -143,7 +143,7 @@ class Trace:
         )
 
     def _repr_html_(self) -> str:
-        from superarm.view import trace_html
+        from superarm._html import trace_html
 
         return trace_html(self)
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._files import read, write_atomically
 from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column, is_vector
 from superarm.data.encoding import encode_row, encode_table
 from superarm.data.inference import ColumnProfile, profile
@@ -33,7 +34,6 @@ from superarm.data.rows import LARGEST, AnyRow, Layout, Rows
 from superarm.data.tables import first_rows, records
 from superarm.data.values import plain_row, vector_of
 from superarm.errors import InvalidInput
-from superarm.storage import read, write_atomically
 
 __all__ = ["LOOK", "ColumnWarning", "Columns", "text_width"]
 

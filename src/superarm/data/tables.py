@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._files import UNREADABLE
 from superarm.data.values import is_named_row
 from superarm.errors import InvalidInput, at_row
-from superarm.extras import need
 from superarm.parameters import existing_file
-from superarm.storage import UNREADABLE
 
 __all__ = [
     "TABLES",

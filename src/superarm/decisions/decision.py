@@ -270,7 +270,7 @@ class Decision(DecisionBase):
         return f"Decision(labels={self.labels}, propensity={self.propensity}, round={self.round})"
 
     def _repr_html_(self) -> str:
-        from superarm.view import decision_html
+        from superarm._html import decision_html
 
         return decision_html(self)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Rows, copy_of, stack
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
-from superarm.extras import need
 
 if TYPE_CHECKING:
     import polars
@@ -351,7 +351,7 @@ class Decisions:
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
 
     def _repr_html_(self) -> str:
-        from superarm.view import decisions_html
+        from superarm._html import decisions_html
 
         return decisions_html(self)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from superarm._extras import need
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.extras import need
 from superarm.label import results
 from superarm.label.plan import Plan
 from superarm.label.question import Question, choose_labels, reasons

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
 from superarm.data.columns import Columns
 from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
 from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
-from superarm.extras import need
 
 __all__ = ["PICTURES", "LabelRows"]
 

@@ -132,7 +132,7 @@ class LearnerInfo:
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
     def _repr_html_(self) -> str:
-        from superarm.view import learner_html
+        from superarm._html import learner_html
 
         return learner_html(self)
 

@@ -159,7 +159,7 @@ class Log:
         return [Path(one.name).name for one in self.sources]
 
     def _repr_html_(self) -> str:
-        from superarm.view import log_html
+        from superarm._html import log_html
 
         return log_html(self)
 

@@ -49,7 +49,7 @@ class Survey:
     columns: Columns | None = None
 
     def _repr_html_(self) -> str:
-        from superarm.view import survey_html
+        from superarm._html import survey_html
 
         return survey_html(self)
 

@@ -8,7 +8,7 @@
 True
 """
 
-from superarm.extras import need
+from superarm._extras import need
 
 need("sklearn")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from platformdirs import user_cache_dir
 
+from superarm._extras import need
 from superarm.errors import DataMissing
-from superarm.extras import need
 
 __all__ = ["RemoteFile", "data_home", "fetch", "find", "is_whole"]
 
@@ -91,7 +91,7 @@ def fetch(
 
 
 def _copy(source: Path, target: Path) -> None:
-    from superarm.storage import write_atomically
+    from superarm._files import write_atomically
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with source.open("rb") as old:

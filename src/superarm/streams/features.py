@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._files import write_atomically
 from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
-from superarm.extras import need
-from superarm.storage import write_atomically
 from superarm.streams.catalog import feature_file
 from superarm.streams.download import RemoteFile, fetch
 from superarm.streams.images import IMAGE_SETS, Images, load_images

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._files import UNREADABLE
 from superarm.data.columns import Columns
 from superarm.data.inference import AFTERWARDS
 from superarm.data.tables import TABLES, WithVectors, columns_of, open_table, sparse_matrix
 from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
-from superarm.extras import need
-from superarm.storage import UNREADABLE
 from superarm.streams.arrays import Arrays
 
 __all__ = ["SUFFIXES", "from_frame", "read_data"]

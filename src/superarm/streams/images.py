@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from superarm._extras import need
 from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
-from superarm.extras import need
 from superarm.streams.download import RemoteFile, find
 
 __all__ = ["IMAGE_SETS", "ImageSet", "Images", "load_images", "read_cifar10", "read_idx", "read_svhn"]
