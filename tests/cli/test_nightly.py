@@ -235,7 +235,7 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     }
     done = command("learn", model, made, tmp_path / "none.csv")
     assert done.returncode == 2
-    assert done.stderr.strip().startswith("superarm: file of ")
+    assert done.stderr.strip().startswith("superarm: no such file: ")
     assert "Traceback" not in done.stderr
 
 
