@@ -14,12 +14,13 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "superarm"
 # A room may import those before it, and itself; never those after it.
 ROOMS = [
     ("errors",),
-    ("extras",),
-    ("view",),
-    ("progress",),
+    ("_types",),
+    ("_extras",),
+    ("_html",),
+    ("_progress",),
     ("losses",),
     ("parameters",),
-    ("storage",),
+    ("_files",),
     ("native",),
     ("data",),
     ("groups",),
@@ -122,7 +123,7 @@ def test_imports_go_up(file: Path) -> None:
 def test_compiled_code_knows_only_itself() -> None:
     for path in (SOURCE / "native").glob("*.p[yx][xd]"):
         rooms = {line.split("superarm.")[1].split(".")[0].split()[0] for line in _imports_of(path)}
-        assert rooms <= {"native"}, f"{path.name} imports {rooms}"
+        assert rooms <= {"errors", "native"}, f"{path.name} imports {rooms}"
 
 
 def _imports_of(path: Path) -> list[str]:

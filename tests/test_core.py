@@ -15,8 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from superarm._extras import EXTRAS, need
 from superarm.errors import MissingExtra
-from superarm.extras import EXTRAS, need
 
 pytestmark = pytest.mark.smoke
 
@@ -268,3 +268,20 @@ def test_whoever_imports_an_extra_asks_for_it_first(path: Path) -> None:
     doors = [door.read_text(encoding="utf-8") for door in (path, path.parent / "__init__.py")]
     asked = [extra for door in doors for extra in re.findall(r'\bneed\("(\w+)"\)', door)]
     assert found & OPTIONAL <= {name for extra in asked for name in EXTRAS[extra][1]}
+
+
+def test_looking_at_the_public_names_imports_nothing(tmp_path: Path) -> None:
+    code = "import superarm, sys; dir(superarm); print([m for m in sys.modules if m.startswith('superarm.')])"
+    assert alone(code, tmp_path).stdout.strip() == "[]"
+
+
+def test_every_learner_is_a_public_name() -> None:
+    import superarm
+    from superarm import learners
+
+    offered = {name for name, value in vars(learners).items() if callable(value) and not name.startswith("_")}
+    assert offered <= set(dir(superarm))
+    assert all(getattr(superarm, name) is getattr(learners, name) for name in offered)
+    assert superarm.logs.Log.__name__ == "Log"
+    with pytest.raises(AttributeError, match="module 'superarm' has no attribute 'Nobody'"):
+        superarm.Nobody  # noqa: B018

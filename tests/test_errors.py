@@ -108,7 +108,7 @@ def test_parameters(params, message):
         ("perceptron:gamma=0.1", "gamma of Perceptron must be one of its parameters"),
         ("perceptron:gamma", "learner of superarm must be name:key=value,key=value"),
         ("bandit", "learner of superarm must be one of mc-slp, "),
-        ("missing.py:Mine", "learner of superarm must be an existing file.py:Class"),
+        ("missing.py:Mine", "no such file: missing.py"),
         (f"{HERE / 'own_learner.py'}:Missing", "must be the name of a Learner class in it, got 'Missing'"),
         (f"{HERE / 'own_learner.py'}:NoLearner", "must be the name of a Learner class in it"),
     ],
@@ -279,7 +279,7 @@ def test_answers():
     ):
         other.update(decision, hit=True)
     learner.update(decision, hit=np.bool_(True))
-    with pytest.raises(FeedbackError, match="decision of MCDBF must be not answered before"):
+    with pytest.raises(FeedbackError, match="decision of MCDBF was answered before"):
         learner.update(decision, hit=True)
     with pytest.raises(FeedbackError, match=r"feedback of Perceptron must be label=..., got 'hit=True"):
         sa.Perceptron(**SIZES).update(decision, hit=True)

@@ -349,3 +349,13 @@ def test_a_frame_is_a_stream() -> None:
     assert repr(sa.streams.from_frame(frame)) == "Arrays(frame: 300 rows of 1 features, 2 labels)"
     with pytest.raises(InvalidInput, match="label of frame must be the name of the label column"):
         sa.simulate(learner, frame.rename({"label": "kind"}))
+
+
+def test_fewer_rounds_than_the_warm_up_are_no_coverage() -> None:
+    learner = sa.SetLogit(n_labels=10, n_features=64, coverage=0.95)
+    trace = sa.simulate(learner, "digits", 20)
+    assert not trace.is_warm
+    assert "no round after the warm-up of" in repr(trace)
+    for text in (repr(trace), trace._repr_html_()):
+        assert "nan" not in text
+        assert "no round after the warm-up" in text

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import superarm as sa
-from superarm import progress as progress_module
+from superarm import _progress as progress_module
+from superarm._progress import progress_bar, ticked
 from superarm.errors import InvalidInput
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.native.ledger import Ledger
-from superarm.progress import progress_bar, ticked
 
 EVIL = "<img src=x onerror=alert(1)>"
 NAMES = [EVIL, "b&c", "d", "e", "f", "g", "h"]

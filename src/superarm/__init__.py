@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from superarm import checks as checks
     from superarm import errors as errors
     from superarm import explore as explore
+    from superarm import logs as logs
     from superarm import losses as losses
     from superarm import service as service
     from superarm import streams as streams
     from superarm import theory as theory
     from superarm.comparison import Comparison as Comparison
     from superarm.comparison import compare as compare
-    from superarm.data.columns import Column as Column
+    from superarm.data.column import Column as Column
     from superarm.data.columns import Columns as Columns
     from superarm.data.columns import ColumnWarning as ColumnWarning
     from superarm.data.rows import Row as Row
@@ -40,16 +41,21 @@ __version__ = "0.3.0"
 # Where public names live. Nothing is imported before it is used.
 _HOMES = {
     "superarm.comparison": ("Comparison", "compare"),
-    "superarm.data.columns": ("Column", "ColumnWarning", "Columns"),
+    "superarm.data.column": ("Column",),
+    "superarm.data.columns": ("ColumnWarning", "Columns"),
     "superarm.data.rows": ("Row",),
     "superarm.decisions": ("Decision", "Decisions", "Record"),
     "superarm.label": ("Labelling",),
+    "superarm.learners": (
+        *("AveragedSoftmax", "Banditron", "EPABF", "MCDBF", "MCSLP", "Newtron", "PA", "Perceptron"),
+        *("SOBA", "SetLogit", "Softmax", "Learner", "PlainLearner", "Scores", "load"),
+    ),
     "superarm.learners.registry": ("make",),
     "superarm.native.core": ("Cursor",),
     "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("checks", "errors", "explore", "losses", "service", "streams", "theory")
+_MODULES = ("checks", "errors", "explore", "logs", "losses", "service", "streams", "theory")
 
 
 def __getattr__(name: str) -> Any:
@@ -59,17 +65,11 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module(f"superarm.{name}")
     elif name == "__all__":
         return __dir__()
-    elif name.startswith("_"):
+    else:
         raise AttributeError(f"module 'superarm' has no attribute {name!r}")
-    else:  # all others are learners
-        value = getattr(importlib.import_module("superarm.learners"), name, None)
-        if not callable(value):
-            raise AttributeError(f"module 'superarm' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    learners = vars(importlib.import_module("superarm.learners"))
-    own = [name for name, value in learners.items() if callable(value) and not name.startswith("_")]
-    return sorted([*_HOME_OF, *_MODULES, *own])
+    return sorted([*_HOME_OF, *_MODULES])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.extras import need
+from superarm._extras import need
 
 __all__ = ["Measurement", "growth", "measure", "naive_dense", "naive_sparse", "reference_rows"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from superarm._extras import need
+from superarm._progress import Progress, ticking
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.learners.registry import make, parse
-from superarm.progress import Progress, ticking
 from superarm.simulation import Trace, simulate
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Comparison:
         return "\n".join([title, *text])
 
     def _repr_html_(self) -> str:
-        from superarm.view import comparison_html
+        from superarm._html import comparison_html
 
         return comparison_html(self)
 
@@ -110,8 +110,8 @@ def compare(
         progress: True shows a bar; a function is called with the number of rounds done since its last call.
 
     >>> import superarm as sa
-    >>> found = sa.compare(["set-logit", "banditron"], "digits", rounds=2_000)
-    >>> found.table()["learner"].to_list()
+    >>> comparison = sa.compare(["set-logit", "banditron"], "digits", rounds=2_000)
+    >>> comparison.table()["learner"].to_list()
     ['set-logit', 'banditron']
     """
     need("logs")
@@ -144,7 +144,8 @@ def _learner(given: Learner | str, size: dict[str, Any], set_size: int) -> Learn
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:
     """A name for each: as it was given, or in the same spelling; with m where that alone tells them apart."""
     names = [
-        one if isinstance(one, str) else _spelt(learner) for one, learner in zip(given, learners, strict=True)
+        one if isinstance(one, str) else _spec_of(learner)
+        for one, learner in zip(given, learners, strict=True)
     ]
     many = Counter(names)
     names = [
@@ -157,7 +158,7 @@ def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[
     return names
 
 
-def _spelt(learner: Learner) -> str:
+def _spec_of(learner: Learner) -> str:
     size = ("n_labels", "labels", "n_features", "set_size", "seed")
     own = {name: value for name, value in learner.chosen.items() if name not in size}
     return ":".join([learner.name, *([",".join(f"{k}={v}" for k, v in own.items())] if own else [])])

@@ -40,7 +40,7 @@ class SuperarmError(Exception):
 
     @classmethod
     def must(
-        cls, parameter: str, of: str, be: str, got: object, *, among: Iterable[str] = (), **details: Any
+        cls, parameter: str, owner: str, be: str, got: object, *, among: Iterable[str] = (), **details: Any
     ) -> Self:
         """The error with the message of `must`, which knows its field.
 
@@ -48,7 +48,7 @@ class SuperarmError(Exception):
         >>> error.field, str(error)
         ('gamma', 'gamma of MCDBF must be in (0, 1], got 1.5')
         """
-        error = cls(must(parameter, of, be, got, among=among), **details)
+        error = cls(must(parameter, owner, be, got, among=among), **details)
         error.field = parameter
         return error
 
@@ -81,7 +81,7 @@ class MissingExtra(SuperarmError, ImportError):
     """An optional part is not installed; the message has the command that installs it."""
 
 
-def must(parameter: str, of: str, be: str, got: object, *, among: Iterable[str] = ()) -> str:
+def must(parameter: str, owner: str, be: str, got: object, *, among: Iterable[str] = ()) -> str:
     """The message template: which parameter, of what, must be what, got what.
 
     Args:
@@ -95,14 +95,14 @@ def must(parameter: str, of: str, be: str, got: object, *, among: Iterable[str] 
     shown = repr(got)
     if len(shown) > 80:
         shown = shown[:77] + "..."
-    return f"{parameter} of {of} must be {be}, got {shown}{_nearest(str(got), among)}"
+    return f"{parameter} of {owner} must be {be}, got {shown}{_nearest(str(got), among)}"
 
 
 def _nearest(word: str, among: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(word, among, 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    nearest = get_close_matches(word, among, 1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def at_row(source: str, number: int) -> str:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.data.values import is_gap
+from superarm._types import Array
+from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
 __all__ = ["GroupCoverage", "Groups", "coverage_by", "group_names", "pooled", "worst_first"]
 
 MOST = 1000  # groups
 MISSING = "(missing)"
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Groups(NamedTuple):
 
 
 def group_names(values: Iterable[Any]) -> list[str]:
-    """The group of each value of a column; a gap is a group, too."""
-    return [MISSING if is_gap(value) or value == "" else str(value) for value in values]
+    """The group of each value of a column; missing values are a group, too."""
+    return [MISSING if is_missing(value) or value == "" else str(value) for value in values]
 
 
 def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
@@ -88,8 +88,8 @@ def pooled(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]
 
 def worst_first(parts: Iterable[GroupCoverage], most: int) -> tuple[list[GroupCoverage], int]:
     """Those with the least coverage, at most so many, and how many others there are; what nobody knows comes last."""
-    found = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
-    return found[:most], max(0, len(found) - most)
+    ordered = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
+    return ordered[:most], max(0, len(ordered) - most)
 
 
 def wilson(rate: float, n: float) -> tuple[float, float]:

@@ -47,10 +47,10 @@ def set_nll(
     >>> float(np.round(np.exp(-set_nll(logits, [[0, 1], [0, 1]], [True, False], reduction="none")), 3)[1])
     0.8
     """
-    of = "set_nll"
+    owner = "set_nll"
     if reduction not in ("mean", "sum", "none"):
-        raise InvalidInput.must("reduction", of, "'mean', 'sum' or 'none'", reduction)
-    xp, inside, yes = _checked(of, logits, shown, hit, false_yes, false_no)
+        raise InvalidInput.must("reduction", owner, "'mean', 'sum' or 'none'", reduction)
+    xp, inside, yes = _checked(owner, logits, shown, hit, false_yes, false_no)
     log_in, log_out = _log_sum(xp, logits, inside), _log_sum(xp, logits, ~inside)
     a = xp.where(yes, _log(1.0 - false_no), _log(false_no)) + log_in
     b = xp.where(yes, _log(false_yes), _log(1.0 - false_yes)) + log_out
@@ -77,9 +77,9 @@ def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, fals
     [[0.625, 0.375, 0.0]]
     """
     xp, inside, yes = _checked("posterior", logits, shown, hit, false_yes, false_no)
-    said_in = xp.where(yes, _log(1.0 - false_no), _log(false_no))
-    said_out = xp.where(yes, _log(false_yes), _log(1.0 - false_yes))
-    x = logits + xp.where(inside, said_in[:, None], said_out[:, None])
+    log_if_shown = xp.where(yes, _log(1.0 - false_no), _log(false_no))
+    log_if_not = xp.where(yes, _log(false_yes), _log(1.0 - false_yes))
+    x = logits + xp.where(inside, log_if_shown[:, None], log_if_not[:, None])
     top = xp.max(x, 1)
     top = top.values if hasattr(top, "values") else top  # PyTorch gives the places, too
     weights = xp.exp(x - top[:, None])
@@ -87,16 +87,16 @@ def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, fals
 
 
 def _checked(
-    of: str, logits: Any, shown: Any, hit: Any, false_yes: float, false_no: float
+    owner: str, logits: Any, shown: Any, hit: Any, false_yes: float, false_no: float
 ) -> tuple[Any, Any, Any]:
     """Whose functions to use, which labels were shown (n x k), and which answers were yes."""
     xp = namespace(logits)
     if not (0.0 <= false_yes < 1.0 and 0.0 <= false_no < 1.0 and false_yes + false_no < 1.0):
         raise InvalidInput.must(
-            "false_yes and false_no", of, "at least 0, and below 1 together", (false_yes, false_no)
+            "false_yes and false_no", owner, "at least 0, and below 1 together", (false_yes, false_no)
         )
     if len(logits.shape) != 2:
-        raise InvalidInput.must("logits", of, "n x k", f"shape {tuple(logits.shape)}")
+        raise InvalidInput.must("logits", owner, "n x k", f"shape {tuple(logits.shape)}")
     n, k = logits.shape
     inside = _mask(xp, logits, shown, n, k)
     yes = _like(xp, logits, hit)
@@ -104,7 +104,7 @@ def _checked(
         yes = yes != 0
     if tuple(yes.shape) != (n,):
         raise InvalidInput.must(
-            "hit", of, f"{n} answers, one for each row of logits", f"shape {tuple(yes.shape)}"
+            "hit", owner, f"{n} answers, one for each row owner logits", f"shape {tuple(yes.shape)}"
         )
     return xp, inside, yes
 

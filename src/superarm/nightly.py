@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.data.columns import Column, Columns
+from superarm._extras import need
+from superarm._files import write_atomically
+from superarm.data.column import Column
+from superarm.data.columns import Columns
 from superarm.data.tables import WithVectors, columns_of, open_table, read_matrix
-from superarm.data.values import as_word, is_gap, plain_row
+from superarm.data.values import as_word, is_missing, plain_row
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
-from superarm.extras import need
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
 from superarm.logs.cells import hit_in
-from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
     import polars
@@ -302,7 +303,7 @@ def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> 
         raise InvalidInput.must("content", str(path), wanted, list(table))
     kind, column = ("hits", hit_column) if hit_column in table else ("labels", label_column)
     ids = [None if value is None else as_word(value) for value in table[id_column]]
-    said = [None if is_gap(value) else value for value in table[column]]
+    said = [None if is_missing(value) else value for value in table[column]]
     if kind == "hits":
         said = [hit_in(value, column, str(path)) for value in said]
     kinds = {"id": pl.String, "answer": pl.Boolean if kind == "hits" else pl.String}

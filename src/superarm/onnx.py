@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm.extras import need
+from superarm._extras import need
 from superarm.native.scaling import Unit
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
 FAR, MOST = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
 CLIP = 5.0  # native/c/curves.h: of waves
 
-Array = np.ndarray[Any, Any]
-
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
     """Write the graph to a file."""
@@ -38,8 +36,14 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     layout, columns = learner.inputs.layout, learner.columns
     named = columns is not None and not columns.is_plain
     if layout is None or layout.width or layout.numbers or named:
-        got = "no row yet" if layout is None else "text, words, dates or gaps" if named else layout.kind
-        raise learner.invalid("rows", "plain numbers without gaps, to be exported to ONNX", got)
+        got = (
+            "no row yet"
+            if layout is None
+            else "text, words, dates or missing values"
+            if named
+            else layout.kind
+        )
+        raise learner.invalid("rows", "plain numbers without missing values, to be exported to ONNX", got)
     graph = Graph()
     core = copy.deepcopy(learner).have_core()  # what the original has at hand stays as it is
     scores = _scores(graph, core, layout.d)
@@ -58,7 +62,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["n", k]),
         helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", k]),
     ]
-    made = helper.make_graph(
+    built = helper.make_graph(
         graph.nodes,
         learner.owner,
         [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", layout.d])],
@@ -66,7 +70,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         graph.constants,
     )
     model = helper.make_model(
-        made,
+        built,
         producer_name="superarm",
         ir_version=IR,
         opset_imports=[helper.make_opsetid("", OPSET)],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["as_bit", "choice", "number", "share", "whole"]
+__all__ = ["as_bit", "choice", "existing_file", "number", "share", "whole"]
 
 
 def as_bit(value: Any) -> bool | None:
@@ -48,3 +49,12 @@ def choice(parameter: str, owner: str, value: Any, choices: tuple[str, ...]) -> 
     if value not in choices:
         raise InvalidInput.must(parameter, owner, " or ".join(map(repr, choices)), value)
     return str(value)
+
+
+def existing_file(path: Path) -> Path:
+    """The path of a file that is there."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder, not a file")
+    if not path.is_file():
+        raise InvalidInput(f"no such file: {path}")
+    return path

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._progress import Progress, ticking
+from superarm._types import Array
 from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.groups import GroupCoverage, Groups, coverage_by
-from superarm.progress import Progress, ticking
 
 if TYPE_CHECKING:
     import polars
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from superarm.logs import Writer
     from superarm.streams import Chunk, Stream
 
-__all__ = ["RATES", "Trace", "checkpoints", "simulate"]
+__all__ = ["NOT_WARM", "RATES", "Trace", "checkpoints", "simulate"]
 
 RATES = ("error_rate", "miss_rate", "shown_miss_rate")
+NOT_WARM = "no round after the warm-up"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -50,11 +52,11 @@ class Trace:
     data: str
     set_size: int
     seed: int
-    rounds: np.ndarray[Any, Any]  # the checkpoints
-    counts: np.ndarray[Any, Any]  # errors, misses, shown misses up to each checkpoint
+    rounds: Array  # the checkpoints
+    counts: Array  # errors, misses, shown misses up to each checkpoint
     seconds: float
     scaling: str
-    sizes: np.ndarray[Any, Any]
+    sizes: Array
     warm_up: int = 0
     promised: float | None = None
     by_label: tuple[GroupCoverage, ...] = ()
@@ -80,18 +82,23 @@ class Trace:
 
     @property
     def coverage(self) -> float:
-        """The share of rounds whose shown set had the label, after the warm-up; nan if there are none."""
+        """The share of rounds whose shown set had the label, after the warm-up; nan if there is no such round."""
         return 1.0 - self._after_warm_up(self.counts[:, 2])
 
     @property
     def mean_size(self) -> float:
-        """How many labels were shown on average, after the warm-up; nan if there are no such rounds."""
+        """How many labels were shown on average, after the warm-up; nan if there is no such round."""
         return self._after_warm_up(self.sizes)
 
-    def _after_warm_up(self, sums: np.ndarray[Any, Any]) -> float:
-        rounds, before = int(self.rounds[-1]) - self.warm_up, 0
-        if rounds <= 0:
+    @property
+    def is_warm(self) -> bool:
+        """Whether there are rounds after the warm-up of a promised coverage."""
+        return bool(self.rounds[-1] > self.warm_up)
+
+    def _after_warm_up(self, sums: Array) -> float:
+        if not self.is_warm:
             return nan
+        rounds, before = int(self.rounds[-1]) - self.warm_up, 0
         if self.warm_up:
             before = sums[np.searchsorted(self.rounds, self.warm_up)]
         return float((sums[-1] - before) / rounds)
@@ -125,8 +132,10 @@ class Trace:
 
     def __repr__(self) -> str:
         promise = ""
-        if self.promised is not None:
+        if self.promised is not None and self.is_warm:
             promise = f", coverage {self.coverage:.4f}, mean size {self.mean_size:.2f} after {self.warm_up:,}"
+        elif self.promised is not None:
+            promise = f", {NOT_WARM} of {self.warm_up:,}"
         return (
             f"Trace({self.learner} on {self.data}, m = {self.set_size}: error {self.error_rate:.4f}, "
             f"miss {self.miss_rate:.4f}, shown miss {self.shown_miss_rate:.4f}{promise}; "
@@ -134,7 +143,7 @@ class Trace:
         )
 
     def _repr_html_(self) -> str:
-        from superarm.view import trace_html
+        from superarm._html import trace_html
 
         return trace_html(self)
 
@@ -147,7 +156,7 @@ class Trace:
         return {name: float((self.counts[b] - before)[i] / n) for i, name in enumerate(RATES)}
 
 
-def checkpoints(rounds: int) -> np.ndarray[Any, Any]:
+def checkpoints(rounds: int) -> Array:
     """About 200 round numbers up to ``rounds``, evenly spaced in logarithm, and each tenth of them.
 
     >>> checkpoints(10).tolist()
@@ -256,7 +265,7 @@ def simulate(
 class _Parts:
     """What is added up of the rounds of each label, or of each group."""
 
-    def __init__(self, name: str, groups: Sequence[Any], numbers: np.ndarray[Any, Any] | None) -> None:
+    def __init__(self, name: str, groups: Sequence[Any], numbers: Array | None) -> None:
         self.name, self.groups, self.numbers = name, groups, numbers
         self.sums = np.zeros((len(groups), 3))  # rounds, hits, labels shown
 
@@ -266,10 +275,10 @@ class _Parts:
         if groups is None and not promised:
             return []
         labels = stream.labels or range(stream.n_labels)
-        found = [cls("by_label", labels, None)]
-        return found if groups is None else [*found, cls("by_group", *groups)]
+        by_label = cls("by_label", labels, None)
+        return [by_label] if groups is None else [by_label, cls("by_group", *groups)]
 
-    def add(self, chunk: Chunk, sizes: np.ndarray[Any, Any]) -> None:
+    def add(self, chunk: Chunk, sizes: Array) -> None:
         """Rounds, and for each how many labels it showed, less than 0 if the right one was not among them."""
         at = (chunk.y if self.numbers is None else self.numbers)[chunk.visit]
         for column, weights in enumerate((None, sizes > 0, np.abs(sizes))):
@@ -282,20 +291,20 @@ def _logged(
     log: Writer,
     seed: int,
     done: int,
-    sizes: np.ndarray[Any, Any] | None,
-) -> np.ndarray[Any, Any]:
+    sizes: Array | None,
+) -> Array:
     """What `Learner.run_counts` does, round by round, with a row in ``log`` for each.
 
     The true label goes into the log only if the learner is told it, too.
     """
     counts = np.zeros(4, np.int64)
-    told = learner.feedback == ("label",)
+    sees_label = learner.feedback == ("label",)
     for number, i in enumerate(chunk.visit):
         label = learner.known.public([chunk.y[i]])[0]
         decision = learner.decide(chunk.rows.row(i))
         hit = label in decision.labels
-        learner.update(decision, **({"label": label} if told else {"hit": hit}))
-        log.add(decision, hit=hit, label=label if told else None, id=f"{seed}-{done + number}")
+        learner.update(decision, **({"label": label} if sees_label else {"hit": hit}))
+        log.add(decision, hit=hit, label=label if sees_label else None, id=f"{seed}-{done + number}")
         counts += [decision.top[0] != label, label not in decision.top, not hit, len(decision.labels)]
         if sizes is not None:
             sizes[number] = len(decision.labels) if hit else -len(decision.labels)

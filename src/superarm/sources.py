@@ -31,14 +31,14 @@ def digest(*objects: object) -> str:
 def files_behind(*objects: object) -> list[Path]:
     """The files that define these objects, what users' files import beside them, and our compiled code."""
     waiting = [path for one in objects for path in _homes(one)]
-    found = {path for pattern in NATIVE for path in (HERE / "native").glob(pattern) if not _generated(path)}
+    files = {path for pattern in NATIVE for path in (HERE / "native").glob(pattern) if not _generated(path)}
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in files:
+            files.add(path)
             if HERE not in path.parents and path.suffix == ".py":
                 waiting += _beside(path, path.stat().st_mtime_ns)
-    return sorted(found)
+    return sorted(files)
 
 
 def _generated(path: Path) -> bool:
@@ -73,11 +73,11 @@ def _beside(path: Path, modified: int) -> tuple[Path, ...]:
         elif isinstance(node, ast.ImportFrom):
             names += [f"{node.module or ''}.{alias.name}".strip(".") for alias in node.names]
             names += [node.module] if node.module else []
-    found = list[Path]()
+    files = list[Path]()
     for name in names:
         here = path.parent.joinpath(*name.split("."))
-        found += [one for one in (here.with_suffix(".py"), here / "__init__.py") if one.is_file()]
-    return tuple(found)
+        files += [one for one in (here.with_suffix(".py"), here / "__init__.py") if one.is_file()]
+    return tuple(files)
 
 
 @lru_cache(maxsize=512)

@@ -104,6 +104,15 @@ def test_the_table_says_m_for_each_learner() -> None:
     assert sizes == {"set-logit": "3", "mc-dbf": "3", "banditron": "1", "mc-slp": "3"}
 
 
+def test_fewer_rounds_than_the_warm_up_of_a_promise() -> None:
+    arguments = ("simulate", "--data", "digits", "--rounds", "20", "--learner", "set-logit:coverage=0.95")
+    table = superarm(*arguments)
+    assert "no round after the warm-up" in table
+    assert "nan" not in table
+    mean = json.loads(superarm(*arguments, "--json"))["mean"]
+    assert mean["coverage"] is mean["mean_size"] is None
+
+
 def test_the_default_learner_is_set_logit() -> None:
     assert "set-logit" in superarm("simulate", "--data", "digits", "--rounds", "200", "--set-size", "2")
 
@@ -119,7 +128,7 @@ def test_the_default_learner_is_set_logit() -> None:
         (["--learner", "mc-dbf:gamma"], "learner of superarm must be name:key=value"),
         (["--learner", "banditron", "--set-size", "2"], "set_size of Banditron must be 1"),
         (["--learner", "mc-dbf", "--set-size", "10"], "set_size of MCDBF must be below n_labels = 10"),
-        (["--learner", "nowhere.py:Mine"], "learner of superarm must be an existing file.py:Class"),
+        (["--learner", "nowhere.py:Mine"], "no such file: nowhere.py"),
         (["--scaling", "none"], "--scaling of simulate must be one of standard, unit, own, got 'none'"),
     ],
 )

@@ -161,7 +161,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
     answers = file("a.csv", "id,hit\np0-0,yes\n")
     refused: list[tuple[Any, str]] = [
         (lambda: decide_file(tmp_path / "none.npz", rows, made), "a model file"),
-        (lambda: decide_file(model, tmp_path / "none.csv", made), "file of .* must be an existing file"),
+        (lambda: decide_file(model, tmp_path / "none.csv", made), "no such file: .*none.csv"),
         (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
         (
             lambda: decide_file(model, rows, made, id_column="name"),
@@ -172,7 +172,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
         (lambda: decide_file(model, file("bad.parquet", "no"), made), "a Parquet file"),
         (lambda: decide_file(model, file("rows.txt", "no"), made), "ending of"),
         (lambda: decide_file(model, file("bad.npz", "no"), made), "a matrix"),
-        (lambda: decide_file(model, tmp_path / "none.npy", made), "must be an existing file"),
+        (lambda: decide_file(model, tmp_path / "none.npy", made), "no such file: .*none.npy"),
         (lambda: decide_file(plain, rows, made), "columns for the 3 features"),
         (
             lambda: decide_file(plain, file("w.csv", "a,b,c\n1,2,x\n"), made),
@@ -235,7 +235,7 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     }
     done = command("learn", model, made, tmp_path / "none.csv")
     assert done.returncode == 2
-    assert done.stderr.strip().startswith("superarm: file of ")
+    assert done.stderr.strip().startswith("superarm: no such file: ")
     assert "Traceback" not in done.stderr
 
 

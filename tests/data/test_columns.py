@@ -11,15 +11,16 @@ import pandas as pd
 import pytest
 
 import superarm as sa
-from superarm.data.columns import Column, Columns, text_width
-from superarm.data.looking import look_at
+from superarm.data.column import Column
+from superarm.data.columns import Columns, text_width
+from superarm.data.inference import profile
 from superarm.errors import InvalidInput
 
 
 def column(values: list[Any], name: str = "c") -> Any:
-    looks, count = look_at([{name: value} for value in values])
+    profiles, count = profile([{name: value} for value in values])
     assert count == len(values)
-    return looks[name]
+    return profiles[name]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,9 @@ def test_what_a_column_holds(values: list[Any], kind: str) -> None:
 
 def test_gaps_and_words_are_counted() -> None:
     found = column(["1", "NA", "", None, "many", *["2"] * 45])
-    assert found.in_words(50, "numbers", ".", asked=False) == "numbers, 1 words, 3 gaps"
+    assert found.in_words(50, "numbers", ".", asked=False) == "numbers, 1 words, 3 missing"
     words = column(["Rome", "NA", "", None])
-    assert words.in_words(4, "words", ".", asked=False) == "words, 2 gaps"  # NA may be Namibia
+    assert words.in_words(4, "words", ".", asked=False) == "words, 2 missing"  # NA may be Namibia
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_the_layout_of_a_table() -> None:
     ]
     columns = Columns.look(rows).for_labels(12)
     assert columns.kinds == {"age": "numbers", "city": "words", "note": "text"}
-    assert columns.words == 1024  # twice as many as there are words, at least
+    assert columns.places.words == 1024  # twice as many as there are words, at least
     assert columns.layout == (2 * 1 + 1024, 65_536, 1)
     plain = Columns.look([{"b": 2.0, "a": i % 7} for i in range(10)])
     assert plain.is_plain
@@ -200,7 +201,7 @@ def test_numbers_may_be_spelt_where_they_are_known() -> None:
     for text in ("NA", "", "-", "null", "?"):
         assert names.row({"age": text, "vip": text, "city": "Rome"}, "this").tobytes() == gap.tobytes()
     forty = names.row({"age": "forty", "city": "Rome"}, "this")  # a gap, and a word
-    assert forty[: names.places].tolist() == gap[: names.places].tolist()
+    assert forty[: names.places.numbers].tolist() == gap[: names.places.numbers].tolist()
     assert forty.tobytes() != gap.tobytes()
 
 
@@ -210,9 +211,9 @@ def test_what_is_not_as_declared_is_told_once() -> None:
     with pytest.warns(sa.ColumnWarning) as told:
         learner.decide({"age": "forty", "colour": "red"})
     assert [str(one.message) for one in told] == [
-        "SetLogit: column 'age' holds numbers, got 'forty': a gap, and a word",
+        "SetLogit: column 'age' holds numbers, got 'forty': a missing number, and a word",
         "SetLogit: column 'colour' is new: it is left out",
-        "SetLogit: column 'city' is missing: a gap",
+        "SetLogit: column 'city' is missing",
     ]
     learner.decide({"age": "fifty", "colour": "blue"})  # once: a second warning would fail the test
     other = sa.SetLogit(n_labels=3)

@@ -165,9 +165,9 @@ def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected:
             [(service.decide_now, DecisionRequest({"age": "old", "size": 3}), 0)]
         )
         assert strange[0][1]["warnings"] == [
-            "column 'age' holds numbers, got 'old': a gap, and a word",
+            "column 'age' holds numbers, got 'old': a missing number, and a word",
             "column 'size' is new: it is left out",
-            *(f"column {name!r} is missing: a gap" for name in FEATURES if name != "age"),
+            *(f"column {name!r} is missing" for name in FEATURES if name != "age"),
         ]
         assert service.handler.warned == 1
     finally:

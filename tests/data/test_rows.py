@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
+from superarm.data.row_json import row_from_json, row_to_json
 from superarm.data.rows import (
     Layout,
     Rows,
@@ -19,8 +20,6 @@ from superarm.data.rows import (
     as_rows,
     densify,
     fitted,
-    row_from_json,
-    row_to_json,
     stack,
 )
 from superarm.errors import InvalidInput

@@ -12,7 +12,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.explore import Choice, FewSets, Moment, PlainRule, draw_of, rule_from, rules
+from superarm.explore import Choice, DrawContext, FewSets, PlainRule, draw_of, rule_from, rules
 
 
 class Growing(PlainRule):
@@ -28,10 +28,10 @@ class Growing(PlainRule):
         super().__init__(set_size=set_size, seed=seed, labels=labels)
         self.step = step
 
-    def choose(self, moment: Moment) -> Choice:
-        order = np.argsort(-moment.scores, kind="stable")
-        size = max(1, int((moment.scores > -moment.memory[0]).sum()))
-        if moment.decided[0] % 10 == 9:
+    def choose(self, context: DrawContext) -> Choice:
+        order = np.argsort(-context.scores, kind="stable")
+        size = max(1, int((context.scores > -context.memory[0]).sum()))
+        if context.decided[0] % 10 == 9:
             size = min(len(order), size + 1)
         return Choice(order[:size], 1.0, draw_log=[size])
 
@@ -58,9 +58,9 @@ class Coin(PlainRule):
 
     name = "a-coin"
 
-    def choose(self, moment: Moment) -> Choice:
-        best = np.argsort(-moment.scores)[:2]
-        return Choice([best[int(moment.uniform(0) * len(best))]], 1.0 / len(best))
+    def choose(self, context: DrawContext) -> Choice:
+        best = np.argsort(-context.scores)[:2]
+        return Choice([best[int(context.uniform(0) * len(best))]], 1.0 / len(best))
 
     @classmethod
     def draw(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
@@ -71,7 +71,7 @@ class Wrong(Coin):
     name = "wrong"
     gives: Any = Choice([0], 1.0)
 
-    def choose(self, moment: Moment) -> Choice:
+    def choose(self, context: DrawContext) -> Choice:
         if isinstance(self.gives, Exception):
             raise self.gives
         return self.gives  # type: ignore[no-any-return]
@@ -89,7 +89,7 @@ def test_sets_of_many_sizes() -> None:
         assert decision.set_size == decisions.sizes[i] == min(6, max(1, above) + (i % 10 == 9))
         assert decision.to_dict() == decisions[i].to_dict()
         assert decision.rule == {"name": "Growing", "step": 0.5, "numbers": [decision.set_size]}
-        assert single.moves(decision.rule).tolist() == [decision.set_size]
+        assert single.draw_log_from(decision.rule).tolist() == [decision.set_size]
 
 
 def test_it_hears_answers_and_keeps_what_it_heard() -> None:

@@ -145,7 +145,7 @@ def test_other_parameters_and_all_that_was_learnt() -> None:
     assert (other.explore, other.false_no, other.id, other.round) == ("show", 0.1, learner.id, 40)
     assert np.array_equal(other.scores(rows()), learner.scores(rows()))
     other.update(open_[30], hit=False)
-    with pytest.raises(sa.errors.FeedbackError, match="not answered before"):
+    with pytest.raises(sa.errors.FeedbackError, match="was answered before"):
         other.update(open_[3], hit=False)
     with pytest.raises(InvalidInput, match="gamma of SetLogit must be left as it is"):
         learner.with_params(gamma=0.1)
@@ -170,6 +170,6 @@ def test_old_weights_in_the_present(named: bool, tmp_path: Any) -> None:
         assert back.answered.low == learner.answered.low
         for decision in late[1:]:
             back.update(decision, hit=False)
-        with pytest.raises(sa.errors.FeedbackError, match="not answered before"):
+        with pytest.raises(sa.errors.FeedbackError, match="was answered before"):
             back.update(late[0], hit=True)
         assert back.decide(row(20)).round == 20

@@ -80,7 +80,7 @@ def test_mcdbf_refuses_sets_whose_draw_nobody_knows():
 def test_a_given_set_teaches_once():
     one, decision = learner(5, 2), sa.Decision.given(X, [0, 1], top=[0, 1], gamma=0.2)
     one.update(decision, hit=True)
-    with pytest.raises(FeedbackError, match="not answered before"):
+    with pytest.raises(FeedbackError, match="was answered before"):
         one.update(decision, hit=True)
 
 

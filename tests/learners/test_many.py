@@ -148,14 +148,14 @@ def test_wrong_answers_are_refused_as_a_whole() -> None:
     learner.update(decisions[3], hit=True)
     before = bits(learner)
     refused: list[tuple[Any, dict[str, Any], str]] = [
-        (decisions, {"hits": [True] * 8}, "not answered before"),
-        (decisions[np.array([1, 1])], {"hits": [True, True]}, "not answered before"),
+        (decisions, {"hits": [True] * 8}, "was answered before"),
+        (decisions[np.array([1, 1])], {"hits": [True, True]}, "was answered before"),
         (decisions[4:], {"hits": [True] * 3}, "3 answers to 4 decisions"),
         (decisions[4:], {"hits": [True, True, "yes", None]}, "hits of SetLogit must be True, False or None"),
         (decisions[4:], {"labels": ["ant", "bee", "fox", None]}, "known labels"),
         (decisions[4:], {}, "answers of SetLogit"),
         (other.decide_many(X), {"hits": [True] * 8}, "its own"),
-        (list(decisions), {"hits": [True] * 8}, "not answered before"),
+        (list(decisions), {"hits": [True] * 8}, "was answered before"),
         (3, {"hits": [True] * 8}, "Decisions, as decide_many"),
     ]
     for these, answer, message in refused:
@@ -265,7 +265,7 @@ def test_a_list_of_given_decisions() -> None:
         hits = [i % 3 == 0 for i in range(50)]
         if learner is many:
             assert learner.update_many(mixed, hits) == 50
-            with pytest.raises(FeedbackError, match="not answered before"):
+            with pytest.raises(FeedbackError, match="was answered before"):
                 learner.update_many(given_[:2], [True, True])
         else:
             for decision, hit in zip(mixed, hits, strict=True):
@@ -296,7 +296,7 @@ def test_a_list_is_refused_as_a_whole() -> None:
     decisions, strange = [learner.decide(x) for x in X], other.decide(X[0])
     before = bits(learner)
     for wrong, message in (
-        ([decisions[0], decisions[0]], "not answered before"),
+        ([decisions[0], decisions[0]], "was answered before"),
         ([decisions[0], strange], "its own"),
         ([decisions[0], 3], "a Decision"),
     ):

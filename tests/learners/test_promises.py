@@ -11,7 +11,7 @@ import superarm as sa
 from superarm.checks import CHECKS, run_check
 from superarm.errors import InvalidInput
 from superarm.explore import Cover, Dilute, RunnerUp, Uniform
-from superarm.learners.registry import make, names, parameters
+from superarm.learners.registry import make, names, parameters, parse
 
 TOLD = {"perceptron", "softmax", "pa", "softmax-averaged"}
 FREE = TOLD | {"set-logit"}
@@ -110,6 +110,9 @@ def test_those_that_are_bound_to_their_own_sets_refuse_in_one_sentence(name: str
         make(f"{name}:coverage=0.9", **size)
     with pytest.raises(InvalidInput, match=f"explore of .* {wanted}"):
         make(name, explore=Cover(), **size)
+    cls = parse(name)[0]
+    with pytest.raises(InvalidInput, match=f"explore of {cls.__name__} {wanted}"):
+        cls(explore=Cover(), **size)
     with pytest.raises(InvalidInput, match=f"coverage of .* {wanted}: .* promises none"):
         make(name, **size).decide(np.zeros(4), coverage=0.9)
 
@@ -122,5 +125,12 @@ def test_what_is_refused(name: str) -> None:
         made(name, explore=sa.explore.Boltzmann(), set_size=2)
     with pytest.raises(InvalidInput, match=r"coverage of .* must be left out: in Python, explore=Cover"):
         make(f"{name}:coverage=0.9", n_labels=6)
+    cls = parse(name)[0]
+    with pytest.raises(InvalidInput, match=f"coverage of {cls.__name__} must be left out"):
+        cls(coverage=0.9, n_labels=6)
+    with pytest.raises(InvalidInput, match=f"sed of {cls.__name__} must be one of .* did you mean 'seed'"):
+        cls(sed=1, n_labels=6)
+    with pytest.raises(InvalidInput, match=f"{cls.__name__} takes parameters by name, as in .* got 6"):
+        cls(6)
     with pytest.raises(InvalidInput, match=r"set_size of .* must be below n_labels = 6"):
         made(name, explore=None, set_size=6)

@@ -432,8 +432,8 @@ def test_files_that_end_in_one_sentence(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     for path, message in (
         (latin, r"content of .*latin.csv must be text in UTF-8, got 'the byte 0xe9'"),
-        (tmp_path / "folder.csv", r"file of .*folder.csv must be an existing file, got 'a folder'"),
-        (tmp_path / "none.csv", r"file of .*none.csv must be an existing file, got 'nothing there'"),
+        (tmp_path / "folder.csv", r"folder.csv is a folder, not a file"),
+        (tmp_path / "none.csv", r"no such file: .*none.csv"),
         (
             csv(tmp_path, "a,a,labels,hit\n1,2,x;y,1\n", "twice.csv"),
             "columns of .* must be of different names",

@@ -51,8 +51,16 @@ def test_a_level_that_is_not_there_is_refused_in_one_sentence():
     done = python("v9", "-c", "import superarm.native.cpu")
     possible = ", ".join(cpu.levels())
     assert done.stderr.splitlines()[-1] == (
-        f"ImportError: SUPERARM_CPU must be one of {possible} on this processor, got 'v9'"
+        "superarm.errors.InvalidInput: SUPERARM_CPU of the environment must be "
+        f"one of {possible} on this processor, got 'v9'"
     )
+
+
+def test_the_command_line_refuses_a_level_in_one_line():
+    done = python("v9", "-m", "superarm", "simulate", "--data", "digits", "--rounds", "10")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("superarm: SUPERARM_CPU of the environment must be one of base")
 
 
 def test_the_level_of_this_process():

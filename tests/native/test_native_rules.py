@@ -144,7 +144,7 @@ SIZES = [(2, 1), (5, 1), (5, 2), (5, 4), (5, 5), (9, 3), (20, 6), (40, 3), (150,
 
 def core_of(rule: Any, k: int) -> Any:
     core = ScoresCore(k, rule.make_native(k, SEED))
-    core.decision_class, core.words, core.id = Decision, rule, "test"
+    core.decision_class, core.explore_rule, core.id = Decision, rule, "test"
     return core
 
 
@@ -193,7 +193,9 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         assert again.sets.tolist() == made.sets.tolist() == live.sets.tolist()
         assert all(np.array_equal(before[key], array) for key, array in other.state().items())
         # all that moves a rule is in the record
-        numbers = rule.moves(made.rule if made.known else rule.record(np.frombuffer(made.draw_log), NUMBERS))
+        numbers = rule.draw_log_from(
+            made.rule if made.known else rule.record(np.frombuffer(made.draw_log), NUMBERS)
+        )
         other.round = made.round + 1
         other.advance(numbers, np.array([0, len(numbers)]), 0, 1)
         assert cursor == one.cursor() == other.cursor()

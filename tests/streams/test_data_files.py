@@ -93,7 +93,7 @@ def test_svmlight(tmp_path):
         (
             "a,label\n1e39,x\n2,y\n",
             None,
-            r"x\['a'\] of row 1 of .* must be finite as a 32-bit float, or a gap",
+            r"x\['a'\] of row 1 of .* must be finite as a 32-bit float, or missing",
         ),
         (
             "a,label\n1,x\n2,\n",

@@ -20,8 +20,8 @@ def bench(
     Example: **superarm bench**
     """
     from superarm import bench as measurements
+    from superarm._extras import need
     from superarm.cli.show import table, tell
-    from superarm.extras import need
 
     need("logs")  # for SciPy's rows, beside ours
     if not as_json:

@@ -64,7 +64,7 @@ def asked(
 
 def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
     """What was made of each column, and why."""
-    from superarm.data.looking import UNSURE
+    from superarm.data.inference import UNSURE
 
     seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
     yield f"features: {_grouped(columns.described)}{seen}"

@@ -92,9 +92,9 @@ def label(
     Example: **superarm label tickets.csv --labels teams.txt --target 0.98**. Try it with **superarm label digits**;
     **superarm label tickets.csv --answers team** tells how many clicks it would take.
     """
+    from superarm._extras import need
     from superarm.cli.label_file import read_labels
     from superarm.errors import InvalidInput
-    from superarm.extras import need
 
     need("label")
     from superarm.label import Labelling

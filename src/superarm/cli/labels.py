@@ -156,7 +156,7 @@ def change(
 
 def open_labelling(journal: str, rows: str | None, target: float | None = None) -> Labelling:
     """The labelling in a journal, on its rows."""
-    from superarm.extras import need
+    from superarm._extras import need
 
     need("label")
     from superarm.errors import InvalidInput
@@ -189,8 +189,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _write(job: Labelling, output: Path) -> None:
     """The table as it was, with what was found beside it."""
+    from superarm._files import write_atomically
     from superarm.errors import InvalidInput
-    from superarm.storage import write_atomically
 
     results = job.results()
     rows = [_named(job.rows.cells[one["row"]]) | one for one in results]
@@ -200,7 +200,7 @@ def _write(job: Labelling, output: Path) -> None:
             "--output", "superarm labels export", f"a file in {', '.join(TABLES)}", str(output)
         )
     if ending == "parquet":
-        from superarm.extras import need
+        from superarm._extras import need
 
         need("logs")
         import polars

@@ -47,9 +47,9 @@ def execute(
     """Run specs one after another, with a progress display each; all failures."""
     import os
 
+    from superarm._extras import need
     from superarm.cli.show import run_progress, tell
     from superarm.experiments import run as run_spec
-    from superarm.extras import need
 
     need("experiments")  # before an hour's work, not after it
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from superarm.progress import progress_bar
+from superarm._progress import progress_bar
 
 if TYPE_CHECKING:
     from superarm.experiments import RunProgress

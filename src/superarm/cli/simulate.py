@@ -76,7 +76,7 @@ def simulate(
     from superarm.groups import pooled
     from superarm.learners.algorithm import SCALINGS
     from superarm.learners.registry import make
-    from superarm.simulation import RATES
+    from superarm.simulation import NOT_WARM, RATES
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
@@ -125,11 +125,13 @@ def simulate(
             values = [run.rates[name] for run in runs]
             spread = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
             cells.append(f"{mean(values):.4f}{spread}")
-        if promised:
+        if promised and runs[0].is_warm:
             cells += [
                 f"{mean(run.coverage for run in runs):.4f}",
                 f"{mean(run.mean_size for run in runs):.2f}",
             ]
+        elif promised:
+            cells += [NOT_WARM, ""]
         rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
     title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
     sizes = ["coverage", "mean size"] if promised else []
@@ -185,8 +187,7 @@ def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
 
 def _sizes(run: Trace) -> dict[str, Any]:
     """Coverage and mean size after the warm-up of a promise; without one, of all rounds."""
-    over = run.rounds[-1] <= run.warm_up
-    return {"coverage": None if over else run.coverage, "mean_size": None if over else run.mean_size}
+    return {name: getattr(run, name) if run.is_warm else None for name in ("coverage", "mean_size")}
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
 __all__ = ["Label", "Labels", "plain"]
 
 Label = Any  # an int, or a name if there are names
-
-Array = np.ndarray[Any, Any]
 
 
 def plain(label: Any) -> Any:
@@ -64,14 +63,14 @@ class Labels:
         if labels is not None:
             if isinstance(labels, str) or not isinstance(labels, Iterable):
                 raise InvalidInput.must("labels", owner, "a list of names", labels)
-            made = cls(list(labels), owner)
-            if n_labels not in (None, made.count):
+            named = cls(list(labels), owner)
+            if n_labels not in (None, named.count):
                 raise InvalidInput.must(
-                    "n_labels", owner, f"left out or {made.count}, as labels has", n_labels
+                    "n_labels", owner, f"left out or {named.count}, as labels has", n_labels
                 )
-            n_labels = made.count
+            n_labels = named.count
         count = whole("n_labels", owner, n_labels, 2)
-        return cls(count, owner) if labels is None else made
+        return cls(count, owner) if labels is None else named
 
     def __len__(self) -> int:
         return self.count
@@ -88,12 +87,12 @@ class Labels:
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise InvalidInput.must(parameter, owner, "a list of labels", labels)
         given = list(labels)
-        found: list[Any] = [self.number(label) for label in given]
-        if None in found:
-            raise InvalidInput.must(parameter, owner, "known labels", given[found.index(None)])
-        if len(set(found)) != len(found):
+        numbers: list[Any] = [self.number(label) for label in given]
+        if None in numbers:
+            raise InvalidInput.must(parameter, owner, "known labels", given[numbers.index(None)])
+        if len(set(numbers)) != len(numbers):
             raise InvalidInput.must(parameter, owner, "distinct labels", given)
-        return np.array(found, np.int64)
+        return np.array(numbers, np.int64)
 
     def by_text(self, label: Label) -> int | None:
         """The number of the label that is written like this: files know no types."""

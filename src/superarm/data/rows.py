@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.native.rows import RowBlock
 
@@ -26,14 +27,11 @@ __all__ = [
     "fitted",
     "is_sparse",
     "layout_of",
-    "row_from_json",
-    "row_to_json",
     "stack",
 ]
 
 LARGEST = float(np.finfo(np.float32).max)  # the largest number of a row
 
-Array = np.ndarray[Any, Any]
 Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
 
 NOTHING = np.zeros(0, np.float32)
@@ -308,14 +306,14 @@ def copy_of(row: AnyRow) -> AnyRow:
 def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
     """A checked matrix; arrays that already fit are not copied, and `Rows` are not looked at again."""
     rows = X if isinstance(X, Rows) else _checked_rows(X, owner)
-    found = rows.layout.n_features
-    if n_features is None or n_features == found or (0 in (rows.d, rows.width) and n_features == found):
+    width = rows.layout.n_features
+    if n_features in (None, width):
         return rows
     if isinstance(n_features, tuple):
         d, width = n_features
         wanted = f"a pair of a dense matrix with {d} columns and a sparse one with {width}"
-        raise InvalidInput.must("X", owner, wanted, f"shape {(len(rows), found)}")
-    raise InvalidInput.must("X", owner, f"a matrix with {n_features} columns", f"shape {(len(rows), found)}")
+        raise InvalidInput.must("X", owner, wanted, f"shape {(len(rows), width)}")
+    raise InvalidInput.must("X", owner, f"a matrix with {n_features} columns", f"shape {(len(rows), width)}")
 
 
 def _checked_rows(X: Any, owner: str) -> Rows:
@@ -376,27 +374,3 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     if layout.d:
         dense = np.stack([row.dense for row in fit]) if fit else np.zeros((0, layout.d), np.float32)
     return Rows(dense, indices, values, starts, layout.width)
-
-
-# ---------------------------------------------------------------- JSON
-
-
-def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
-    """A row as JSON-ready values."""
-    if isinstance(row, dict):  # with names (columns.py)
-        return {"named": row}
-    if isinstance(row, Row):
-        sparse = {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
-        return {"dense": row.dense.tolist(), **sparse} if len(row.dense) else sparse
-    return row.tolist()
-
-
-def row_from_json(data: Any) -> AnyRow | dict[str, Any]:
-    """The row that `row_to_json` described."""
-    if isinstance(data, dict) and "named" in data:
-        return dict(data["named"])
-    if isinstance(data, dict):
-        parts = (np.array(data["indices"], np.int32), np.array(data["values"], np.float32))
-        dense = np.array(data["dense"], np.float32) if "dense" in data else NOTHING
-        return Row.of(dense, *parts, int(data["width"]))
-    return np.array(data, np.float32)

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._files import UNREADABLE
 from superarm.data.values import is_named_row
 from superarm.errors import InvalidInput, at_row
-from superarm.extras import need
-from superarm.storage import UNREADABLE
+from superarm.parameters import existing_file
 
 __all__ = [
     "TABLES",
@@ -64,10 +65,7 @@ def open_table(source: Any, *, also: Mapping[str, type[FileTable]] | None = None
     ending = path.suffix.lower()
     if ending not in kinds:
         raise InvalidInput.must("ending", str(path), f"one of {', '.join(kinds)}", path.suffix)
-    if not path.is_file():
-        got = "a folder" if path.is_dir() else "nothing there"
-        raise InvalidInput.must("file", str(path), "an existing file", got)
-    table: Table = kinds[ending](path)
+    table: Table = kinds[ending](existing_file(path))
     return table
 
 
@@ -93,10 +91,10 @@ class Table(ABC):
 
     def read(self) -> dict[str, list[Any]]:
         """The whole table, column by column."""
-        found, n = columns_of(list(self.whole_rows()))
+        content, n = columns_of(list(self.whole_rows()))
         if not n:
             raise InvalidInput.must("content", self.name, "at least one row", "none")
-        return found
+        return content
 
 
 class FileTable(Table):
@@ -272,7 +270,7 @@ def named_row(x: Any) -> Any:
 
 
 def records(X: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a table or of a list of dicts, as dicts; what pandas has for a gap is None."""
+    """The rows of a table or of a list of dicts, as dicts; what pandas has for a missing value is None."""
     if isinstance(X, list | tuple):
         for x in X:
             yield x if isinstance(x, dict) else x.to_dict() if not isinstance(x, Mapping) else dict(x)
@@ -338,16 +336,14 @@ def columns_of(X: Any) -> tuple[dict[str, Any], int]:
 
 def read_matrix(path: Path) -> Any:
     """A matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
-    if not path.is_file():
-        got = "a folder" if path.is_dir() else "nothing there"
-        raise InvalidInput.must("file", str(path), "an existing file", got)
+    existing_file(path)
     wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
         if path.suffix.lower() == ".npy":
             matrix = np.lib.format.open_memmap(path, mode="r")
         else:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
-                matrix = sparse_matrix(found) if "X_data" in found else found["X"]
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+                matrix = sparse_matrix(content) if "X_data" in content else content["X"]
     except UNREADABLE as error:
         raise InvalidInput.must("content", str(path), wanted, str(error)) from error
     if len(matrix.shape) != 2:

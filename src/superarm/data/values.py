@@ -1,4 +1,4 @@
-"""One value of somebody's table: a number, true or false, a date, a word, a text, a vector, or a gap.
+"""One value of somebody's table: a number, true or false, a date, a word, a text, a vector, or missing.
 
 Files of text say 41, true, 2024-05-01 and NA, frames and JSON have values of their own: both mean the same here.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.rows import LARGEST
 from superarm.errors import InvalidInput
 
@@ -24,23 +25,21 @@ __all__ = [
     "as_word",
     "date_in",
     "days",
-    "is_gap",
+    "is_missing",
     "is_named_row",
     "is_text",
     "normal",
     "number_of",
     "order_in",
+    "parse_scalar",
     "plain_row",
-    "spelt",
     "value_of",
     "vector_of",
 ]
 
-Array = np.ndarray[Any, Any]
-
-KINDS_OF_VALUES = "a number, a word, a text, true or false, a date, a list of numbers or a gap"
-GAPS = ("NAType", "NaTType")  # of pandas, which is not imported for this
-GAP_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?")
+KINDS_OF_VALUES = "a number, a word, a text, true or false, a date, a list of numbers, or missing"
+MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported for this
+MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?")
 TRUTHS = {"true": True, "false": False, "yes": True, "no": False}
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 SPACES = r"['\u2019 \u00a0\u202f]"  # between thousands, wherever the comma stands
@@ -63,19 +62,19 @@ TEXT_WORDS, TEXT_LETTERS = 2, 6  # words of a text, at least; letters, in script
 # ---------------------------------------------------------------- what a text means
 
 
-def spelt(text: str, decimal: str = ".") -> Any:
-    """What a text means where numbers stand: a number, true or false, a gap; or else itself.
+def parse_scalar(text: str, decimal: str = ".") -> Any:
+    """A text where numbers stand as a number, true or false, ``None`` if it is missing; or else itself.
 
-    >>> [spelt(text) for text in (" 41", "-1.5e3", "True", "N/A", "12 %", "1,234.5", "forty", "1_000")]
+    >>> [parse_scalar(text) for text in (" 41", "-1.5e3", "True", "N/A", "12 %", "1,234.5", "forty", "1_000")]
     [41.0, -1500.0, True, None, 12.0, 1234.5, 'forty', '1_000']
-    >>> spelt("1.234,5", decimal=","), spelt("3,5", decimal=","), spelt("3,5")
+    >>> parse_scalar("1.234,5", decimal=","), parse_scalar("3,5", decimal=","), parse_scalar("3,5")
     (1234.5, 3.5, '3,5')
     """
     word = text.strip()
     if decimal == "." and NUMBER.fullmatch(word):
         return float(word)
     low = word.lower()
-    if low in GAP_WORDS:
+    if low in MISSING_WORDS:
         return None
     if low in TRUTHS:
         return TRUTHS[low]
@@ -89,7 +88,7 @@ def date_in(text: str, order: str = "day") -> date | None:
     """The date that a text spells: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
 
     Args:
-        text: it.
+        text: the text of a cell.
         order: what comes first between slashes, ``"day"`` or ``"month"``, where both are possible.
 
     >>> date_in("2024-05-01"), date_in("1.5.2024 12:30"), date_in("2024-02-30")
@@ -104,18 +103,18 @@ def date_in(text: str, order: str = "day") -> date | None:
             return _slashed(slashed, order)
         if DATE.fullmatch(text):
             return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
-        found = OTHER_DATE.fullmatch(text)
-        if found is None:
+        match = OTHER_DATE.fullmatch(text)
+        if match is None:
             return None
-        y, m, d, d2, m2, y2, time = found.groups()
+        y, m, d, d2, m2, y2, time = match.groups()
         day = date(int(y or y2), int(m or m2), int(d or d2))
         return day if time is None else datetime.fromisoformat(f"{day.isoformat()}T{time:0>5}")
     except ValueError:  # 2024-02-30 is a word
         return None
 
 
-def _slashed(found: re.Match[str], order: str) -> date:
-    a, b, year, hour, rest, half = found.groups()
+def _slashed(match: re.Match[str], order: str) -> date:
+    a, b, year, hour, rest, half = match.groups()
     first, second = int(a), int(b)
     day, month = (first, second) if first > 12 or (order == "day" and second <= 12) else (second, first)
     when = date(int(year), month, day)
@@ -131,10 +130,10 @@ def order_in(text: str) -> str | None:
     >>> [order_in(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
     ['day', 'month', 'unknown', None]
     """
-    found = SLASHED.fullmatch(text)
-    if found is None:
+    match = SLASHED.fullmatch(text)
+    if match is None:
         return None
-    return "day" if int(found[1]) > 12 else "month" if int(found[2]) > 12 else "unknown"
+    return "day" if int(match[1]) > 12 else "month" if int(match[2]) > 12 else "unknown"
 
 
 def is_text(value: str) -> bool:
@@ -156,9 +155,9 @@ def normal(text: str) -> str:
 # ---------------------------------------------------------------- values of any library
 
 
-def is_gap(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value is missing: ``None``, NaN, or what pandas has for it."""
-    missing = value is None or type(value).__name__ in GAPS
+    missing = value is None or type(value).__name__ in MISSING_TYPES
     return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
@@ -173,18 +172,18 @@ def number_of(value: Any, name: str, owner: str) -> float | None:
     if isnan(number):
         return None
     if not abs(number) <= LARGEST:
-        raise InvalidInput.must(f"x[{name!r}]", owner, "finite as a 32-bit float, or a gap", value)
+        raise InvalidInput.must(f"x[{name!r}]", owner, "finite as a 32-bit float, or missing", value)
     return number
 
 
 def value_of(value: Any, name: str, owner: str) -> Any:
-    """A value of any library as float, str, date, float32 vector, or ``None`` for a gap."""
+    """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing."""
     kind = type(value)
     if kind is str:
         return value
     if kind is float or kind is int:
         return number_of(value, name, owner)
-    if value is None or kind.__name__ in GAPS:
+    if value is None or kind.__name__ in MISSING_TYPES:
         return None
     if isinstance(value, np.datetime64):
         return value.astype("datetime64[us]").item()
@@ -256,7 +255,7 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is bool:
         return value
-    if is_gap(value):
+    if is_missing(value):
         return None
     if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
         return np.asarray(value).tolist()

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Row, as_row, row_from_json, row_to_json
+from superarm.data.row_json import row_from_json, row_to_json
+from superarm.data.rows import Row, as_row
 from superarm.data.values import is_named_row, plain_row
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Label", "Record"]
 
-Array = np.ndarray[Any, Any]
 
 FORMAT = 2  # of to_dict; raised when its meaning changes
 LOG_FORMAT = 1  # of the columns of a log
@@ -52,7 +52,7 @@ class Decision(DecisionBase):
     __slots__ = ()
 
     @classmethod
-    def made(
+    def from_parts(
         cls,
         *,
         x: Any,
@@ -87,12 +87,14 @@ class Decision(DecisionBase):
             known: the labels behind the numbers.
             row: the row as compiled code reads it, if that is known.
         """
-        made = cls.__new__(cls)
-        made.x, made.row, made.sets, made.size, made.eligible_ = x, row, sets, size, eligible
-        made.log_ordered_propensity, made.log_propensity, made.belief = log_ordered, log_set, belief
-        made.rule_, made.draw_log, made.taught = rule, draw_log, ()
-        made.round, made.learner, made.known = round, learner, known
-        return made
+        decision = cls.__new__(cls)
+        decision.x, decision.row = x, row
+        decision.sets, decision.size, decision.eligible_ = sets, size, eligible
+        decision.log_ordered_propensity, decision.log_propensity = log_ordered, log_set
+        decision.belief = belief
+        decision.rule_, decision.draw_log, decision.taught = rule, draw_log, ()
+        decision.round, decision.learner, decision.known = round, learner, known
+        return decision
 
     @classmethod
     def given(
@@ -139,7 +141,7 @@ class Decision(DecisionBase):
         if among is not None and not {*shown, *best} <= set(among):
             raise InvalidInput.must("eligible", owner, "a list that holds labels and top", among)
         row = plain_row(x) if is_named_row(x) else None if x is None else as_row(x, None, owner)
-        return cls.made(
+        return cls.from_parts(
             x=row,
             sets=(shown, shown, best),
             size=len(shown),
@@ -152,8 +154,8 @@ class Decision(DecisionBase):
         if self.known is None:
             return list(self.sets[which])
         numbers = self.sets[which * self.size : None if which == 2 else (which + 1) * self.size]
-        found: list[Label] = self.known.public(numbers)
-        return found
+        labels: list[Label] = self.known.public(numbers)
+        return labels
 
     @property
     def labels(self) -> list[Label]:
@@ -247,7 +249,7 @@ class Decision(DecisionBase):
             shown, drawn, top = (tuple(data[key]) for key in ("labels", "drawn", "top"))
             if not shown or set(shown) != set(drawn) or len(shown) != len(drawn) or len(set(top)) != len(top):
                 raise ValueError("sets")
-            return cls.made(
+            return cls.from_parts(
                 x=x,
                 sets=(shown, drawn, top),
                 size=len(shown),
@@ -268,7 +270,7 @@ class Decision(DecisionBase):
         return f"Decision(labels={self.labels}, propensity={self.propensity}, round={self.round})"
 
     def _repr_html_(self) -> str:
-        from superarm.view import decision_html
+        from superarm._html import decision_html
 
         return decision_html(self)
 
@@ -342,7 +344,7 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """One JSON-ready value for each of `COLUMNS`."""
-        made, x = self.decision, self.decision.x
+        decision, x = self.decision, self.decision.x
         sparse = isinstance(x, Row)
         dense = x.dense if sparse else x
         values = {
@@ -352,19 +354,19 @@ class Record:
             "x": x if x is None or isinstance(x, dict) else dense.tolist() if len(dense) else None,
             "x_indices": x.indices.tolist() if sparse else None,
             "x_values": x.values.tolist() if sparse else None,
-            "labels": made.labels,
-            "drawn": made.drawn,
-            "top": made.top or None,
-            "eligible": made.eligible,
-            "set_size": made.set_size,
-            "gamma": made.gamma,
+            "labels": decision.labels,
+            "drawn": decision.drawn,
+            "top": decision.top or None,
+            "eligible": decision.eligible,
+            "set_size": decision.set_size,
+            "gamma": decision.gamma,
             # a probability too small for a float is unknown, not zero
-            "propensity": made.propensity or None,
-            "ordered_propensity": made.ordered_propensity or None,
-            "rule": made.rule,
+            "propensity": decision.propensity or None,
+            "ordered_propensity": decision.ordered_propensity or None,
+            "rule": decision.rule,
             "hit": self.hit,
             "label": self.label,
-            "learner": made.learner,
+            "learner": decision.learner,
             "context": self.context,
         }
         return {name: values[name] for name in COLUMNS}

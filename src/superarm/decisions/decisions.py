@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Rows, copy_of, stack
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
-from superarm.extras import need
 
 if TYPE_CHECKING:
     import polars
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Among", "Decisions", "DrawnSets", "joined"]
 
-Array = np.ndarray[Any, Any]
 
 SETS = ("labels", "drawn", "top")
 
@@ -32,7 +32,7 @@ class DrawnSets(NamedTuple):
     flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
     ends: Array
     sizes: Array  # how many each shows
-    odds: Array  # n x 3: logarithms of the ordered draw's and of the set's probability; belief
+    log_probs: Array  # n x 3: logarithms of the ordered draw's and of the set's probability; belief
     log: Array  # what the rule wrote down
     log_ends: Array
 
@@ -40,14 +40,14 @@ class DrawnSets(NamedTuple):
         """Some of the rows, by their numbers."""
         flat, ends = _parts(self.flat, self.ends, rows)
         log, log_ends = _parts(self.log, self.log_ends, rows)
-        return DrawnSets(flat, ends, self.sizes[rows], self.odds[rows], log, log_ends)
+        return DrawnSets(flat, ends, self.sizes[rows], self.log_probs[rows], log, log_ends)
 
     @classmethod
-    def of(cls, sets: Sequence[Array], sizes: Any, odds: Any, logs: Sequence[Array]) -> DrawnSets:
+    def of(cls, sets: Sequence[Array], sizes: Any, log_probs: Any, logs: Sequence[Array]) -> DrawnSets:
         """From a list of sets and of logs."""
         flat, ends = joined(sets, np.intp)
         log, log_ends = joined(logs, np.float64)
-        return cls(flat, ends, np.array(sizes, np.intp), np.array(odds).reshape(-1, 3), log, log_ends)
+        return cls(flat, ends, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_ends)
 
 
 class Among(NamedTuple):
@@ -127,7 +127,7 @@ class Decisions:
         """Decisions of one learner, live or restored, or given ones, as columns.
 
         Args:
-            decisions: they.
+            decisions: `Decision` objects.
             known: the labels of the learner.
             rows: what is learnt from; left out, the rows of the decisions (which must be of one kind).
         """
@@ -187,20 +187,20 @@ class Decisions:
 
     def _one(self, i: int) -> Decision:
         row = None if self.rows is None else copy_of(self.rows.row(i))
-        made = self.columns
-        ordered, of_set, belief = made.odds[i].tolist()
+        drawn = self.columns
+        ordered, of_set, belief = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])
-        return Decision.made(
+        return Decision.from_parts(
             x=row,
             row=row,
-            sets=made.flat[made.ends[i] : made.ends[i + 1]],
-            size=int(made.sizes[i]),
+            sets=drawn.flat[drawn.ends[i] : drawn.ends[i + 1]],
+            size=int(drawn.sizes[i]),
             eligible=None if self.among is None else self.among.of(i),
             log_ordered=ordered,
             log_set=of_set,
             belief=belief,
             rule=self.rule,
-            draw_log=made.log[made.log_ends[i] : made.log_ends[i + 1]].tobytes(),
+            draw_log=drawn.log[drawn.log_ends[i] : drawn.log_ends[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
             learner=self.learner,
             known=self.known,
@@ -242,16 +242,16 @@ class Decisions:
     @property
     def propensity(self) -> Array:
         """The probability of every set."""
-        return np.exp(self.columns.odds[:, 1])
+        return np.exp(self.columns.log_probs[:, 1])
 
     @property
     def ordered_propensity(self) -> Array:
         """The probability of every ordered draw."""
-        return np.exp(self.columns.odds[:, 0])
+        return np.exp(self.columns.log_probs[:, 0])
 
     @property
     def belief(self) -> Array:
-        return self.columns.odds[:, 2]
+        return self.columns.log_probs[:, 2]
 
     # ------------------------------------------------------------ frames
 
@@ -264,7 +264,7 @@ class Decisions:
         need("logs")
         import polars as pl
 
-        n, made = len(self), self.columns
+        n, drawn = len(self), self.columns
         named = all(type(label) is str for label in self.known.all()[:1])
         lists = pl.List(pl.String if self.known.names is not None and named else pl.Int64)
         columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
@@ -273,13 +273,14 @@ class Decisions:
             columns[name] = pl.Series(name, cells, dtype=lists)
         among = None if self.among is None else [self.known.public(self.among.of(i)) for i in range(n)]
         columns["eligible"] = pl.Series("eligible", among or [None] * n, dtype=lists)
-        columns["set_size"] = made.sizes
+        columns["set_size"] = drawn.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
-        columns["log_propensity"], columns["log_ordered_propensity"] = made.odds[:, 1], made.odds[:, 0]
+        columns["log_propensity"] = drawn.log_probs[:, 1]
+        columns["log_ordered_propensity"] = drawn.log_probs[:, 0]
         columns["belief"] = self.belief
         texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
-        logs = [made.log[a:b].tolist() for a, b in zip(made.log_ends, made.log_ends[1:], strict=False)]
+        logs = [drawn.log[a:b].tolist() for a, b in zip(drawn.log_ends, drawn.log_ends[1:], strict=False)]
         columns["draw_log"] = pl.Series("draw_log", logs, dtype=pl.List(pl.Float64))
         held = self.rows if rows else None
         if held is not None and held.dense is not None:
@@ -324,13 +325,15 @@ class Decisions:
             among = Among.each(
                 [every if c is None else np.sort(known.numbers(c, "eligible", owner)) for c in eligible]
             )
-        odds = [frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity", "belief")]
+        log_probs = [
+            frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity", "belief")
+        ]
         return cls(
             rows=_rows(frame),
             columns=DrawnSets.of(
                 sets,
                 [len(cell) for cell in frame["labels"].to_list()],
-                np.stack(odds, axis=1).astype(np.float64),
+                np.stack(log_probs, axis=1).astype(np.float64),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
             among=among,
@@ -348,7 +351,7 @@ class Decisions:
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
 
     def _repr_html_(self) -> str:
-        from superarm.view import decisions_html
+        from superarm._html import decisions_html
 
         return decisions_html(self)
 

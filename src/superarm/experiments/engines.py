@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
+from superarm._extras import need
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.results import Failed, Finished, run_cell
-from superarm.extras import need
 
 __all__ = ["results"]
 

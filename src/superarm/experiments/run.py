@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from superarm._extras import need
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.engines import results
 from superarm.experiments.results import Failed
 from superarm.experiments.spec import BestGamma, Spec, read_spec
 from superarm.experiments.store import Experiment, Store
-from superarm.extras import need
 
 __all__ = ["DEMO", "PAPER", "RunProgress", "RunSummary", "best_gammas", "paper_specs", "run"]
 

@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from superarm._extras import need
+from superarm._files import write_atomically
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import FORMAT, Cell, canonical
 from superarm.experiments.figure import Figure
 from superarm.experiments.results import Failed, Finished
-from superarm.extras import need
 from superarm.simulation import RATES
-from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
     import polars

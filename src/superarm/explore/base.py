@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import Rows, as_row, as_rows
 from superarm.data.values import is_named_row, plain_row
@@ -22,12 +23,12 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
+from superarm.native import loops
 from superarm.native.scores import ScoresCore
 from superarm.parameters import whole
 
-__all__ = ["Rule", "draw_of", "log_scores", "own_order", "rule_from", "rules"]
+__all__ = ["Rule", "log_scores", "own_order"]
 
-Array = np.ndarray[Any, Any]
 LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
 
@@ -36,7 +37,7 @@ class Rule(ABC):
     """What all rules share.
 
     Args:
-        set_size: how many labels to show; where sizes vary, the most, and ``None`` is all.
+        set_size: how many labels to show, 1 by default; where sizes vary, the most, and all by default.
         seed: every draw is a pure function of (seed, round, position).
         labels: the names of the labels, if they have names.
 
@@ -49,11 +50,11 @@ class Rule(ABC):
     names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     def __init__(
-        self, *, set_size: int | None = 1, seed: int = 0, labels: Sequence[Label] | None = None
+        self, *, set_size: int | None = None, seed: int = 0, labels: Sequence[Label] | None = None
     ) -> None:
         owner = type(self).__name__
-        every = set_size is None and self.sizes_vary
-        self.set_size: int | None = None if every else whole("set_size", owner, set_size, 1)
+        usual = None if self.sizes_vary else 1
+        self.set_size = usual if set_size is None else whole("set_size", owner, set_size, 1)
         self.seed = whole("seed", owner, seed, 0)
         if self.single_label and self.set_size != 1:
             raise InvalidInput.must("set_size", owner, "1 (it knows no larger sets)", set_size)
@@ -90,11 +91,11 @@ class Rule(ABC):
         """
         return {**self.to_dict(), **({"numbers": draw_log.tolist()} if len(draw_log) else {})}
 
-    def moves(self, record: dict[str, Any]) -> Array:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         """The head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("numbers", ()), np.float64)
 
-    def watch(self, native: Any) -> None:
+    def warn_if_broken(self, native: Any) -> None:
         """Warn if what the rule promises cannot be kept; ``native`` has what happened so far."""
         return  # most promise nothing
 
@@ -121,8 +122,8 @@ class Rule(ABC):
         return hash((self.name, *map(repr, self.params.items())))
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = self._state if self._core is None else self._core.rule.state()
-        copied = None if kept is None else {name: array.copy() for name, array in kept.items()}
+        state = self._state if self._core is None else self._core.rule.state()
+        copied = None if state is None else {name: array.copy() for name, array in state.items()}
         return {**vars(self), "_core": None, "_state": copied}
 
     def resumed(self, native: Any, round_: int) -> Self:
@@ -192,7 +193,7 @@ class Rule(ABC):
         rows = None if x is None else as_rows(x, None, owner)
         if rows is not None and len(rows) != len(s):
             raise InvalidInput.must("x", owner, f"{len(s)} rows, as scores has", f"{len(rows)}")
-        done, *columns = core.decide_many(Rows(s), among, None, m)
+        done, *columns = loops.decide_many(core, Rows(s), among, None, m)
         self.round, start = core.round, self.round
         if done < len(s):
             raise core.rule.forget_error()
@@ -228,9 +229,10 @@ class Rule(ABC):
         """
         s = self._scores(scores, probabilities, 1)
         core, among, m = self._ready(len(s), eligible, set_size)
-        draw = draw_of(self._decided(core, s, None, among, m, core.cursor()))
-        assert draw is not None
-        return draw
+        decision = self._decided(core, s, None, among, m, core.cursor())
+        assert decision.rule is not None
+        assert decision.among is not None
+        return self.draw(decision.rule, decision.top, decision.among, m)
 
     def probability(
         self,
@@ -268,7 +270,7 @@ class Rule(ABC):
         if core is None or decision.learner != self.id:
             raise InvalidInput.must("decision", type(self).__name__, "of this rule", decision.learner)
         if decision.known is None and decision.rule is not None:  # it was stored
-            decision.draw_log = self.moves(decision.rule).tobytes()
+            decision.draw_log = self.draw_log_from(decision.rule).tobytes()
         known, sets = core.known, (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([known.numbers(part, "labels", "Decision") for part in sets])
         among = (
@@ -281,13 +283,13 @@ class Rule(ABC):
         )
 
     def _decided(self, core: Any, s: Array, x: Any, among: Array, m: int, at: Any) -> Decision:
-        made = core.decide(s, x, among, m, at)
-        if isinstance(made, int):
+        decision = core.decide(s, x, among, m, at)
+        if isinstance(decision, int):
             raise core.rule.forget_error()  # of a rule in plain Python
-        made.row = None  # that was the scores
+        decision.row = None  # that was the scores
         if at is None:
             self.round = core.round
-        return made  # type: ignore[no-any-return]
+        return decision  # type: ignore[no-any-return]
 
     def _ready(
         self, k: int, eligible: Iterable[Label] | None, set_size: int | None
@@ -302,7 +304,7 @@ class Rule(ABC):
             state = self._state if self._core is None else self._core.rule.state()
             if state is not None:
                 core.rule.restore(state)
-            core.decision_class, core.words, core.id = Decision, self, self.id
+            core.decision_class, core.explore_rule, core.id = Decision, self, self.id
             core.known = Labels(k if self.labels is None else list(self.labels))
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed
@@ -324,11 +326,11 @@ class Rule(ABC):
         owner = type(self).__name__
         if (scores is None) == (probabilities is None):
             raise InvalidInput.must("scores", owner, "given, or probabilities in their place", scores)
-        what, given = ("scores", scores) if probabilities is None else ("probabilities", probabilities)
+        what, values = ("scores", scores) if probabilities is None else ("probabilities", probabilities)
         try:
-            s = np.array(given, np.float64)
+            s = np.array(values, np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput.must(what, owner, "numbers, one for each label", given) from error
+            raise InvalidInput.must(what, owner, "numbers, one for each label", values) from error
         if s.ndim == 3 - ndim:
             wanted = ("one row of numbers (decide_many takes a matrix)", "a matrix (decide takes one row)")[
                 ndim - 1
@@ -358,58 +360,3 @@ def own_order(n: int, labels: Labels) -> dict[str, Any]:
     Numbers have one order, and a decision knows the order of its eligible labels.
     """
     return {"order": labels.all()} if labels.names is not None and n == len(labels) else {}
-
-
-# ---------------------------------------------------------------- rules by name
-
-
-def rules() -> dict[str, type[Rule]]:
-    """All rules that are known by now, by name."""
-    import superarm.explore  # its own rules, at least
-
-    assert superarm.explore
-    found: dict[str, type[Rule]] = {}
-    waiting = list(Rule.__subclasses__())
-    while waiting:
-        cls = waiting.pop()
-        if "name" in vars(cls):
-            found[cls.name] = cls
-        waiting += cls.__subclasses__()
-    return found
-
-
-def rule_from(data: dict[str, Any], owner: str) -> Rule:
-    """The rule that `to_dict` gave as ``data``; ``owner`` is whose it is, for messages."""
-    known = rules()
-    params = {key: value for key, value in data.items() if key != "name"}
-    if data.get("name") not in known:
-        raise InvalidInput.must(
-            "explore", owner, f"a rule, one of {', '.join(sorted(known))}", data.get("name")
-        )
-    try:
-        return known[data["name"]](**params)
-    except TypeError as error:
-        raise InvalidInput.must("explore", owner, "a rule with its own parameters", data) from error
-
-
-def draw_of(decision: Decision, labels: Sequence[Label] | None = None) -> Draw | None:
-    """The distribution that a decision was drawn from, where its rule was recorded.
-
-    Args:
-        decision: of a learner or a rule, or from a log.
-        labels: all labels; a decision that was stored knows only those it names.
-
-    >>> import superarm as sa
-    >>> learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
-    >>> decision = learner.decide([1.0, 0.0])
-    >>> draw = draw_of(decision)
-    >>> round(draw.probability(decision.labels), 6) == round(decision.propensity, 6)
-    True
-    """
-    record = decision.rule
-    if record is None or record["name"] not in rules():
-        return None
-    eligible = decision.among if labels is None or decision.eligible is not None else list(labels)
-    if eligible is None:
-        return None
-    return rules()[record["name"]].draw(record, decision.top, eligible, decision.set_size)

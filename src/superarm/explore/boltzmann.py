@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.explore.base import Rule, own_order
 from superarm.explore.draws import Draw, FewSets
@@ -39,7 +40,7 @@ class Boltzmann(Rule):
         *,
         gamma: float = 0.1,
         alpha: float = 10.0,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         labels: Sequence[Label] | None = None,
     ) -> None:
@@ -50,10 +51,10 @@ class Boltzmann(Rule):
     def make_native(self, k: int, seed: int) -> Any:
         return BoltzmannRule(k, seed, self.gamma, self.alpha)
 
-    def record(self, draw_log: np.ndarray[Any, Any], labels: Labels) -> dict[str, Any]:
+    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
         return {**self.to_dict(), "chances": draw_log.tolist(), **own_order(len(draw_log), labels)}
 
-    def moves(self, record: dict[str, Any]) -> np.ndarray[Any, Any]:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.zeros(0)  # nothing does
 
     @classmethod

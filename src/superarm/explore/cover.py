@@ -38,8 +38,9 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.decisions import Decision
+from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets, TiedSets
@@ -61,8 +62,6 @@ HEAD = (
     "if_yes",
     "certainty",
 )  # of the draw log: what moves the rule
-
-Array = np.ndarray[Any, Any]
 
 
 def checked_coverage(coverage: Any, owner: str) -> float:
@@ -160,13 +159,13 @@ class Cover(Rule):
         self._asked: float | None = None
         self._warned = False
 
-    def make_native(self, k: int, seed: int, *, told: bool = False) -> CoverRule:
-        """The compiled twin for ``k`` labels and a ``seed``; ``told``: its learner hears every label."""
-        usual = 0 if told else min(10_000, 400 * k)
+    def make_native(self, k: int, seed: int, *, full_information: bool = False) -> CoverRule:
+        """The compiled twin for ``k`` labels and a ``seed``; ``full_information``: its learner is told every label."""
+        usual = 0 if full_information else min(10_000, 400 * k)
         warm_up = usual if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
         native = CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
-        native.told = told
+        native.full_information = full_information
         return native
 
     # ------------------------------------------------------------ records
@@ -184,7 +183,7 @@ class Cover(Rule):
             record |= {"held": int(held), which: labels.public([int(label) for label in tied[1:]])}
         return record
 
-    def moves(self, record: dict[str, Any]) -> Array:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.array([record[name] for name in HEAD], np.float64)
 
     @classmethod
@@ -219,7 +218,7 @@ class Cover(Rule):
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
         answers, misses, shown, capped, noes = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 5
-        found = Coverage(
+        coverage = Coverage(
             promised=level,
             kept=1.0 - misses / answers if answers else nan,
             mean_size=shown / answers if answers else nan,
@@ -230,9 +229,9 @@ class Cover(Rule):
             capped_misses=capped,
             noes_to_all=noes,
         )
-        return replace(found, trouble=_trouble(found))
+        return replace(coverage, trouble=_trouble(coverage))
 
-    def watch(self, native: CoverRule) -> None:
+    def warn_if_broken(self, native: CoverRule) -> None:
         """Say it once if a promise cannot be kept, by what ``native`` has counted."""
         if native.short and not self._warned:
             self._warned = True
@@ -252,9 +251,9 @@ class Cover(Rule):
         """
         return self._at(coverage, super().decide, scores, how)  # type: ignore[no-any-return]
 
-    def decide_many(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Any:
+    def decide_many(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Decisions:
         """Choose a set for each row of ``scores``; ``coverage`` and ``how`` as in `decide`."""
-        return self._at(coverage, super().decide_many, scores, how)
+        return self._at(coverage, super().decide_many, scores, how)  # type: ignore[no-any-return]
 
     def distribution(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Draw:
         """What its next set would be drawn from, exactly; this moves nothing.
@@ -266,7 +265,7 @@ class Cover(Rule):
     def update(self, decision: Decision, *, hit: bool) -> None:
         """Tell the rule whether the right label was shown in ``decision``, ``hit``: the threshold moves."""
         super().update(decision, hit=hit)
-        self.watch(self._core.rule)
+        self.warn_if_broken(self._core.rule)
 
     def kept(self, coverage: float | None = None) -> Coverage:
         """What came of the promise, as long as the rule is used alone; of another ``coverage``, if one is named."""
@@ -291,22 +290,22 @@ class Cover(Rule):
         return core, among, m
 
 
-def _trouble(found: Coverage) -> str | None:
+def _trouble(coverage: Coverage) -> str | None:
     """Why a promise cannot be kept, as far as a thousand answers tell."""
-    allowed, asked = 1.0 - found.promised, found.answers + found.noes_to_all
+    allowed, asked = 1.0 - coverage.promised, coverage.answers + coverage.noes_to_all
     if asked < ENOUGH:
         return None
-    if found.noes_to_all > allowed * asked:
+    if coverage.noes_to_all > allowed * asked:
         return (
-            f"a coverage of {found.promised:g} has no meaning here: {found.noes_to_all:,.0f} of {asked:,.0f} "
+            f"a coverage of {coverage.promised:g} has no meaning here: {coverage.noes_to_all:,.0f} of {asked:,.0f} "
             "answers were no although all labels were shown (false_no allows for wrong answers, none_label "
             "for rows without a right one)"
         )
-    excess = (found.promised - found.kept) * found.answers
-    if excess > 3.0 * sqrt(found.answers * allowed) and excess <= found.capped_misses:
+    excess = (coverage.promised - coverage.kept) * coverage.answers
+    if excess > 3.0 * sqrt(coverage.answers * allowed) and excess <= coverage.capped_misses:
         return (
-            f"set_size is too small for a coverage of {found.promised:g}: {found.kept:.3f} of "
-            f"{found.answers:,.0f} answers were yes, and {found.capped_misses:,.0f} of the misses were sets "
+            f"set_size is too small for a coverage of {coverage.promised:g}: {coverage.kept:.3f} of "
+            f"{coverage.answers:,.0f} answers were yes, and {coverage.capped_misses:,.0f} of the misses were sets "
             "that it cut short"
         )
     return None

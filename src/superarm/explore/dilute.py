@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, log_comb
@@ -25,8 +26,6 @@ from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import number
 
 __all__ = ["Dilute", "Inclusion", "Table", "inclusion", "log_ordered_probability", "overlap_probabilities"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Table(NamedTuple):
@@ -55,7 +54,7 @@ class Dilute(Rule):
         self,
         *,
         gamma: float = 0.1,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         labels: Sequence[Label] | None = None,
     ) -> None:
@@ -79,7 +78,9 @@ class DiluteDraw(Draw):
         self._log_set = table(len(self.eligible), m, gamma).log_set
         self._within = np.array([label in self.top for label in self.eligible])
         everything = m >= len(self.eligible)
-        self._odds = Inclusion(1.0, 1.0, 1.0, 1.0, 1.0) if everything else inclusion(len(eligible), m, gamma)
+        self._chances = (
+            Inclusion(1.0, 1.0, 1.0, 1.0, 1.0) if everything else inclusion(len(eligible), m, gamma)
+        )
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = frozenset(labels)
@@ -88,13 +89,13 @@ class DiluteDraw(Draw):
         return exp(self._log_set[len(shown & self.top)])
 
     def inclusion(self) -> Array:
-        return np.where(self._within, self._odds.inside, self._odds.outside)
+        return np.where(self._within, self._chances.inside, self._chances.outside)
 
     def pairs(self) -> Array:
         one, two = self._within[:, None], self._within[None, :]
-        odds = self._odds
-        both = np.where(one & two, odds.both_inside, odds.one_each)
-        both = np.where(~one & ~two, odds.both_outside, both)
+        chances = self._chances
+        both = np.where(one & two, chances.both_inside, chances.one_each)
+        both = np.where(~one & ~two, chances.both_outside, both)
         np.fill_diagonal(both, self.inclusion())
         return both
 

@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import comb, exp, lgamma, prod
-from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label
 
 __all__ = ["Draw", "FewSets", "TiedSets", "log_comb", "uniform_pair"]
@@ -40,11 +40,11 @@ class Draw(ABC):
         """The probability that exactly these labels are shown, in whatever order."""
 
     @abstractmethod
-    def inclusion(self) -> np.ndarray[Any, Any]:
+    def inclusion(self) -> Array:
         """For each eligible label, the probability that it is shown."""
 
     @abstractmethod
-    def pairs(self) -> np.ndarray[Any, Any]:
+    def pairs(self) -> Array:
         """For each pair of eligible labels, the probability that both are shown: E[1_S 1_S']."""
 
 
@@ -79,13 +79,13 @@ class FewSets(Draw):
         flat = exp(-log_comb(len(self.eligible), self.m)) if self.uniform and len(shown) == self.m else 0.0
         return (1.0 - self.uniform) * self._few(shown) + self.uniform * flat
 
-    def inclusion(self) -> np.ndarray[Any, Any]:
+    def inclusion(self) -> Array:
         few = np.zeros(len(self.eligible))
         for labels, chance in self.chances.items():
             few[[self.position[label] for label in labels]] += chance
         return np.asarray((1.0 - self.uniform) * few + self.uniform * self.m / len(self.eligible))
 
-    def pairs(self) -> np.ndarray[Any, Any]:
+    def pairs(self) -> Array:
         n, m, few = len(self.eligible), self.m, self._few_pairs()
         if not self.uniform:
             return few
@@ -97,7 +97,7 @@ class FewSets(Draw):
         """The probability of these labels among the few sets."""
         return self.chances.get(shown, 0.0)
 
-    def _few_pairs(self) -> np.ndarray[Any, Any]:
+    def _few_pairs(self) -> Array:
         few = np.zeros((len(self.eligible), len(self.eligible)))
         for labels, chance in self.chances.items():
             at = [self.position[label] for label in labels]
@@ -140,10 +140,10 @@ class TiedSets(FewSets):
         way = self._way(shown)
         return self.ways[way] / prod(comb(self.size[group], count) for group, count in way)
 
-    def inclusion(self) -> np.ndarray[Any, Any]:
+    def inclusion(self) -> Array:
         return np.diagonal(self.pairs()).copy()
 
-    def _few_pairs(self) -> np.ndarray[Any, Any]:
+    def _few_pairs(self) -> Array:
         n = len(self.eligible)
         group = np.array([self.group[label] for label in self.eligible])
         size = np.array([self.size[g] for g in range(n)])

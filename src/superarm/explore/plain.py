@@ -13,17 +13,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.native.python_rule import PythonRule
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Choice", "Moment", "PlainRule"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["Choice", "DrawContext", "PlainRule"]
 
 
-class Moment(NamedTuple):
+class DrawContext(NamedTuple):
     """What a set is chosen from.
 
     Attributes:
@@ -50,7 +49,7 @@ class Choice(NamedTuple):
     """What `PlainRule.choose` gives back.
 
     Attributes:
-        shown: positions in ``moment.scores``, in the order of the draw.
+        shown: positions in ``context.scores``, in the order of the draw.
         probability: that exactly these are shown, in whatever order.
         ordered: that they are drawn in this order; by default the same.
         draw_log: numbers that `on_decided`, `on_feedback`, `record` and `draw` need.
@@ -82,8 +81,8 @@ class PlainRule(Rule):
     # ------------------------------------------------------------ what you define
 
     @abstractmethod
-    def choose(self, moment: Moment) -> Choice:
-        """Choose a set. It must be a pure function of ``moment``: it moves nothing."""
+    def choose(self, context: DrawContext) -> Choice:
+        """Choose a set. It must be a pure function of ``context``: it moves nothing."""
 
     def largest(self, n: int, m: int) -> int:
         """The most labels that `choose` may show of n, where m are asked for."""
@@ -127,7 +126,9 @@ class PlainRule(Rule):
         """
         owner, n = f"{type(self).__name__}.choose", len(scores)
         best = np.argsort(-scores, kind="stable")[:m].tolist()
-        shown, probability, ordered, written = self.choose(Moment(scores, m, seed, round_, decided, memory))
+        shown, probability, ordered, written = self.choose(
+            DrawContext(scores, m, seed, round_, decided, memory)
+        )
         chosen, most = [int(i) for i in shown], self.largest(n, m)
         if not 1 <= len(chosen) <= most or len({*chosen} & {*range(n)}) != len(chosen):
             raise InvalidInput.must(

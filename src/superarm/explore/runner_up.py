@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule, own_order
@@ -41,8 +42,6 @@ from superarm.parameters import share
 __all__ = ["WORDS", "RunnerUp", "left_out"]
 
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
-
-Array = np.ndarray[Any, Any]
 
 
 def strength(explore: Any, owner: str) -> float:
@@ -82,7 +81,7 @@ class RunnerUp(Rule):
         explore: str | float = "balanced",
         uniform: float = 0.0,
         forget: float = 0.0,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         labels: Sequence[Label] | None = None,
     ) -> None:
@@ -112,7 +111,7 @@ class RunnerUp(Rule):
             record |= own_order(count, labels)
         return record
 
-    def moves(self, record: dict[str, Any]) -> Array:
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.array([record["cost"]] if "cost" in record else [])
 
     @classmethod
@@ -135,12 +134,12 @@ def left_out(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
     """The intervals that are hit, for each stretch of u between which they stay the same."""
     edges = [0.0, *sums]
     cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})
-    found = []
+    ways = []
     for low, high in pairwise(cuts):
         u = (low + high) / 2
         gone = [i for j in range(most) for i in range(len(sums)) if edges[i] <= u + j < edges[i + 1]]
-        found.append((gone, high - low))
-    return found
+        ways.append((gone, high - low))
+    return ways
 
 
 def _groups(record: dict[str, Any], ranked: Sequence[Label], eligible: Sequence[Label]) -> list[list[Label]]:

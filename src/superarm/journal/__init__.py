@@ -8,8 +8,8 @@ replay.py      a journal's past, done again and compared; verify.py, backup.py, 
 
 import importlib.util
 
+from superarm._extras import need
 from superarm.errors import SuperarmError
-from superarm.extras import need
 
 if importlib.util.find_spec("fcntl") is None:
     raise SuperarmError("a journal needs Linux or macOS: it locks files and syncs folders as Windows cannot")

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 
+from superarm._files import sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
 from superarm.journal.files import PRIVATE_FILE, discard
@@ -20,7 +21,6 @@ from superarm.journal.sqlite import SqliteStore
 from superarm.journal.sqlite_log import COPY
 from superarm.journal.sqlite_schema import connect
 from superarm.journal.verify import Verified, verify
-from superarm.storage import sync_folder
 
 __all__ = ["backup"]
 

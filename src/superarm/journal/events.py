@@ -228,13 +228,13 @@ class Event:
         if self._log is None and self.decision is not None:
             self._log = np.frombuffer(self.decision.draw_log)
         elif self._log is None:
-            self._log = np.asarray(learner.rule.moves(self.body.rule), np.float64)
+            self._log = np.asarray(learner.rule.draw_log_from(self.body.rule), np.float64)
         return self._log
 
     def to_decision(self, learner: str) -> Decision:
         """The Decision of a learner with that id; without a row if that was erased."""
         body = self.body
-        return Decision.made(
+        return Decision.from_parts(
             x=None if self.x is None else self.row(),
             sets=(tuple(body.labels), tuple(body.drawn), tuple(body.top)),
             size=len(body.labels),

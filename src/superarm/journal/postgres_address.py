@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
+from superarm._extras import need
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 
 need("postgres")

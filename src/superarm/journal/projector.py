@@ -34,7 +34,7 @@ from superarm.journal.snapshots import learner_from
 from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot, Store
 from superarm.learners import Learner
-from superarm.learners.following import Follower
+from superarm.learners.stored_updates import StoredUpdates
 
 __all__ = ["ErasedPast", "Projector", "first_totals", "learnt"]
 
@@ -103,7 +103,7 @@ class Projector:
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
         self._use(learner_from(snapshot.parts["model"]))
-        # outcomes and timeouts that are counted next, whether each is learnt, or refused; which the follower has
+        # outcomes and timeouts that are counted next, whether each is learnt, or refused; which wait in `_updates`
         self._counting: list[tuple[Event, DecisionRecord, bool, bool]] = []
         self._learning: list[int] = []
         totals = snapshot.totals
@@ -193,7 +193,7 @@ class Projector:
         if self.teaches_model:
             if event.x is None:
                 raise ErasedPast(event.seq)
-            self._follower.made(event)
+            self._updates.add_decision(event)
         made = event.body
         log = made.log_propensity
         self.stats.decision(event.time, made.labels, made.top, None if log is None else exp(log))
@@ -232,7 +232,7 @@ class Projector:
             refused = "the label is disabled"
         elif teaches and self.teaches_model:
             self._learning.append(len(self._counting))
-            self._follower.answered(record.event, hit, label if named else None)
+            self._updates.add_answer(record.event, hit, label if named else None)
         if refused is not None:
             self._refuse(event.seq, refused, None)
         self._counting.append((event, record, teaches and refused is None, refused is not None))
@@ -240,7 +240,7 @@ class Projector:
     def _was_eligible(self, made: DecisionBody, label: str) -> bool:
         if made.eligible is not None:
             return label in made.eligible
-        return self._follower.number.get(label, made.k) < made.k
+        return self._updates.number.get(label, made.k) < made.k
 
     def _heard(self, event: Event) -> None:
         """What a person said of a row, or what holds in place of an earlier event."""
@@ -301,7 +301,7 @@ class Projector:
             raise
 
     def _use(self, learner: Learner) -> None:
-        self.learner, self._follower = learner, Follower(learner)
+        self.learner, self._updates = learner, StoredUpdates(learner)
 
     def _group(self, event: Event) -> str | None:
         """The group of a decision's row, where the journal has a column for it: in the row, or in its context."""
@@ -315,7 +315,7 @@ class Projector:
 
     def _settle(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
-        for number, reason in self._follower.go().items():
+        for number, reason in self._updates.apply().items():
             at = self._learning[number]
             event, record, *_ = self._counting[at]
             self._refuse(event.seq, reason, None)

@@ -15,9 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from superarm._files import write_atomically
 from superarm.errors import InvalidInput, at_row
 from superarm.label.rows import PICTURES
-from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling

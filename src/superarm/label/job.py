@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from superarm._extras import need
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.extras import need
 from superarm.label import results
 from superarm.label.names import OWNER, check_name, check_names
 from superarm.label.plan import Plan

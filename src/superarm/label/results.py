@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._extras import need
 from superarm.decisions import Decision
-from superarm.extras import need
 from superarm.label.belief import Answer, possible
 from superarm.label.plan import FEW_AUDITS
 from superarm.label.state import State

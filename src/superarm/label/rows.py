@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
 from superarm.data.columns import Columns
-from superarm.data.looking import AFTERWARDS
+from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
-from superarm.data.values import is_gap
+from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
-from superarm.extras import need
 
 __all__ = ["PICTURES", "LabelRows"]
 
@@ -284,7 +284,7 @@ class LabelRows:
         """What people see of a row of the table."""
         row = self.cells[number]
         return {
-            name: "" if is_gap(row[name]) else row[name]
+            name: "" if is_missing(row[name]) else row[name]
             for name in (show or row)
             if not isinstance(row[name], np.ndarray | list)
         }
@@ -301,7 +301,7 @@ class LabelRows:
 
 def _label(value: Any) -> str | None:
     """A cell of the label column; whole numbers as people write them."""
-    if is_gap(value) or value == "":
+    if is_missing(value) or value == "":
         return None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip() or None
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
+from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.base import Rule, rule_from
+from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, Coverage
-from superarm.learners.described import Described
+from superarm.explore.registry import rule_from
+from superarm.learners.info import LearnerInfo
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Scaling, Standard, Unit
@@ -20,10 +20,8 @@ __all__ = ["SCALINGS", "Algorithm", "carry_over"]
 
 SCALINGS = ("standard", "unit")
 
-Array = np.ndarray[Any, Any]
 
-
-class Algorithm(Described):
+class Algorithm(LearnerInfo):
     """The contract of a subclass: `make_core` and `make_rule`, and the others where it differs."""
 
     name: ClassVar[str]  # on the command line
@@ -57,7 +55,7 @@ class Algorithm(Described):
         """Its rule in compiled code, before the first round."""
         if not isinstance(self.rule, Cover):
             return self.rule.make_native(self.n_labels, self.seed)
-        native = self.rule.make_native(self.n_labels, self.seed, told=self.feedback == ("label",))
+        native = self.rule.make_native(self.n_labels, self.seed, full_information=self.feedback == ("label",))
         if self.inputs.none is not None:
             native.none = self.inputs.none
         return native
@@ -82,7 +80,7 @@ class Algorithm(Described):
         """Whether a ``decision`` that somebody else made teaches this learner anything."""
         return self.learns_from_given
 
-    def given_odds(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
+    def given_log_probs(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
         """Log ordered propensity and belief to learn by from another's ``decision`` of m of n labels."""
         return decision.log_ordered_propensity, 0.0
 
@@ -201,10 +199,15 @@ class Algorithm(Described):
                 "columns", "without text: its matrix couples all features", self.inputs.columns
             )
         core: Any = self.make_core(layout)
-        core.decision_class, core.known, core.id, core.words = Decision, self.known, self._id, self.rule
+        core.decision_class, core.known, core.id, core.explore_rule = (
+            Decision,
+            self.known,
+            self._id,
+            self.rule,
+        )
         core.everything, core.can_show = self.inputs.everything, self.inputs.can_show
         core.set_size, core.takes_hit = self._size, "hit" in self.feedback
-        core.plain = layout.width == layout.numbers == 0 and not self.inputs.growth
+        core.fast = layout.width == layout.numbers == 0 and not self.inputs.growth
         return core
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from superarm.data.labels import Label
 from superarm.explore.base import Rule
-from superarm.learners.learner import AnySetLearner
+from superarm.learners.full_information import AnySetLearner
 from superarm.learners.setlogit import LikelihoodLearner
 
 __all__ = ["AveragedSoftmax"]

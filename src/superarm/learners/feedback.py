@@ -1,4 +1,4 @@
-"""Answers: which can be taken, what they say in numbers, and what is said of those that cannot."""
+"""Answers: which can be taken, what they mean in numbers, and the errors of those that cannot."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.rows import Row
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, WeightsOverflow
@@ -16,24 +17,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "book",
     "check",
+    "draw_log_of",
     "failed",
     "in_numbers",
     "label_number",
-    "moved_by",
+    "mark_answered",
     "not_finite",
     "read",
 ]
 
-Array = np.ndarray[Any, Any]
 SCORE_FAILED = 1  # of Core
 
 
 class Answer(NamedTuple):
     """What the core's `update` takes."""
 
-    made: Decision
+    decision: Decision
     row: Any
     eligible: Array
     sets: Array
@@ -54,11 +54,11 @@ def read(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihoo
     if label is not None:
         number = label_number(learner, decision, label, among)
         hit = number in sets[decision.size : 2 * decision.size].tolist()
-    made, size = decision, decision.size
+    size = decision.size
     if decision.round is None:
-        ordered, belief = learner.given_odds(decision, len(among), size)
+        ordered, belief = learner.given_log_probs(decision, len(among), size)
         if (ordered, belief) != (decision.log_ordered_propensity, decision.belief):
-            made = Decision.made(
+            decision = Decision.from_parts(
                 x=None,
                 sets=sets,
                 size=size,
@@ -66,8 +66,8 @@ def read(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihoo
                 log_set=decision.log_propensity,
                 belief=belief,
             )
-    told = None if likelihood is None else _likelihood(learner, likelihood)
-    return Answer(made, row, among, sets, size, bool(hit), number, told)
+    likelihood = None if likelihood is None else _likelihood(learner, likelihood)
+    return Answer(decision, row, among, sets, size, bool(hit), number, likelihood)
 
 
 def check(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
@@ -94,7 +94,15 @@ def check(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: A
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
         again = decision.round in learner.core.ledger
     if again:
-        raise FeedbackError.must("decision", owner, "not answered before", decision)
+        raise answered_before(learner, decision.round)
+
+
+def answered_before(learner: Algorithm, round_: int | None) -> FeedbackError:
+    """What is wrong with a second answer to the decision of a round, or to a given set."""
+    which = "a given set" if round_ is None else f"round {round_}"
+    error = FeedbackError(f"decision of {learner.owner} was answered before: {which}")
+    error.field = "decision"
+    return error
 
 
 def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
@@ -105,7 +113,7 @@ def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Arra
         drawn, top = (known.numbers(part, "decision", owner) for part in sets[1:])
         sets = np.concatenate([drawn, drawn, top])
         among = None if among is None else np.sort(known.numbers(among, "decision", owner))
-        row, decision.draw_log = None, moved_by(learner, decision)
+        row, decision.draw_log = None, draw_log_of(learner, decision)
     if row is None or type(decision.x) is dict:
         row = learner.inputs.row(decision.x)
         learner.have_core()
@@ -115,12 +123,12 @@ def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Arra
     return row, sets, among
 
 
-def moved_by(learner: Algorithm, decision: Decision) -> bytes:
+def draw_log_of(learner: Algorithm, decision: Decision) -> bytes:
     """What a decision wrote down for its rule; of a stored one, the part that moves the rule."""
     if decision.known is not None or decision.round is None or decision.rule is None:
         return bytes(decision.draw_log)
     try:
-        return np.array(learner.rule.moves(decision.rule), np.float64).tobytes()
+        return np.array(learner.rule.draw_log_from(decision.rule), np.float64).tobytes()
     except (KeyError, TypeError, ValueError) as error:
         raise learner.invalid("rule of decision", f"as {learner.rule} wrote it", decision.rule) from error
 
@@ -148,15 +156,15 @@ def _likelihood(learner: Algorithm, likelihood: Any) -> Array:
     return numbers
 
 
-def book(learner: Algorithm, decision: Decision) -> None:
-    """This one has been answered."""
+def mark_answered(learner: Algorithm, decision: Decision) -> None:
+    """Keep in mind that a decision has been answered."""
     if decision.round is None:
         decision.taught = (*decision.taught, learner.id)
     else:
         learner.core.ledger.add(decision.round)
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- errors
 
 
 def _values(row: Any) -> Array:

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superarm import native, storage
+from superarm import _files, native
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import ModelFileError
@@ -79,13 +79,13 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
         "columns": None if inputs.columns is None else inputs.columns.to_dict(),
     }
     arrays = {} if core is None else core.state()
-    storage.write(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
+    _files.write(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
 
 
 def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
     """The model in a file, of a class that is known by now."""
-    header, found = storage.read(path)
-    arrays = {name.removeprefix(STATE): array for name, array in found.items() if name.startswith(STATE)}
+    header, content = _files.read(path)
+    arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
     known = {cls.__name__: cls for cls in _subclasses(root)}
     file, name = header.get("file"), header.get("class")
     if isinstance(name, str) and name not in known and header.get("module") is not None:

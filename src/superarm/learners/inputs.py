@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from superarm.data.columns import Columns, ColumnWarning, is_matrix
+from superarm._types import Array
+from superarm.data.columns import Columns, ColumnWarning
+from superarm.data.encoding import is_matrix
+from superarm.data.inference import SURE
 from superarm.data.labels import Label, Labels
-from superarm.data.looking import SURE
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput
@@ -22,7 +24,6 @@ from superarm.parameters import whole
 
 __all__ = ["Inputs"]
 
-Array = np.ndarray[Any, Any]
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -140,11 +141,11 @@ class Inputs:
             return _no_rows(self.layout)
         if is_named_rows(X) and not self._is_matrix(X):
             columns, self.notices = self._columns_for(X), {}
-            made = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            rows = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
             if columns.layout != self.layout:
                 self.fix(columns.layout)
             self.warn()
-            return made
+            return rows
         rows = as_rows(X, self.n_features, self.owner)
         if self.layout is None:
             self.fix(rows.layout)
@@ -157,8 +158,9 @@ class Inputs:
     def own_rows(self, X: Any) -> Rows:
         """A matrix that nobody else can change."""
         rows = self.rows(X)
-        made = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
-        return rows if made else rows.copy()  # a list or a data frame shares nothing with its matrix
+        # a list or a data frame shares nothing with its matrix
+        shares_nothing = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
+        return rows if shares_nothing else rows.copy()
 
     def fix(self, layout: Layout) -> None:
         """From now on, rows look like this."""
@@ -198,11 +200,11 @@ class Inputs:
             if isinstance(self.n_features, tuple):
                 raise self.invalid("x", f"a row of {self.n_features} columns", "names")
             if is_frame(X) and len(X) >= SURE and self.n_features is None:
-                found = Columns.look(X)
-                self.use_columns(found if len(found) else Columns.look(X, everything=True))
+                columns = Columns.look(X)
+                self.use_columns(columns if len(columns) else Columns.look(X, everything=True))
                 self.notices |= {
                     name: f"column {name!r} is taken for {why}; it is left out (columns=)"
-                    for name, why in found.left_out.items()
+                    for name, why in columns.left_out.items()
                     if why.startswith("an id: ")
                 }
                 self.warn()
@@ -238,17 +240,17 @@ class Inputs:
                 self.warned.add(name)
                 warnings.warn(f"{self.owner}: {sentence}", ColumnWarning, stacklevel=4)
 
-    def mark(self) -> Any:
-        """What `put_back` needs to undo a first row, or new names."""
-        return None if self.columns is None else self.columns.mark(), self.n_features, self.layout
+    def checkpoint(self) -> Any:
+        """What `rollback` needs to undo a first row, or new names."""
+        return None if self.columns is None else self.columns.checkpoint(), self.n_features, self.layout
 
-    def put_back(self, mark: Any) -> None:
+    def rollback(self, mark: Any) -> None:
         """As if the rows since then had not come."""
         columns, self.n_features, self.layout = mark
         if columns is None:
             self.columns = None
         elif self.columns is not None:
-            self.columns.put_back(columns)
+            self.columns.rollback(columns)
 
 
 def _no_rows(layout: Layout) -> Rows:

@@ -4,7 +4,7 @@
     rule      how sets are chosen, in words (superarm.explore)
     core      the rule and the algorithm in compiled code (superarm.native), and the ledger of answered rounds
 
-algorithm.py is what a subclass defines (docs/extend.md); described.py and predictions.py are what can be
+algorithm.py is what a subclass defines (docs/extend.md); info.py and predictions.py are what can be
 asked; feedback.py and many.py say which answers can be taken; files.py is about model files and copies.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.data.tables import named_row
@@ -26,17 +27,16 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import ModelFileError
 from superarm.explore.base import Rule
-from superarm.explore.greedy import Greedy
 from superarm.learners import feedback, files, many
 from superarm.learners.algorithm import SCALINGS, Algorithm
 from superarm.learners.predictions import Predictions
+from superarm.native import loops
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import whole
 
-__all__ = ["AnySetLearner", "LabelLearner", "Learner", "load"]
+__all__ = ["Learner", "load"]
 
-Array = np.ndarray[Any, Any]
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
 INSIDE = {
     *("bias", "core", "example_row", "inputs", "invalid", "known"),
@@ -52,7 +52,7 @@ class Learner(Predictions):
         labels: the names of the labels (strings or whole numbers), kept with the model.
         n_features: the length d of a row, or a pair (dense, sparse) for rows with both parts; left out, the
             first row tells it (and may have names).
-        set_size: how many labels to show, 1 <= m < k.
+        set_size: how many labels to show, 1 <= m < k; 1 by default.
         seed: every draw is a pure function of (seed, round, position).
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
             number given). Beside rows of length 1 a constant of 1 would be as loud as all the rest.
@@ -69,7 +69,7 @@ class Learner(Predictions):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,
@@ -78,7 +78,7 @@ class Learner(Predictions):
         known = Labels.of(n_labels, labels, self.owner)
         self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
         self.core: Any = None
-        self._size, self._id = self.inputs.size(set_size), uuid.uuid4().hex[:16]
+        self._size, self._id = self.inputs.size(1 if set_size is None else set_size), uuid.uuid4().hex[:16]
         self.seed = whole("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
@@ -112,29 +112,29 @@ class Learner(Predictions):
         """
         core = self.core
         if eligible is None and set_size is None and coverage is None and core is not None:
-            made = core.decide_plain(x, at)
-            if type(made) is Decision:
-                return made
+            decision = core.decide_fast(x, at)
+            if type(decision) is Decision:
+                return decision
         among = self.inputs.can_show if eligible is None else self.inputs.eligible(eligible)
         m = self._size if set_size is None else self.inputs.size(set_size)
-        mark = self.inputs.mark()
+        mark = self.inputs.checkpoint()
         try:
             named = named_row(x)
             row = self.inputs.row(x if named is None else named)
             now = self.have_core() if at is None else self.core_at(at)
             shown = row if named is None else plain_row(named)
-            made = self._at_coverage(now, coverage, now.decide, row, shown, among, m, at)
-            if type(made) is int:
+            decision = self._at_coverage(now, coverage, now.decide, row, shown, among, m, at)
+            if type(decision) is int:
                 raise feedback.not_finite(self, row)
         except Exception:
-            self.inputs.put_back(mark)
+            self.inputs.rollback(mark)
             self.core = core
             raise
         if at is not None:
-            self.inputs.put_back(mark)
+            self.inputs.rollback(mark)
         elif self.inputs.notices:
             self.inputs.warn()
-        return made  # type: ignore[no-any-return]
+        return decision  # type: ignore[no-any-return]
 
     def update(
         self,
@@ -153,21 +153,16 @@ class Learner(Predictions):
             likelihood: how probable all that is known is under each label: k numbers.
         """
         core = self.core
-        if (
-            label is None
-            and likelihood is None
-            and core is not None
-            and core.update_plain(decision, hit) == 0
-        ):
+        if label is None and likelihood is None and core is not None and core.update_fast(decision, hit) == 0:
             if self.rule.sizes_vary:
-                self.rule.watch(core.rule)
+                self.rule.warn_if_broken(core.rule)
             return
         answer = feedback.read(self, decision, hit, label, likelihood)
         status = self.core.update(*answer)
         if status:
             raise feedback.failed(self, status, answer.row, decision.round)
-        feedback.book(self, decision)
-        self.rule.watch(self.core.rule)
+        feedback.mark_answered(self, decision)
+        self.rule.warn_if_broken(self.core.rule)
 
     def cursor(self) -> Cursor:
         """Where it stands: its next round, and what deciding moves in its rule. A copy."""
@@ -184,7 +179,7 @@ class Learner(Predictions):
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.columns is not None:
             self.inputs.row(decision.x)
-        core, log = self.have_core(), np.frombuffer(feedback.moved_by(self, decision))
+        core, log = self.have_core(), np.frombuffer(feedback.draw_log_of(self, decision))
         core.round = max(core.round, decision.round + 1)
         core.advance(log, np.array([0, len(log)]), 0, 1)
 
@@ -212,7 +207,7 @@ class Learner(Predictions):
             each = self.inputs.eligible_each(eligible, len(rows), m)
             among = Among.each(each) if isinstance(each, list) else Among(each)
         rounds = np.arange(core.round, core.round + len(rows))
-        done, *columns = self._at_coverage(core, coverage, core.decide_many, rows, *among, m)
+        done, *columns = self._at_coverage(core, coverage, loops.decide_many, core, rows, *among, m)
         if done < len(rows):
             raise feedback.not_finite(self, rows.row(done))
         return Decisions(
@@ -241,7 +236,7 @@ class Learner(Predictions):
         """
         count = many.update_many(self, decisions, hits, labels)
         if count:
-            self.rule.watch(self.core.rule)
+            self.rule.warn_if_broken(self.core.rule)
         return count
 
     def run(self, X: Any, y: Any, visit: Any = None) -> Array:
@@ -269,11 +264,11 @@ class Learner(Predictions):
         y, visit = many.checked_run(self, len(rows), y, visit)
         core, counts = self.have_core(), np.zeros(4, np.int64)
         before = core.round
-        done, status = core.run(rows, y, visit, counts, sizes)
+        done, status = loops.run(core, rows, y, visit, counts, sizes)
         core.ledger.add_range(before, before + done)
         if status:
             raise feedback.failed(self, status, rows.row(visit[done]), core.round)
-        self.rule.watch(core.rule)
+        self.rule.warn_if_broken(core.rule)
         return counts
 
     # ------------------------------------------------------------ labels, names, files
@@ -347,56 +342,6 @@ class Learner(Predictions):
     def rule_now(self) -> Rule:
         """A copy of its rule as it stands now, budget and all: to be asked alone, on anybody's scores."""
         return copy.copy(self.rule) if self.core is None else self.rule.resumed(self.core.rule, self.round)
-
-
-class LabelLearner(Learner):
-    """A learner with full information: it shows its top set, and is told the label."""
-
-    feedback = ("label",)
-
-    def make_rule(self) -> Rule:
-        return Greedy()
-
-
-class AnySetLearner(LabelLearner):
-    """A learner with full information whose update does not ask which set was shown: any rule may choose it.
-
-    Args:
-        n_labels, labels, n_features, seed, intercept, scaling: as in `Learner`.
-        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
-            are shown, and all of them by default.
-        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
-    """
-
-    def __init__(
-        self,
-        *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        explore: Rule | dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
-        self.choose_by(explore, set_size)
-
-    def choose_by(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
-        """Take the rule ``explore``, or show the best ``set_size`` labels."""
-        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
-        self.explore = None if explore is None else rule
-
-    def make_rule(self) -> Rule:
-        return Greedy() if self.explore is None else self.explore
 
 
 def load(path: str | PathLike[str]) -> Learner:

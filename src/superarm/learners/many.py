@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
-from superarm.learners.feedback import check, failed, in_numbers, label_number
+from superarm.learners.feedback import answered_before, check, failed, in_numbers, label_number
+from superarm.native import loops
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 __all__ = ["checked_run", "update_many"]
-
-Array = np.ndarray[Any, Any]
 
 
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
@@ -30,7 +30,7 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     if not isinstance(decisions, Decisions):
         wanted = "Decisions, as decide_many gives them"
         raise FeedbackError.must("decisions", learner.owner, wanted, decisions)
-    which, bits, told = _answers(learner, len(decisions), hits, labels)
+    which, bits, label_numbers = _answers(learner, len(decisions), hits, labels)
     rounds = decisions.round[which]
     if len(which) and (decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0):
         whose = f"those of learner {decisions.learner}"
@@ -41,50 +41,57 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     among = _among(learner, decisions)
     if labels is not None:
         limited = decisions.among is not None or bool(learner.inputs.growth)
-        _check_labels(learner, among, which, told, limited)
-        bits = _hits(decisions, which, told)
-    assert decisions.rows is not None
-    return _learn(learner, decisions, among, which, bits, told)
+        _check_labels(learner, among, which, label_numbers, limited)
+        bits = _hits(decisions, which, label_numbers)
+    return _learn(learner, decisions, among, which, bits, label_numbers)
 
 
 def _learn(
-    learner: Learner, decisions: Decisions, among: Among, which: Array, bits: Array, told: Array
+    learner: Learner, decisions: Decisions, among: Among, which: Array, bits: Array, label_numbers: Array
 ) -> int:
-    own = bool(decisions.round[which[0]] >= 0)
-    done, status = learner.core.update_many(
-        decisions.rows, which, *among, *decisions.columns, bits.view(np.uint8), told, not own
+    own, rows = bool(decisions.round[which[0]] >= 0), decisions.rows
+    assert rows is not None
+    done, status = loops.update_many(
+        learner.core,
+        rows,
+        which,
+        *among,
+        *decisions.columns,
+        bits.view(np.uint8),
+        label_numbers,
+        not own,
     )
     if own:
         learner.core.ledger.add_many(decisions.round[which[:done]])
     if status:
         at = which[done]
         round_ = int(decisions.round[at]) if own else None
-        raise failed(learner, status, decisions.rows.row(at), round_)  # type: ignore[union-attr]
+        raise failed(learner, status, rows.row(at), round_)
     return int(done)
 
 
 def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, labels: Any) -> int:
     """Decision objects, live, restored or given: checked one by one, learnt from in compiled batches."""
-    which, bits, told = _answers(learner, len(decisions), hits, labels)
+    which, bits, label_numbers = _answers(learner, len(decisions), hits, labels)
     rows, sets, among, some = [], [], [], []
     seen = set[Any]()
     for at, i in enumerate(which):
         decision = decisions[i]
-        label = None if labels is None else learner.known.public([told[at]])[0]
+        label = None if labels is None else learner.known.public([label_numbers[at]])[0]
         check(learner, decision, bool(bits[at]) if labels is None else None, label, None)
         key = id(decision) if decision.round is None else decision.round
         if key in seen:
-            raise FeedbackError.must("decisions", learner.owner, "not answered before", decision)
+            raise answered_before(learner, decision.round)
         seen.add(key)
         row, numbers, eligible = in_numbers(learner, decision)
         if label is not None:
             label_number(learner, decision, label, eligible)
-            bits[at] = told[at] in numbers[decision.size : 2 * decision.size]
+            bits[at] = label_numbers[at] in numbers[decision.size : 2 * decision.size]
         rows.append(row)
         sets.append(numbers)
         among.append(eligible)
         some.append(decision)
-    given_one_by_one = type(learner).given_odds is not Algorithm.given_odds
+    given_one_by_one = type(learner).given_log_probs is not Algorithm.given_log_probs
     start = 0
     while start < len(some):
         own, stop = some[start].round is not None, start + 1
@@ -92,11 +99,13 @@ def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, lab
             stop += 1
         if not own and given_one_by_one:
             for at in range(start, stop):
-                label = None if labels is None else learner.known.public([told[at]])[0]
+                label = None if labels is None else learner.known.public([label_numbers[at]])[0]
                 learner.update(some[at], hit=bool(bits[at]) if label is None else None, label=label)
         else:
             part = slice(start, stop)
-            _learn_part(learner, some[part], rows[part], sets[part], among[part], bits[part], told[part])
+            _learn_part(
+                learner, some[part], rows[part], sets[part], among[part], bits[part], label_numbers[part]
+            )
         start = stop
     return len(some)
 
@@ -108,7 +117,7 @@ def _learn_part(
     sets: list[Array],
     among: list[Array],
     bits: Array,
-    told: Array,
+    label_numbers: Array,
 ) -> None:
     every = learner.inputs.everything
     alike = all(labels is every for labels in among)
@@ -135,7 +144,7 @@ def _learn_part(
             Among(every) if alike else Among.each(among),
             np.arange(len(decisions)),
             bits,
-            told,
+            label_numbers,
         )
     finally:
         if decisions[0].round is None:
@@ -168,9 +177,9 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Arra
     if n != count:
         got = f"{n} answers to {count} decisions"
         raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
-    told = np.full(len(which), -1, np.intp) if labels is None else np.array(numbers, np.intp)
+    label_numbers = np.full(len(which), -1, np.intp) if labels is None else np.array(numbers, np.intp)
     bits = np.array(numbers, bool) if labels is None else np.zeros(len(which), bool)
-    return which, bits, told
+    return which, bits, label_numbers
 
 
 def _check_rounds(learner: Learner, rounds: Array) -> None:
@@ -178,7 +187,7 @@ def _check_rounds(learner: Learner, rounds: Array) -> None:
     if again is None and not (np.diff(rounds) > 0).all() and len(np.unique(rounds)) != len(rounds):
         again = int(rounds[0])
     if again is not None:
-        raise FeedbackError.must("decisions", learner.owner, "not answered before", f"round {again}")
+        raise answered_before(learner, again)
 
 
 def _among(learner: Learner, decisions: Decisions) -> Among:
@@ -191,24 +200,24 @@ def _among(learner: Learner, decisions: Decisions) -> Among:
     return Among.each([inputs.labels_at(int(round_)) for round_ in decisions.round])
 
 
-def _check_labels(learner: Learner, among: Among, which: Array, told: Array, limited: bool) -> None:
+def _check_labels(learner: Learner, among: Among, which: Array, label_numbers: Array, limited: bool) -> None:
     none = learner.inputs.none
     if not limited:
         return
-    for i, number in zip(which, told, strict=True):
+    for i, number in zip(which, label_numbers, strict=True):
         if number != none and number not in among.of(i):
             wrong = learner.known.public([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 
 
-def _hits(decisions: Decisions, which: Array, told: Array) -> Array:
+def _hits(decisions: Decisions, which: Array, label_numbers: Array) -> Array:
     """Whether each label was among the shown ones."""
     drawn = decisions.columns
-    found = np.zeros(len(which), bool)
+    hits = np.zeros(len(which), bool)
     starts, sizes = drawn.ends[:-1] + drawn.sizes, drawn.sizes
-    for at, (i, number) in enumerate(zip(which, told, strict=True)):
-        found[at] = number in drawn.flat[starts[i] : starts[i] + sizes[i]]
-    return found
+    for at, (i, number) in enumerate(zip(which, label_numbers, strict=True)):
+        hits[at] = number in drawn.flat[starts[i] : starts[i] + sizes[i]]
+    return hits
 
 
 # ---------------------------------------------------------------- runs

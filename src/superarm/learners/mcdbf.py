@@ -28,8 +28,9 @@ from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule, rule_from
+from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
+from superarm.explore.registry import rule_from
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
@@ -75,7 +76,7 @@ class MCDBF(Learner):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,
@@ -124,7 +125,7 @@ class MCDBF(Learner):
     def learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None and len(decision.top) > 0
 
-    def given_odds(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
+    def given_log_probs(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
         self.core.prepare_given(
             n, m, decision.gamma
         )  # the core computes its probability, and the belief of now

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.learners.learner import LabelLearner
+from superarm.learners.full_information import LabelLearner
 from superarm.native.core import Core
 from superarm.native.full_information import MCSLPCore
 from superarm.parameters import number
@@ -43,7 +43,7 @@ class MCSLP(LabelLearner):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,

@@ -21,7 +21,7 @@ from typing import Any
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.explore.base import Rule
-from superarm.learners.learner import AnySetLearner
+from superarm.learners.full_information import AnySetLearner
 from superarm.native.core import Core
 from superarm.native.full_information import PACore
 from superarm.parameters import choice, number

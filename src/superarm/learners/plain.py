@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
@@ -34,8 +35,6 @@ from superarm.native.python_core import PythonCore
 from superarm.native.scaling import Scaling, Standard, Unit
 
 __all__ = ["PlainLearner"]
-
-Array = np.ndarray[Any, Any]
 
 
 class PlainLearner(Learner):
@@ -154,8 +153,8 @@ class PlainLearner(Learner):
 
     def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
         start = "memory."
-        found = {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
-        self._put_back({**kept, **{name: value.copy() for name, value in found.items()}})
+        own = {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
+        self._put_back({**kept, **{name: value.copy() for name, value in own.items()}})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_memory"}

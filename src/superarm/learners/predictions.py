@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.rows import stack
 from superarm.explore.cover import Cover
@@ -13,8 +14,6 @@ from superarm.learners import feedback
 from superarm.learners.algorithm import Algorithm
 
 __all__ = ["Predictions", "probabilities"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Predictions(Algorithm):

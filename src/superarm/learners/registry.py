@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 from superarm import learners
 from superarm.errors import InvalidInput
 from superarm.learners import Learner, Scores
+from superarm.learners.info import parameters
+from superarm.parameters import existing_file
 
 __all__ = ["make", "names", "parameters", "parse", "value_of"]
 
@@ -23,8 +24,8 @@ def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     """
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [cls for cls in offered if issubclass(cls, Learner) and cls not in (Learner, Scores)]
-    found = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
-    return {name: found[name] for name in sorted(found, key=lambda n: (*_rank(found[n][0]), n))}
+    classes_by_name = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
+    return dict(sorted(classes_by_name.items(), key=lambda item: (*_rank(item[1][0]), item[0])))
 
 
 def _rank(cls: type[Learner]) -> tuple[bool, bool]:
@@ -60,29 +61,7 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
 def make(spec: str, **common: Any) -> Learner:
     """A learner from its spec; parameters in the spec win over ``common``."""
     cls, own = parse(spec)
-    known = parameters(cls)
-    for name, value in {**common, **own}.items():
-        if name in ("coverage", "explore") and name not in known:
-            raise InvalidInput.must(name, cls.__name__, _no_promise(known), value)
-        if name not in known:
-            wanted = f"one of its parameters {', '.join(known)}"
-            raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)
     return cls(**{**common, **own})
-
-
-def _no_promise(known: list[str]) -> str:
-    """Why a learner with these parameters has no promise by name."""
-    if "explore" in known and "gamma" not in known:
-        return "left out: in Python, explore=Cover(coverage=...) is its promise"
-    return "left out: its update needs the way in which it chooses its sets, so it promises none"
-
-
-def parameters(cls: type[Learner]) -> list[str]:
-    """The names of a learner's parameters, also of those that it only passes on."""
-    makers = [vars(one)["__init__"] for one in cls.__mro__ if "__init__" in vars(one) and one is not object]
-    found = [one for maker in makers for one in inspect.signature(maker).parameters.values()]
-    named = [one.name for one in found if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    return [name for name in dict.fromkeys(named) if name != "self"]
 
 
 def value_of(text: str) -> Any:
@@ -100,9 +79,7 @@ def value_of(text: str) -> Any:
 
 def _from_file(path: Path, class_name: str) -> type[Learner]:
     """A learner class in a user's own file."""
-    if not path.is_file():
-        raise InvalidInput.must("learner", "superarm", "an existing file.py:Class", str(path))
-    module = _module(path, path.stat().st_mtime_ns)
+    module = _module(existing_file(path), path.stat().st_mtime_ns)
     cls = getattr(module, class_name, None)
     if not (isinstance(cls, type) and issubclass(cls, Learner)):
         raise InvalidInput.must("learner", str(path), "the name of a Learner class in it", class_name)

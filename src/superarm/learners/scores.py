@@ -17,8 +17,9 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
-from superarm.explore.base import LARGEST, Rule, rule_from
+from superarm.explore.base import LARGEST, Rule
 from superarm.explore.cover import Cover, checked_coverage
+from superarm.explore.registry import rule_from
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.inputs import Inputs
 from superarm.learners.learner import Learner
@@ -26,8 +27,6 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
 
 __all__ = ["Scores"]
-
-Array = np.ndarray[Any, Any]
 
 
 class ScoreInputs(Inputs):
@@ -59,11 +58,11 @@ class ScoreInputs(Inputs):
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
         if not is_named_rows(X):
             return super().rows(X, grow=grow)
-        made = list(records(X))
-        for x in made:
+        named = list(records(X))
+        for x in named:
             if len(x) != self.known.count:
                 raise self.invalid("X", f"scores of all {self.known.count} labels in every row", f"{len(x)}")
-        return Rows(np.stack([self.row(x) for x in made]))
+        return Rows(np.stack([self.row(x) for x in named]))
 
 
 class Scores(Learner):
@@ -165,7 +164,7 @@ class Scores(Learner):
             return eligible
         numbers = {self.known.by_text(label) for label in x}
         among = self.known.all() if eligible is None else list(eligible)
-        found = [label for label in among if self.known.number(label) in numbers]
-        if not found:
+        scored = [label for label in among if self.known.number(label) in numbers]
+        if not scored:
             raise self.invalid("x", "scores of labels that may be shown, at least one", dict(x))
-        return found
+        return scored

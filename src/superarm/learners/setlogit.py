@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
+from superarm._types import Array
 from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
-from superarm.explore.base import Rule, rule_from
+from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, checked_coverage
+from superarm.explore.registry import rule_from
 from superarm.explore.runner_up import RunnerUp, strength
 from superarm.learners.learner import Learner
 from superarm.learners.predictions import probabilities
@@ -35,8 +35,6 @@ STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
 CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
 MOST_CURVED = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
-
-Array = np.ndarray[Any, Any]
 
 
 class LikelihoodLearner(Learner):
@@ -57,7 +55,7 @@ class LikelihoodLearner(Learner):
         n_labels: int | None = None,
         labels: Sequence[Label] | None = None,
         n_features: int | tuple[int, int] | None = None,
-        set_size: int = 1,
+        set_size: int | None = None,
         seed: int = 0,
         intercept: bool | float = True,
         scaling: str | None = None,

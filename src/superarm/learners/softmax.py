@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.explore.base import Rule
-from superarm.learners.learner import AnySetLearner
+from superarm.learners.full_information import AnySetLearner
 from superarm.learners.predictions import probabilities
 from superarm.native.core import Core
 from superarm.native.full_information import SoftmaxCore
@@ -68,6 +67,6 @@ class Softmax(AnySetLearner):
     def make_core(self, layout: Layout) -> Core:
         return SoftmaxCore(**self.core_parts(layout), step=self.step)
 
-    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
+    def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X."""
         return probabilities(self.scores(X))

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm.extras import need
+from superarm._extras import need
 from superarm.logs.weights import Weights
 
 __all__ = ["ESTIMATORS", "Estimate", "Sums", "Wanted", "interval"]

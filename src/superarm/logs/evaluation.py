@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._progress import Progress, ticked
 from superarm.data.labels import Labels
 from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
@@ -24,7 +25,6 @@ from superarm.logs.policies import AtWork, Policy
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, respelt
 from superarm.logs.weights import Choice, Odds, linear_weights, logged_odds, set_weights
-from superarm.progress import Progress, ticked
 
 if TYPE_CHECKING:
     import polars
@@ -91,7 +91,7 @@ class Verdict:
         return f"Verdict({self.words}, {self.sizes}: {told})"
 
     def _repr_html_(self) -> str:
-        from superarm.view import verdict_html
+        from superarm._html import verdict_html
 
         return verdict_html(self)
 
@@ -140,7 +140,7 @@ class Evaluation:
         return "\n".join([f"Evaluation({shown})", *(f"  {one!r}" for one in self.verdicts)])
 
     def _repr_html_(self) -> str:
-        from superarm.view import evaluation_html
+        from superarm._html import evaluation_html
 
         return evaluation_html(self)
 

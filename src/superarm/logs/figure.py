@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from superarm._extras import need
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.logs.estimates import interval
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
 from superarm.data.labels import Labels
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
 from superarm.explore.base import LARGEST, log_scores
-from superarm.extras import need
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from superarm.data.columns import Columns
-from superarm.data.looking import AFTERWARDS
+from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.data.tables import TableRow, WithVectors, is_named_rows, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
@@ -159,7 +159,7 @@ class Log:
         return [Path(one.name).name for one in self.sources]
 
     def _repr_html_(self) -> str:
-        from superarm.view import log_html
+        from superarm._html import log_html
 
         return log_html(self)
 
@@ -291,7 +291,7 @@ class Log:
         chance = share_in(row.get(c.propensity), c.propensity, where)
         ordered = share_in(row.get("ordered_propensity"), "ordered_propensity", where)
         return Record(
-            Decision.made(
+            Decision.from_parts(
                 x=self._features(row, number, where),
                 sets=(labels, drawn or labels, top or ()),
                 size=len(labels),

@@ -49,7 +49,7 @@ class Survey:
     columns: Columns | None = None
 
     def _repr_html_(self) -> str:
-        from superarm.view import survey_html
+        from superarm._html import survey_html
 
         return survey_html(self)
 
@@ -183,7 +183,7 @@ def respelt(record: Record, labels: Labels, names: list[Label]) -> Decision:
             cls = rules().get(rule["name"])
             named = () if cls is None else cls.names_labels
             rule = {**rule, **{key: own(rule[key], "rule") for key in named if key in rule}}
-    return Decision.made(
+    return Decision.from_parts(
         x=made.x,
         sets=(own(made.labels), own(made.drawn), top),
         size=made.set_size,

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from superarm._progress import Progress as Showing
+from superarm._progress import ticked
 from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
@@ -23,8 +25,6 @@ from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, numbers_of, respelt
 from superarm.logs.weights import logged_odds
 from superarm.native.randomness import uniform_number
-from superarm.progress import Progress as Showing
-from superarm.progress import ticked
 
 __all__ = ["Progress", "Training", "train"]
 

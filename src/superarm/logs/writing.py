@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from superarm._extras import need
 from superarm.decisions.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
-from superarm.extras import need
 from superarm.logs.sources import ENDINGS, kind_of
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ cdef class DecisionBase:
 
 
 cdef class Core(Stage):
-    """One decide step and one learn step, and the loops over them. An algorithm adds `score` and `learn`."""
+    """One decide step and one learn step. An algorithm adds `score` and `learn`."""
 
     cdef readonly Py_ssize_t k
     cdef readonly Scaling scaling
@@ -53,10 +53,10 @@ cdef class Core(Stage):
     cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
     cdef public bint sees_label  # in the fused loop
     # what Python around it wants to find in every decision
-    cdef public object decision_class, known, id, words
+    cdef public object decision_class, known, id, explore_rule
     cdef public object everything, can_show  # arrays of label numbers
     cdef public Py_ssize_t set_size
-    cdef public bint plain  # dense rows without names, and no label was added: the short way is open
+    cdef public bint fast  # dense rows without names, and no label was added: `decide_fast` will do
     cdef public bint takes_hit  # it learns from bits
 
     # ---- what an algorithm defines

@@ -1,4 +1,4 @@
-"""One decide step and one learn step, and the loops over them.
+"""One decide step and one learn step; loops.pyx goes over many rows with them.
 
     decide   x~ = scale(x);  s = score(x~);  choose(s) -> a set, its probability, what the rule wrote down
     learn    learn(round, answer);  update_stats(x);  on_feedback(answer)
@@ -8,20 +8,21 @@ else: they give the same bits because they are the same machine code. The contra
 """
 
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 cimport numpy as np
 
+from superarm.native.arrays cimport labels_of
 from superarm.native.cpu cimport vectors
-from superarm.native.ranking cimport best_first, contains
+from superarm.native.ranking cimport best_first
+from superarm.native.rule cimport advance
 
 import numpy as np
 
 np.import_array()
 
 DONE, SCORE_FAILED, UPDATE_REFUSED = 0, 1, 2
-cdef int LONG_WAY = -1
+cdef int NOT_FAST = -1
 cdef uint64_t decisions_so_far = 0  # of this process: every decision gets a token of its own
 
 
@@ -64,17 +65,6 @@ cdef class Cursor:
 
 cdef class DecisionBase:
     pass
-
-
-cdef inline const Py_ssize_t* labels_of(array):
-    return <const Py_ssize_t*>np.PyArray_DATA(array)
-
-
-cdef void count_in(Rule rule, const double* log, const Py_ssize_t* ends, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """What deciding moves, by what was written down at each decision."""
-    cdef Py_ssize_t i
-    for i in range(first, last):
-        rule.on_decided(rule.decided, log + ends[i], ends[i + 1] - ends[i])
 
 
 cdef int read_row(object row, Row* out) except -1:
@@ -164,7 +154,7 @@ cdef class Core(Stage):
         return 0
 
     cdef int ready(self, Py_ssize_t n, Py_ssize_t m) except -1:
-        """Have tables and room for sets of m out of n labels."""
+        """Have what is precomputed, and room, for sets of m out of n labels."""
         cdef Py_ssize_t room
         if n != self.prepared_n or m != self.prepared_m:
             self.rule.prepare(n, m)
@@ -183,9 +173,9 @@ cdef class Core(Stage):
         memcpy(cursor.decided, self.rule.decided, self.rule.n_decided * sizeof(double))
         return cursor
 
-    def decide_plain(self, x, at=None):
+    def decide_fast(self, x, at=None):
         """The decision for a plain dense row, with nothing asked for; ``None`` if it is not that simple."""
-        if not (self.plain and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
+        if not (self.fast and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
             return None
@@ -238,41 +228,41 @@ cdef class Core(Stage):
         memcpy(labels + draw.size, self.drawn, draw.size * sizeof(Py_ssize_t))
         memcpy(labels + 2 * draw.size, self.top, draw.top_size * sizeof(Py_ssize_t))
         cls = self.decision_class
-        cdef DecisionBase made = <DecisionBase>cls.__new__(cls)
-        made.x, made.row, made.sets, made.size = x, row, sets, draw.size
-        made.eligible_ = None if eligible is self.everything else eligible
-        made.log_ordered_propensity, made.log_propensity, made.belief = draw.log_ordered, draw.log_set, belief
-        made.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        made.rule_, made.round, made.learner, made.known = self.words, round, self.id, self.known
-        made.taught, made.token = (), self.scored
-        return made
+        cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
+        decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
+        decision.eligible_ = None if eligible is self.everything else eligible
+        decision.log_ordered_propensity, decision.log_propensity, decision.belief = draw.log_ordered, draw.log_set, belief
+        decision.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
+        decision.rule_, decision.round, decision.learner, decision.known = self.explore_rule, round, self.id, self.known
+        decision.taught, decision.token = (), self.scored
+        return decision
 
     def advance(self, np.ndarray log, np.ndarray log_ends, Py_ssize_t first, Py_ssize_t last):
         """Move as if it had made the decisions from ``first`` to before ``last``, whose rule wrote down ``log``."""
-        count_in(self.rule, <const double*>np.PyArray_DATA(log), labels_of(log_ends), first, last)
+        advance(self.rule, <const double*>np.PyArray_DATA(log), labels_of(log_ends), first, last)
 
     # ------------------------------------------------------------ one answer
 
-    def update_plain(self, decision, hit):
+    def update_fast(self, decision, hit):
         """Learn from a bit about its own decision: 0, or why not; -1 if it is not that simple."""
-        if not (self.plain and self.takes_hit) or type(decision) is not self.decision_class:
-            return LONG_WAY
-        cdef DecisionBase made = <DecisionBase>decision
-        if (hit is not True and hit is not False) or made.known is not self.known or made.learner != self.id:
-            return LONG_WAY
-        if type(made.row) is not np.ndarray or made.round >= self.round or self.ledger.has(made.round):
-            return LONG_WAY
-        eligible = self.everything if made.eligible_ is None else made.eligible_
-        cdef int status = self.update(made, made.row, eligible, made.sets, made.size, hit, -1, None)
+        if not (self.fast and self.takes_hit) or type(decision) is not self.decision_class:
+            return NOT_FAST
+        cdef DecisionBase own = <DecisionBase>decision
+        if (hit is not True and hit is not False) or own.known is not self.known or own.learner != self.id:
+            return NOT_FAST
+        if type(own.row) is not np.ndarray or own.round >= self.round or self.ledger.has(own.round):
+            return NOT_FAST
+        eligible = self.everything if own.eligible_ is None else own.eligible_
+        cdef int status = self.update(own, own.row, eligible, own.sets, own.size, hit, -1, None)
         if status == 0:
-            self.ledger.mark(made.round)
+            self.ledger.mark(own.round)
         return status
 
-    def update(self, DecisionBase made, row, eligible, sets, Py_ssize_t size, bint hit, Py_ssize_t label, likelihood):
+    def update(self, DecisionBase decision, row, eligible, sets, Py_ssize_t size, bint hit, Py_ssize_t label, likelihood):
         """Learn from an answer about a checked decision; 0, or why not.
 
         Args:
-            made: the decision.
+            decision: the decision.
             row: as compiled code reads it.
             eligible: label numbers that could be shown, increasing.
             sets: an array of label numbers: shown best first, as drawn, top.
@@ -284,20 +274,20 @@ cdef class Core(Stage):
         cdef Row read
         cdef Round round
         cdef Answer answer
-        cdef const char* log = made.draw_log
+        cdef const char* log = decision.draw_log
         read_row(row, &read)
         round.row = &read
         round.eligible, round.n = labels_of(eligible), np.PyArray_DIM(eligible, 0)
         round.drawn, round.m = labels_of(sets) + size, size
         round.top, round.top_size = labels_of(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
-        round.log_ordered, round.log_set = made.log_ordered_propensity, made.log_propensity
-        round.belief, round.given = made.belief, made.round is None
+        round.log_ordered, round.log_set = decision.log_ordered_propensity, decision.log_propensity
+        round.belief, round.given = decision.belief, decision.round is None
         answer.hit, answer.label = hit, label
         answer.likelihood = NULL if likelihood is None else <const double*>np.PyArray_DATA(likelihood)
         self.ready(round.n, size)
-        cdef bint scored = made.token != 0 and made.token == self.scored and made.row is row
+        cdef bint scored = decision.token != 0 and decision.token == self.scored and decision.row is row
         self.scored = 0
-        return self.learn_step(&round, &answer, scored, <const double*>log, len(made.draw_log) // sizeof(double))
+        return self.learn_step(&round, &answer, scored, <const double*>log, len(decision.draw_log) // sizeof(double))
 
     # ------------------------------------------------------------ many
 
@@ -312,222 +302,6 @@ cdef class Core(Stage):
                 rows.at(i, &row)
                 self.scaling.scale(&row, &self.x)
                 self.score(&self.x, s + i * self.k)
-
-    def run(self, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, sizes=None):
-        """Rounds over rows[visit], answered from y: how many were done, and why it stopped.
-
-        Args:
-            rows: them.
-            y: label numbers (intp).
-            visit: row numbers (intp).
-            counts: gets errors, misses, shown misses, and labels shown.
-            sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
-        """
-        cdef Py_ssize_t i, at, following, n = visit.shape[0], m = self.set_size, among
-        cdef const Py_ssize_t* order = labels_of(visit)
-        cdef const Py_ssize_t* label = labels_of(y)
-        cdef const Py_ssize_t* eligible = labels_of(self.can_show)
-        cdef int64_t* count = <int64_t*>np.PyArray_DATA(counts)
-        cdef Py_ssize_t* size = NULL if sizes is None else <Py_ssize_t*>np.PyArray_DATA(sizes)
-        cdef Row row, ahead
-        cdef Draw draw
-        cdef Round round
-        cdef Answer answer
-        cdef int status = 0
-        among = len(self.can_show)
-        self.ready(among, m)
-        self.scored = 0
-        round.row, round.eligible, round.n, round.given = &row, eligible, among, False
-        round.drawn, round.top = self.drawn, self.top
-        answer.likelihood, answer.label = NULL, -1
-        i = 0
-        with nogil:
-            while i < n:
-                at, following = order[i], order[min(i + 1, n - 1)]
-                rows.at(at, &row)
-                rows.prefetch_row(following)
-                status = self.decide_step(
-                    &row, eligible, among, m, self.round, self.rule.decided, self.drawn, self.top, self.log,
-                    &draw, &round.belief,
-                )
-                if status:
-                    break
-                self.rule.on_decided(self.rule.decided, self.log, draw.n_log)
-                rows.at(following, &ahead)
-                self.prefetch_weights(&ahead)
-                round.m, round.top_size = draw.size, draw.top_size
-                round.log_ordered, round.log_set = draw.log_ordered, draw.log_set
-                answer.hit = contains(self.drawn, draw.size, label[at])
-                if self.sees_label:
-                    answer.label = label[at]
-                status = self.learn_step(&round, &answer, True, self.log, draw.n_log)
-                if status:
-                    break
-                self.round += 1
-                count[0] += self.top[0] != label[at]
-                count[1] += not contains(self.top, draw.top_size, label[at])
-                count[2] += not answer.hit
-                count[3] += draw.size
-                if size != NULL:
-                    size[i] = draw.size if answer.hit else -draw.size
-                i += 1
-        return i, status
-
-    def decide_many(self, RowBlock rows, np.ndarray eligible, starts, Py_ssize_t m):
-        """A decision for every row: (how many were fine, sets, where each begins, sizes, odds, logs, where each begins).
-
-        Args:
-            rows: them.
-            eligible: label numbers, increasing; for all rows, or one list after the other.
-            starts: where the list of each row begins, and the end of the last; ``None`` if there is one list.
-            m: how many to show.
-        """
-        cdef Py_ssize_t i = 0, n = rows.n, among = eligible.shape[0], room = 0, log_room = 0, used = 0, written = 0
-        cdef const Py_ssize_t* labels = labels_of(eligible)
-        cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
-        cdef Row row, ahead
-        cdef Draw draw
-        cdef int status = 0
-        ends, log_ends, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
-        odds = np.empty((n, 3))
-        cdef Py_ssize_t* end = <Py_ssize_t*>np.PyArray_DATA(ends)
-        cdef Py_ssize_t* log_end = <Py_ssize_t*>np.PyArray_DATA(log_ends)
-        cdef Py_ssize_t* size = <Py_ssize_t*>np.PyArray_DATA(sizes)
-        cdef double* odd = <double*>np.PyArray_DATA(odds)
-        cdef Py_ssize_t* sets = NULL
-        cdef double* logs = NULL
-        cdef void* more
-        cdef bint full = False
-        self.scored = 0
-        try:
-            while i < n and not status:
-                if start != NULL:
-                    labels, among = labels_of(eligible) + start[i], start[i + 1] - start[i]
-                self.ready(among, m)
-                with nogil:
-                    while True:
-                        if used + 3 * self.rule.largest(among, m) > room:
-                            room = max(2 * room, 3 * self.rule.largest(among, m) * (64 if n > 64 else n))
-                            more = realloc(sets, room * sizeof(Py_ssize_t))
-                            full = more == NULL
-                            if full:
-                                break
-                            sets = <Py_ssize_t*>more
-                        if written + self.rule.log_size(among, m) > log_room:
-                            log_room = max(2 * log_room, self.rule.log_size(among, m) + 16 * (64 if n > 64 else n))
-                            more = realloc(logs, log_room * sizeof(double))
-                            full = more == NULL
-                            if full:
-                                break
-                            logs = <double*>more
-                        rows.at(i, &row)
-                        status = self.decide_step(
-                            &row, labels, among, m, self.round, self.rule.decided, self.drawn, self.top,
-                            logs + written, &draw, &odd[3 * i + 2],
-                        )
-                        if status:
-                            break
-                        self.rule.on_decided(self.rule.decided, logs + written, draw.n_log)
-                        rows.at(min(i + 1, n - 1), &ahead)
-                        self.prefetch_weights(&ahead)
-                        rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
-                        odd[3 * i], odd[3 * i + 1], size[i] = draw.log_ordered, draw.log_set, draw.size
-                        best_first(self.s, self.drawn, draw.size, sets + used)
-                        memcpy(sets + used + draw.size, self.drawn, draw.size * sizeof(Py_ssize_t))
-                        memcpy(sets + used + 2 * draw.size, self.top, draw.top_size * sizeof(Py_ssize_t))
-                        used += 2 * draw.size + draw.top_size
-                        written += draw.n_log
-                        self.round += 1
-                        i += 1
-                        end[i], log_end[i] = used, written
-                        if i == n or (start != NULL and start[i + 1] - start[i] != among):
-                            break
-                        if start != NULL:
-                            labels = labels + among
-                if full:
-                    raise MemoryError(f"decisions for {n} rows do not fit in memory")
-            flat, log = np.empty(used, np.intp), np.empty(written)
-            memcpy(np.PyArray_DATA(flat), sets, used * sizeof(Py_ssize_t))
-            memcpy(np.PyArray_DATA(log), logs, written * sizeof(double))
-        finally:
-            free(sets)
-            free(logs)
-        return i, flat, ends, sizes, odds, log, log_ends
-
-    def update_many(
-        self, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
-        np.ndarray sizes, np.ndarray odds, np.ndarray log, np.ndarray log_ends, np.ndarray hits, np.ndarray labels,
-        bint given, made=None,
-    ):
-        """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
-
-        Args:
-            rows: of all decisions.
-            which: row numbers.
-            eligible, starts: as in `decide_many`.
-            flat, ends, sizes, odds, log, log_ends: what `decide_many` gave.
-            hits: a bit (uint8) for each of ``which``.
-            labels: a label's number for each of ``which``, or -1.
-            given: somebody else chose the sets.
-            made: decisions to be counted in on the way: (log, log_ends, the first, and how many come before each
-                answer), or ``None``.
-        """
-        cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, counted = 0
-        cdef const Py_ssize_t* before = NULL
-        cdef const Py_ssize_t* made_end = NULL
-        cdef const double* made_log = NULL
-        if made is not None:
-            made_log, made_end = <const double*>np.PyArray_DATA(made[0]), labels_of(made[1])
-            counted, before = made[2], labels_of(made[3])
-        cdef const Py_ssize_t* order = labels_of(which)
-        cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
-        cdef const Py_ssize_t* end = labels_of(ends)
-        cdef const Py_ssize_t* log_end = labels_of(log_ends)
-        cdef const Py_ssize_t* size = labels_of(sizes)
-        cdef const Py_ssize_t* sets = labels_of(flat)
-        cdef const Py_ssize_t* label = labels_of(labels)
-        cdef const Py_ssize_t* every = labels_of(eligible)
-        cdef const double* odd = <const double*>np.PyArray_DATA(odds)
-        cdef const double* logs = <const double*>np.PyArray_DATA(log)
-        cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(hits)
-        cdef Row row, ahead
-        cdef Round round
-        cdef Answer answer
-        cdef int status = 0
-        self.scored = 0
-        round.row, round.given, answer.likelihood = &row, given, NULL
-        while i < n and not status:
-            at = order[i]
-            m = size[at]
-            if start != NULL:
-                among = start[at + 1] - start[at]
-            self.ready(among, m)
-            with nogil:
-                while True:
-                    rows.at(at, &row)
-                    begin = end[at]
-                    round.eligible, round.n = every + (0 if start == NULL else start[at]), among
-                    round.drawn, round.m = sets + begin + m, m
-                    round.top, round.top_size = sets + begin + 2 * m, end[at + 1] - begin - 2 * m
-                    round.log_ordered, round.log_set, round.belief = odd[3 * at], odd[3 * at + 1], odd[3 * at + 2]
-                    answer.hit, answer.label = hit[i], label[i]
-                    if i + 1 < n:
-                        rows.prefetch_row(order[min(i + 2, n - 1)])
-                        rows.at(order[i + 1], &ahead)
-                        self.prefetch_weights(&ahead)
-                    if before != NULL:
-                        count_in(self.rule, made_log, made_end, counted, before[i])
-                        counted = before[i]
-                    status = self.learn_step(&round, &answer, False, logs + log_end[at], log_end[at + 1] - log_end[at])
-                    if status:
-                        break
-                    i += 1
-                    if i == n:
-                        break
-                    at = order[i]
-                    if size[at] != m or (start != NULL and start[at + 1] - start[at] != among):
-                        break
-        return i, status
 
 
 cdef enum:

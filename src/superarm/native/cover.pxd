@@ -5,7 +5,7 @@ cdef class CoverRule(Rule):
     cdef readonly double coverage, eta, uniform, false_no, false_yes
     cdef public double level  # the coverage that the next decisions are asked for
     cdef public Py_ssize_t none  # the number of a label that is never shown and may be the truth; -1: there is none
-    cdef public bint told  # every answer names the label: whatever is shown teaches, so nothing is left out
+    cdef public bint full_information  # every answer names the label: whatever is shown teaches, so nothing is left out
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer
     cdef double* levels  # coverages that are in use; 0 where there is room
     cdef double* thresholds  # q of each

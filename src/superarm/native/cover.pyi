@@ -10,7 +10,7 @@ class CoverRule(Rule):
     false_yes: float
     level: float
     none: int
-    told: bool
+    full_information: bool
     short: bool
     def __init__(self, k: Any, seed: Any, coverage: Any, warm_up: Any, eta: Any, uniform: Any, false_no: Any, false_yes: Any) -> None: ...
     def has_room(self, level: float) -> Any: ...

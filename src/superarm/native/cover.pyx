@@ -9,7 +9,7 @@ is shown. Runners-up in T are left out with probability
     beta = min(0.95, 3 (C / t)^1.5 / (1 + t / 500 k)) clip(2 - recent / alpha, 0, 1)
 
 by one uniform u: with the running sums of pi, those in whose interval u or u + 1 falls. In the first
-``warm_up`` rounds the best labels are shown whose p sum up nearest to one half. A learner that is ``told`` the
+``warm_up`` rounds the best labels are shown whose p sum up nearest to one half. A learner with ``full_information`` about the
 label learns from any set: nothing is left out.
 
 Labels tied with the last one of T (or of the half) take its place at random.
@@ -58,7 +58,7 @@ cdef class CoverRule(Rule):
         super().__init__(k, seed)
         self.coverage = self.level = coverage
         self.eta, self.uniform, self.false_no, self.false_yes = eta, uniform, false_no, false_yes
-        self.none, self.told = -1, False
+        self.none, self.full_information = -1, False
         self.n_decided = 3
         self.decided = self.doubles("decided", 3)
         self.warm_up = self.doubles("warm_up", 1, warm_up)
@@ -164,7 +164,7 @@ cdef class CoverRule(Rule):
         for i in range(n):
             certainty += (p[i] * scale) ** 2
         # without whom
-        if counts and size > 1 and not self.told and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
+        if counts and size > 1 and not self.full_information and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
             count = size - 1
             cost = self.leave_out(decided, alpha, size)
         u = uniform(self.seed, t, 0)
@@ -233,11 +233,11 @@ cdef class CoverRule(Rule):
 
     cdef Py_ssize_t above(self, Py_ssize_t n, double edge) noexcept nogil:
         """How many labels have p of at least ``edge`` (not scaled), but for rounding; at least one."""
-        cdef Py_ssize_t i, found = 0
+        cdef Py_ssize_t i, count = 0
         edge *= 1.0 - 1e-6
         for i in range(n):
-            found += self.p[i] >= edge
-        return max(1, found)
+            count += self.p[i] >= edge
+        return max(1, count)
 
     cdef double leave_out(self, const double* decided, double alpha, Py_ssize_t size) noexcept nogil:
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1."""

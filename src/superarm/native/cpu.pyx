@@ -9,6 +9,8 @@ import os
 
 from numpy._core._multiarray_umath import __cpu_features__ as features
 
+from superarm.errors import InvalidInput
+
 cdef extern from "vectors.h":
     const Vectors vectors_base
     const Vectors vectors_v3
@@ -32,7 +34,8 @@ def _choose():
     if wanted is None:
         return possible[len(possible) - 1]
     if wanted not in possible:
-        raise ImportError(f"SUPERARM_CPU must be one of {', '.join(possible)} on this processor, got {wanted!r}")
+        one_of = f"one of {', '.join(possible)} on this processor"
+        raise InvalidInput.must("SUPERARM_CPU", "the environment", one_of, wanted)
     return wanted
 
 

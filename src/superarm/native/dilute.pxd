@@ -3,7 +3,7 @@ from superarm.native.rule cimport Rule
 
 cdef class DiluteRule(Rule):
     cdef readonly double gamma
-    cdef dict tables  # by (n, m): a, b and log_set
+    cdef dict precomputed  # by (n, m): a, b and log_set
     # of the n and m that were prepared last
     cdef readonly double a, b
     cdef const double* log_set  # log of the probability of a set with |S n Y^| = j, j = 0..m

@@ -57,15 +57,15 @@ cdef inline void _insert_sorted(Py_ssize_t* values, Py_ssize_t n, Py_ssize_t val
 cdef class DiluteRule(Rule):
     def __init__(self, k, seed, gamma):
         super().__init__(k, seed)
-        self.gamma, self.tables = gamma, {}
+        self.gamma, self.precomputed = gamma, {}
         self.pool = <Py_ssize_t*>self.scratch("pool", k, np.intp)
         self.skip = <Py_ssize_t*>self.scratch("skip", 2 * k, np.intp)
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         m = min(n, m)
-        logs = self.tables.get((n, m))
+        logs = self.precomputed.get((n, m))
         if logs is None:
-            logs = self.tables[n, m] = log_set_table(n, m, self.gamma)
+            logs = self.precomputed[n, m] = log_set_table(n, m, self.gamma)
         self.a, self.b = (1.0 - self.gamma) / m + self.gamma / n, self.gamma / n
         self.log_set = <const double*><size_t>logs.ctypes.data
 

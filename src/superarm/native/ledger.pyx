@@ -79,12 +79,12 @@ cdef class Ledger:
 
     def first_of(self, rounds):
         """The first of these rounds that has been answered; ``None`` if none has."""
-        found = rounds < self.low
+        answered = rounds < self.low
         if self.later:
             bits = np.maximum(rounds - (self.low & ~7), 0)
             later = np.frombuffer(self.later, np.uint8)
-            found |= (later[np.minimum(bits >> 3, len(later) - 1)] >> (bits & 7) & 1 > 0) & (bits < 8 * len(later))
-        return int(rounds[found.argmax()]) if found.any() else None
+            answered |= (later[np.minimum(bits >> 3, len(later) - 1)] >> (bits & 7) & 1 > 0) & (bits < 8 * len(later))
+        return int(rounds[answered.argmax()]) if answered.any() else None
 
     def _advance(self):
         """Let ``low`` pass what has been answered, and forget it."""

@@ -21,7 +21,7 @@ from superarm.native.types cimport Answer, Round
 import numpy as np
 
 cdef int64_t CENTRE_EVERY = 65536
-cdef Py_ssize_t MANY = 1024  # tables: a gamma that decays is another number on every row of a log
+cdef Py_ssize_t MANY = 1024  # precomputed: a gamma that decays is another number on every row of a log
 
 
 cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
@@ -62,7 +62,7 @@ cdef class MCDBFCore(LinearCore):
     cdef int64_t* updates
     cdef double* grid  # the values that the belief can take
     cdef Py_ssize_t* own  # the learner's own top set, where somebody else chose the set
-    cdef dict tables
+    cdef dict precomputed
     cdef Table table  # for the sets that were prepared last
     cdef Table given_table  # and for those that somebody else drew
 
@@ -74,7 +74,7 @@ cdef class MCDBFCore(LinearCore):
 
         LinearCore.__init__(self, k, scaling, rule)
         self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
-        self.gate, self.margin, self.learn_rho, self.tables = gate, margin, learn_rho, {}
+        self.gate, self.margin, self.learn_rho, self.precomputed = gate, margin, learn_rho, {}
         self.rho = self.doubles("rho", 2)
         self.rho[0], self.rho[1] = 20.0 * rho, 20.0
         self.squares = self.doubles("squares", 1)
@@ -93,15 +93,15 @@ cdef class MCDBFCore(LinearCore):
 
     cdef int fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma) except -1:
         key = (n, m, gamma)
-        if key not in self.tables:
+        if key not in self.precomputed:
             from superarm.theory.estimates import estimates
 
-            if len(self.tables) >= MANY:
-                self.tables.clear()
+            if len(self.precomputed) >= MANY:
+                self.precomputed.clear()
                 self.prepared_n = -1  # its own is gone, too
-            made = estimates(n, m, gamma, self.estimate)
-            self.tables[key] = made.log_tau1, np.ascontiguousarray(made.values, np.float64)
-        table.log_tau1, values = self.tables[key]
+            exact = estimates(n, m, gamma, self.estimate)
+            self.precomputed[key] = exact.log_tau1, np.ascontiguousarray(exact.values, np.float64)
+        table.log_tau1, values = self.precomputed[key]
         table.values = <const double*><size_t>values.ctypes.data
         table.has_rho, table.m = len(values) > 1, m
         table.outside = gamma / n

@@ -30,7 +30,7 @@ cdef class PythonCore(Core):
 
     cdef object score_row, learn_row
     cdef public dict memory
-    cdef object row, found  # arrays behind the two addresses
+    cdef object row, scores_row  # arrays behind the two addresses
     cdef float* x_address
     cdef float* s_address
     cdef readonly object error
@@ -39,8 +39,8 @@ cdef class PythonCore(Core):
         Core.__init__(self, k, scaling, rule)
         self.score_row, self.learn_row, self.memory = score, learn, memory
         self.x_address = <float*>self.scratch("row", scaling.d + scaling.width, np.float32)
-        self.s_address = <float*>self.scratch("found", k, np.float32)
-        self.row, self.found = self._scratch["row"], self._scratch["found"]
+        self.s_address = <float*>self.scratch("scores", k, np.float32)
+        self.row, self.scores_row = self._scratch["row"], self._scratch["scores"]
 
     cdef object as_array(self, const Features* x):
         """A copy of the row, as scaling leaves it."""
@@ -59,7 +59,7 @@ cdef class PythonCore(Core):
             with gil:
                 if self.error is None:
                     try:
-                        self.found[:] = self.score_row(self.as_array(x))
+                        self.scores_row[:] = self.score_row(self.as_array(x))
                         memcpy(s, self.s_address, self.k * sizeof(float))
                     except BaseException as error:
                         self.error = error

@@ -103,7 +103,7 @@ cdef class PythonRule(Rule):
 
 
 cdef _array(const double* numbers, Py_ssize_t n):
-    made = np.empty(n)
+    array = np.empty(n)
     if n > 0:
-        memcpy(<double*><size_t>made.ctypes.data, numbers, n * sizeof(double))
-    return made
+        memcpy(<double*><size_t>array.ctypes.data, numbers, n * sizeof(double))
+    return array

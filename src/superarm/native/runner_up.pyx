@@ -58,7 +58,7 @@ cdef class RunnerUpRule(Rule):
         self.ties.low = <float*>self.scratch("low", k + 1, np.float32)
         self.ties.high = <float*>self.scratch("high", k + 1, np.float32)
         self.ties.wanted = <Py_ssize_t*>self.scratch("wanted", k + 1, np.intp)
-        self.ties.found = <Py_ssize_t*>self.scratch("found", k + 1, np.intp)
+        self.ties.place = <Py_ssize_t*>self.scratch("place", k + 1, np.intp)
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         m = min(n, m)
@@ -187,10 +187,10 @@ cdef class RunnerUpRule(Rule):
 
 cdef inline Py_ssize_t _interval(double u, const double* sums, Py_ssize_t count) noexcept nogil:
     """The i with sums[i] <= u < sums[i + 1]; -1 for none. It counts, as a branch could not be foreseen."""
-    cdef Py_ssize_t i, found = 0
+    cdef Py_ssize_t i, gone = 0
     for i in range(1, count + 1):
-        found += sums[i] <= u
-    return found if found < count else -1
+        gone += sums[i] <= u
+    return gone if gone < count else -1
 
 
 cdef double _probability_left_out(Py_ssize_t first, Py_ssize_t second, const double* sums, Py_ssize_t count, Py_ssize_t most) noexcept nogil:

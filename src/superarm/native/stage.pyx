@@ -63,10 +63,10 @@ cdef class Stage:
 
     def state(self):
         """Every array of the state by its dotted name. They are live: compiled code writes to them."""
-        found = dict(self.arrays)
+        arrays = dict(self.arrays)
         for name, stage in self.stages.items():
-            found |= {f"{name}.{inner}": array for inner, array in stage.state().items()}
-        return found
+            arrays |= {f"{name}.{inner}": array for inner, array in stage.state().items()}
+        return arrays
 
     def restore(self, state):
         """Copy the arrays of another stage's `state()`; this one may have room for more."""

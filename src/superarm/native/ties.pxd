@@ -23,7 +23,7 @@ cdef struct Ties:
     float* low  # of each group: the least and the largest score
     float* high
     Py_ssize_t* wanted  # labels or ranks of each group, while sets are compared
-    Py_ssize_t* found
+    Py_ssize_t* place
 
 
 cdef inline bint is_tied(const Ties* ties, Py_ssize_t g, float value) noexcept nogil:
@@ -76,11 +76,11 @@ cdef inline void order_ties(Ties* ties, const float* s, Py_ssize_t n, Py_ssize_t
                     if is_tied(ties, g, s[place]):
                         for i in range(start, stop):
                             if order[i] == at:
-                                ties.found[i] = place
+                                ties.place[i] = place
                         at += 1
                         total += p[place]
                 for i in range(start, stop):
-                    order[i] = ties.found[i]
+                    order[i] = ties.place[i]
                 for place in range(n):
                     if is_tied(ties, g, s[place]):
                         p[place] = total / size

@@ -1,6 +1,6 @@
 """Reports: figures, tables and one HTML page, made from a store of results alone."""
 
-from superarm.extras import need
+from superarm._extras import need
 from superarm.report.write import write_report
 
 need("plots")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-from superarm.storage import write_atomically
 
 if TYPE_CHECKING:
     import polars

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels, plain
 from superarm.data.rows import Rows, as_rows
@@ -97,7 +98,7 @@ def _unit(rows: Rows) -> Rows:
     return Rows(dense, rows.indices, values, rows.starts, rows.width)
 
 
-def _numbered(y: np.ndarray[Any, Any], labels: Any) -> tuple[np.ndarray[Any, Any], Labels]:
+def _numbered(y: Array, labels: Any) -> tuple[Array, Labels]:
     """The labels as numbers, and what they stand for."""
     if y.ndim != 1:
         raise InvalidInput.must("y", "Arrays", "one label for each row", f"shape {y.shape}")

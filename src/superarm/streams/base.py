@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
+from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.rows import Rows
 
@@ -17,8 +16,8 @@ class Chunk(NamedTuple):
     """Some consecutive rounds: rows[i] with label y[i], for i in ``visit``."""
 
     rows: Rows
-    y: np.ndarray[Any, Any]
-    visit: np.ndarray[Any, Any]
+    y: Array
+    visit: Array
 
 
 class Stream(Protocol):

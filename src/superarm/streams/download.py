@@ -13,8 +13,8 @@ from typing import Any
 
 from platformdirs import user_cache_dir
 
+from superarm._extras import need
 from superarm.errors import DataMissing
-from superarm.extras import need
 
 __all__ = ["RemoteFile", "data_home", "fetch", "find", "is_whole"]
 
@@ -74,24 +74,24 @@ def fetch(
     paths = []
     for file in files:
         target = data_home() / file.folder / file.name
-        found = find(file, offline)
-        if found is None and offline is not None:
+        copy = find(file, offline)
+        if copy is None and offline is not None:
             wanted = Path(offline) / file.folder / file.name
             state = "is not the official file (its checksum differs)" if wanted.exists() else "is not there"
             raise DataMissing(f"{wanted} {state}.\n{_where(files)}")
-        if found is None:
+        if copy is None:
             reasons = _download(file, target, mirror or os.environ.get(MIRROR), progress)
             if reasons:
-                told = "\n".join(reasons)
-                raise DataMissing(f"{file.name} could not be downloaded:\n{told}\n{_where(files)}")
-        elif found != target:
-            _copy(found, target)
+                why = "\n".join(reasons)
+                raise DataMissing(f"{file.name} could not be downloaded:\n{why}\n{_where(files)}")
+        elif copy != target:
+            _copy(copy, target)
         paths.append(target)
     return paths
 
 
 def _copy(source: Path, target: Path) -> None:
-    from superarm.storage import write_atomically
+    from superarm._files import write_atomically
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with source.open("rb") as old:

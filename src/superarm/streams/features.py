@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._files import write_atomically
+from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
-from superarm.extras import need
-from superarm.storage import write_atomically
 from superarm.streams.catalog import feature_file
 from superarm.streams.download import RemoteFile, fetch
 from superarm.streams.images import IMAGE_SETS, Images, load_images
@@ -92,13 +93,13 @@ def make_features(
 
 
 def extract(
-    pixels: np.ndarray[Any, Any],
+    pixels: Array,
     weights: Path,
     *,
     side: int = LEAST,
     batch: int = 256,
     progress: Callable[[int], object] | None = None,
-) -> np.ndarray[Any, Any]:
+) -> Array:
     """The 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
     keras = _keras()
     if pixels.ndim != 4 or pixels.shape[3] not in (1, 3):

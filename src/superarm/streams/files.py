@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._files import UNREADABLE
 from superarm.data.columns import Columns
-from superarm.data.looking import AFTERWARDS
+from superarm.data.inference import AFTERWARDS
 from superarm.data.tables import TABLES, WithVectors, columns_of, open_table, sparse_matrix
-from superarm.data.values import is_gap
+from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
-from superarm.extras import need
-from superarm.storage import UNREADABLE
 from superarm.streams.arrays import Arrays
 
 __all__ = ["SUFFIXES", "from_frame", "read_data"]
@@ -89,46 +89,48 @@ def from_frame(
 def _table(
     table: dict[str, Any],
     label: str | None,
-    of: str,
+    owner: str,
     columns: Columns | None,
     asked: dict[str, Any],
     group: str | None,
 ) -> dict[str, Any]:
     names = list(table)
     if label is None:
-        found = [name for name in LABEL_COLUMNS if name in names]
-        if not found:
+        likely = [name for name in LABEL_COLUMNS if name in names]
+        if not likely:
             wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
-            raise InvalidInput.must("label", of, wanted, names)
-        label = found[0]
+            raise InvalidInput.must("label", owner, wanted, names)
+        label = likely[0]
     elif label not in names:
         wanted = f"one of its columns {', '.join(names)}"
-        raise InvalidInput.must("label", of, wanted, label, among=names)
+        raise InvalidInput.must("label", owner, wanted, label, among=names)
     if group is not None and group not in names:
-        raise InvalidInput.must("group", of, f"one of its columns {', '.join(names)}", group, among=names)
+        raise InvalidInput.must("group", owner, f"one of its columns {', '.join(names)}", group, among=names)
     groups = None if group is None else _cells(table[group])
-    y = _labels(table.pop(label), label, of)
+    y = _labels(table.pop(label), label, owner)
     if columns is None:
         taken = {name: "only known afterwards" for name in table if name.lower() in AFTERWARDS}
         columns = Columns.look(table, taken=taken, **asked)
         if not len(columns):  # ids and constants alone are better than nothing
             columns = Columns.look(table, taken=taken, everything=True, **asked)
         if not len(columns):
-            raise InvalidInput.must("columns", of, "the label and at least one feature", names)
+            raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
     columns = columns.for_labels(max(len(np.unique(y)), 2))
-    return {"X": columns.rows(table, of), "y": y, "columns": columns, "groups": groups}
+    return {"X": columns.rows(table, owner), "y": y, "columns": columns, "groups": groups}
 
 
 def _cells(column: Any) -> list[Any]:
     return column.to_list() if hasattr(column, "to_list") else list(column)
 
 
-def _labels(cells: Any, label: str, of: str) -> Any:
+def _labels(cells: Any, label: str, owner: str) -> Any:
     """The label of every row: whole numbers, where all of them are."""
     values = _cells(cells)
-    gap = next((i for i, value in enumerate(values) if is_gap(value) or value == ""), None)
-    if gap is not None:
-        raise InvalidInput.must(f"column {label!r}", of, "a label in every row", f"none in row {gap + 1}")
+    missing = next((i for i, value in enumerate(values) if is_missing(value) or value == ""), None)
+    if missing is not None:
+        raise InvalidInput.must(
+            f"column {label!r}", owner, "a label in every row", f"none in row {missing + 1}"
+        )
     if not any(isinstance(value, bool) for value in values):
         for kind in (int, float):
             try:

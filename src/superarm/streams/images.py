@@ -8,12 +8,12 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from superarm._extras import need
+from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
-from superarm.extras import need
 from superarm.streams.download import RemoteFile, find
 
 __all__ = ["IMAGE_SETS", "ImageSet", "Images", "load_images", "read_cifar10", "read_idx", "read_svhn"]
@@ -23,8 +23,8 @@ __all__ = ["IMAGE_SETS", "ImageSet", "Images", "load_images", "read_cifar10", "r
 class Images:
     """Pixels (n, height, width, channels) in 0..255, label numbers, and label names if there are any."""
 
-    pixels: np.ndarray[Any, Any]
-    y: np.ndarray[Any, Any]
+    pixels: Array
+    y: Array
     labels: tuple[str, ...] | None = None
 
 
@@ -34,7 +34,7 @@ class ImageSet:
 
     name: str
     files: tuple[RemoteFile, ...]
-    read: Callable[[list[Path]], tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
+    read: Callable[[list[Path]], tuple[Array, Array]]
     shape: tuple[int, int, int, int]
     labels: tuple[str, ...] | None = None
 
@@ -42,7 +42,7 @@ class ImageSet:
 # ---------------------------------------------------------------- formats
 
 
-def read_idx(path: Path) -> np.ndarray[Any, Any]:
+def read_idx(path: Path) -> Array:
     """The array of bytes in an IDX file (MNIST's format), packed with gzip."""
     try:
         content = gzip.decompress(path.read_bytes())
@@ -60,12 +60,12 @@ def read_idx(path: Path) -> np.ndarray[Any, Any]:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
-def _read_mnist(paths: list[Path]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _read_mnist(paths: list[Path]) -> tuple[Array, Array]:
     parts = [read_idx(path) for path in paths]
     return np.concatenate(parts[0::2])[..., None], np.concatenate(parts[1::2])
 
 
-def read_cifar10(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def read_cifar10(path: Path) -> tuple[Array, Array]:
     """Images and labels from the binary version: records of a label and 3 x 32 x 32 bytes."""
     names = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
     parts = {}
@@ -84,7 +84,7 @@ def read_cifar10(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]
     return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]
 
 
-def read_svhn(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def read_svhn(path: Path) -> tuple[Array, Array]:
     """Images and labels from a MATLAB file; the digit 0 is label 10 there."""
     need("logs")
     from scipy.io import loadmat
@@ -96,7 +96,7 @@ def read_svhn(path: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         raise InvalidInput.must("content", str(path), "a MATLAB file with X and y", str(error)) from error
 
 
-def _read_all_svhn(paths: list[Path]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _read_all_svhn(paths: list[Path]) -> tuple[Array, Array]:
     X, y = zip(*(read_svhn(path) for path in paths), strict=True)
     return np.concatenate(X), np.concatenate(y)
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import lgamma, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.explore.dilute import overlap_probabilities, table, weights
 from superarm.explore.draws import log_comb
 
@@ -42,7 +43,7 @@ class Estimates(NamedTuple):
     """e^ for sets of m out of n labels."""
 
     log_tau1: float
-    values: np.ndarray[Any, Any]  # [rho, j, f, group]; for "ordered" without the 1/(Z tau1) part
+    values: Array  # [rho, j, f, group]; for "ordered" without the 1/(Z tau1) part
 
 
 def estimates(n: int, m: int, gamma: float, estimate: str) -> Estimates:
@@ -62,7 +63,7 @@ def tau2(n: int, m: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def estimate_table(n: int, m: int, gamma: float, estimate: str) -> np.ndarray[Any, Any]:
+def estimate_table(n: int, m: int, gamma: float, estimate: str) -> Array:
     """e^ for each (rho, j, f, group); only "minimum-variance" depends on rho."""
     if estimate == "minimum-variance":
         return np.stack([minimum_variance(n, m, gamma, rho) for rho in RHO_GRID])
@@ -74,7 +75,7 @@ def estimate_table(n: int, m: int, gamma: float, estimate: str) -> np.ndarray[An
     return values
 
 
-def minimum_variance(n: int, m: int, gamma: float, rho: float) -> np.ndarray[Any, Any]:
+def minimum_variance(n: int, m: int, gamma: float, rho: float) -> Array:
     """The unbiased estimate of least variance under P(y in Y^) = rho: values [j, f, group]."""
     p = overlap_probabilities(n, m, gamma)
     rest = n - m
@@ -115,11 +116,11 @@ def minimum_variance(n: int, m: int, gamma: float, rho: float) -> np.ndarray[Any
     return values
 
 
-def _falling(count: np.ndarray[Any, Any], power: int) -> np.ndarray[Any, Any]:
+def _falling(count: Array, power: int) -> Array:
     return (count * 1.0, count * (count - 1.0))[power - 1] if power else np.ones_like(count * 1.0)
 
 
-def order_counts(n: int, m: int, gamma: float) -> np.ndarray[Any, Any]:
+def order_counts(n: int, m: int, gamma: float) -> Array:
     """G(j) = the sum of 1/Z over all orders of a set with |S n Y^| = j (docs/errata.md 5).
 
     G(u,v) = u G(u-1,v) rem(u-1,v) / a + v G(u,v-1) rem(u,v-1) / b; infinite where it overflows.

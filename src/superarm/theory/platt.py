@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["platt", "sigmoid"]
+from superarm._types import Array
 
-Array = np.ndarray[Any, Any]
+__all__ = ["platt", "sigmoid"]
 
 
 def sigmoid(x: Any) -> Array:

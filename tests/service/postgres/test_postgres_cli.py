@@ -10,7 +10,7 @@ import pytest
 from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
-from superarm import extras
+from superarm import _extras as extras
 from superarm.errors import InvalidInput, MissingExtra
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.service import DecisionRequest, OutcomeRequest, Service

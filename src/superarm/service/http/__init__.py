@@ -1,5 +1,5 @@
 """The service over HTTP: routes, limits, metrics, the dashboard."""
 
-from superarm.extras import need
+from superarm._extras import need
 
 need("serve")

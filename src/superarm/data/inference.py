@@ -1,4 +1,4 @@
-"""A look at the columns of somebody's table: what each of them holds, and whether it can be a feature.
+"""Which kind each column of a table is, by its first rows, and whether it can be a feature.
 
 A column is what nine in ten of its cells are; else it holds words. Words of which many are different, several in a
 cell, are text.
@@ -14,18 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from superarm.data.values import GROUPED, UNSPACED, date_in, is_gap, order_in, spelt
+from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS
+from superarm.data.values import GROUPED, UNSPACED, date_in, is_missing, order_in, parse_scalar
 
-__all__ = ["AFTERWARDS", "DATES", "KINDS", "NUMBERS", "TEXT", "TRUTHS", "VECTOR", "WORDS", "Look", "look_at"]
+__all__ = ["AFTERWARDS", "SURE", "UNSURE", "ColumnProfile", "profile"]
 
-NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
-    "numbers",
-    "yes or no",
-    "dates",
-    "words",
-    "text",
-    "vector",
-)
 MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
 UNSURE = ", which no cell tells"  # of dates such as 1/2/2024
@@ -36,32 +29,22 @@ ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", 
 # columns of a log that are only known after the decision, whatever else they are called for
 AFTERWARDS = frozenset(
     [
-        *(
-            "hit",
-            "solved",
-            "outcome",
-            "outcomes",
-            "answer",
-            "answered",
-            "reward",
-            "rewards",
-            "feedback",
-            "correct",
-        ),
+        *("hit", "solved", "outcome", "outcomes", "answer", "answered", "reward", "rewards"),
+        *("feedback", "correct"),
         *("click", "clicked", "converted", "conversion", "propensity", "propensities", "ordered_propensity"),
         *("log_propensity", "pscore", "p_score", "prob", "probability", "model_version"),
     ]
 )
 
 
-class Look:
+class ColumnProfile:
     """What all cells of a column have in common."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.counts = dict.fromkeys(KINDS, 0)
         self.filled = 0
-        self.spelt_gaps = 0  # NA and its like: gaps among numbers, words among words
+        self.missing_words = 0  # NA and its like: missing among numbers, words among words
         self.commas = self.points = 0  # numbers that only a decimal comma, or a point, explains
         self.odd = False  # something that is no value
         self.length = 0  # of its vectors; -1 if they differ
@@ -76,21 +59,21 @@ class Look:
         self.different: set[Any] = set()  # words, or what might be ids, as far as they were compared
         self.compared = 0
 
-    def see(self, value: Any) -> None:
+    def add(self, value: Any) -> None:
         """One more cell."""
         kind = type(value)
         if kind is str:
             if value == "":
                 return
-            meant = spelt(value)
-            if meant is None:
-                self.spelt_gaps += 1
+            scalar = parse_scalar(value)
+            if scalar is None:
+                self.missing_words += 1
                 return
             if "," in value and COMMA.fullmatch(value) and not GROUPED["."].fullmatch(value.strip(" %")):
-                self.commas, meant = self.commas + 1, spelt(value, ",")
-            elif "." in value and isinstance(meant, float) and not GROUPED[","].fullmatch(value.strip(" %")):
+                self.commas, scalar = self.commas + 1, parse_scalar(value, ",")
+            elif "." in value and isinstance(scalar, float) and not GROUPED[","].fullmatch(value.strip(" %")):
                 self.points += 1
-            value = meant
+            value = scalar
             kind = type(value)
         if kind is float or kind is int:
             if value != value:
@@ -107,7 +90,7 @@ class Look:
                 if order is not None:
                     self.orders[order] += 1
                 value = when
-        elif is_gap(value):
+        elif is_missing(value):
             return
         elif isinstance(value, bool | np.bool_):
             self.counts[TRUTHS] += 1
@@ -121,11 +104,11 @@ class Look:
             self.counts[WORDS] += 1
             self.words += 1 + value.count(" ")
         else:
-            self._see_vector(value)
+            self._add_vector(value)
             return
         self._compare(value)
 
-    def _see_vector(self, value: Any) -> None:
+    def _add_vector(self, value: Any) -> None:
         try:
             shape = np.asarray(value, np.float64).shape
         except (TypeError, ValueError):
@@ -161,7 +144,7 @@ class Look:
     @property
     def kind(self) -> str:
         """What it holds."""
-        counts, n = self.counts, self.filled + (self.spelt_gaps if self.counts[WORDS] else 0)
+        counts, n = self.counts, self.filled + (self.missing_words if self.counts[WORDS] else 0)
         if counts[VECTOR] and counts[VECTOR] == self.filled:
             return VECTOR
         if counts[TRUTHS] >= MOST * n:
@@ -206,9 +189,9 @@ class Look:
         count = self.counts[NUMBERS] + self.counts[TRUTHS]
         return self.sum / count if count else 0.0
 
-    def gaps(self, rows: int, kind: str) -> int:
-        """How many of so many rows have nothing here."""
-        return rows - self.filled - (self.spelt_gaps if kind in (WORDS, TEXT) else 0)
+    def missing(self, rows: int, kind: str) -> int:
+        """How many of ``rows`` rows have no value here, if it is of this kind."""
+        return rows - self.filled - (self.missing_words if kind in (WORDS, TEXT) else 0)
 
     def strays(self, kind: str) -> int:
         """Words where numbers or dates stand."""
@@ -216,7 +199,7 @@ class Look:
 
     def in_words(self, rows: int, kind: str, decimal: str, *, asked: bool) -> str:
         """What it is taken as, and why."""
-        gaps, words = self.gaps(rows, kind), self.strays(kind)
+        missing, words = self.missing(rows, kind), self.strays(kind)
         cells = self.counts[WORDS]
         parts = [
             kind if kind != VECTOR else f"vectors of {self.length:,} numbers",
@@ -225,7 +208,7 @@ class Look:
             self.order_in_words if kind == DATES else "",
             f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
             f"{words:,} words" if words else "",
-            f"{gaps:,} gaps" if gaps else "",
+            f"{missing:,} missing" if missing else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -240,12 +223,12 @@ class Look:
         if self.filled < SURE:
             return ""
         kind = self.kind
-        gaps = self.gaps(rows, kind)
-        if self.constant and not gaps:
+        complete = not self.missing(rows, kind)
+        if self.constant and complete:
             return f"always {self.first:g}" if isinstance(self.first, float) else f"always {self.first}"
-        if self.whole and self.increasing and not gaps:
+        if self.whole and self.increasing and complete:
             return "counts the rows"
-        if kind == DATES and self.in_order and not gaps:
+        if kind == DATES and self.in_order and complete:
             return "time: it goes on with the rows"
         if self.named_id and len(self.different) == self.compared and (self.whole or kind in (WORDS, TEXT)):
             return "an id"
@@ -261,16 +244,16 @@ def _in_order(one: Any, other: Any) -> bool:
         return False
 
 
-def look_at(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Look], int]:
+def profile(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, ColumnProfile], int]:
     """All columns of a table by name, in the order in which they turn up; how many rows."""
-    looks: dict[str, Look] = {}
+    profiles: dict[str, ColumnProfile] = {}
     count = 0
     for row in rows:
         count += 1
         for name, value in row.items():
-            look = looks.get(str(name))
-            if look is None:
-                look = looks[str(name)] = Look(str(name))
+            seen = profiles.get(str(name))
+            if seen is None:
+                seen = profiles[str(name)] = ColumnProfile(str(name))
             if value is not None:
-                look.see(value)
-    return looks, count
+                seen.add(value)
+    return profiles, count

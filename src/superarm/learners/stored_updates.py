@@ -10,16 +10,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from superarm.data.rows import stack
+from superarm._types import Array
+from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision
 from superarm.decisions.decisions import Among, DrawnSets, joined
-from superarm.errors import FeedbackError, SuperarmError
-from superarm.learners.feedback import failed
+from superarm.errors import SuperarmError
+from superarm.learners.feedback import answered_before, failed
 from superarm.learners.learner import Learner
+from superarm.native import loops
 
-__all__ = ["Follower", "Stored"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["Stored", "StoredUpdates"]
 
 
 class Facts(Protocol):
@@ -43,7 +43,7 @@ class Stored(Protocol):
 
     @property
     def body(self) -> Any:
-        """Its `Facts`."""
+        """What is kept of it, as `Facts`."""
 
     def row(self) -> Any:
         """What it was made for."""
@@ -52,8 +52,8 @@ class Stored(Protocol):
         """What its rule wrote down, or at least the part that moves the rule."""
 
 
-class Follower:
-    """Gathers decisions and answers of one learner until `go`."""
+class StoredUpdates:
+    """Gathers decisions and answers of one learner until `apply`."""
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
@@ -68,32 +68,32 @@ class Follower:
         # of answers, where rows have names: what these mean may change with the next row
         self._rows: list[Any] = []
         self._hits: list[bool] = []
-        self._told: list[int] = []
+        self._label_numbers: list[int] = []
         self._all_live = True
-        self._batch: Any = None
+        self._batch: tuple[Rows, Array, Among, DrawnSets] | None = None
 
-    def made(self, decision: Stored) -> None:
-        """It made this decision."""
+    def add_decision(self, decision: Stored) -> None:
+        """The learner made this decision."""
         learner = self.learner
         if learner.core is None or learner.columns is not None:
             learner.inputs.row(decision.row())
         self._round = max(self._round, decision.body.round + 1)
         self._logs.append(decision.draw_log(learner))
 
-    def answered(self, decision: Stored, hit: bool, label: str | None) -> None:
+    def add_answer(self, decision: Stored, hit: bool, label: str | None) -> None:
         """The world answered: the bit, and the right label where the learner is to hear it."""
-        made, learner = decision.decision, self.learner
-        if made is None or made.known is not learner.known or type(made.x) is dict:
+        live, learner = decision.decision, self.learner
+        if live is None or live.known is not learner.known or type(live.x) is dict:
             self._all_live = False
         if learner.columns is not None:
             self._rows.append(self._row(decision))
         self._before.append(len(self._logs))
         self._answered.append(decision)
         self._hits.append(hit)
-        self._told.append(-1 if label is None else self.number[label])
+        self._label_numbers.append(-1 if label is None else self.number[label])
 
-    def go(self) -> dict[int, str]:
-        """Make all of it its own; why some answers, by their number, could not be learnt."""
+    def apply(self) -> dict[int, str]:
+        """Move and teach the learner; why some answers, by their number, could not be learnt."""
         learner, refused = self.learner, dict[int, str]()
         if not self._logs and not self._answered:
             return refused
@@ -117,9 +117,9 @@ class Follower:
         self._clear()
         return refused
 
-    def _learn_live(self, core: Any, start: int, made: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_live(self, core: Any, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
         """Learn from answers about decisions that are at hand: how many were done, and why it stopped."""
-        log, log_ends, counted = made
+        log, log_ends, counted = decided
         every = self.learner.inputs.everything
         for i in range(start, len(self._answered)):
             one: Any = self._answered[i].decision
@@ -129,14 +129,14 @@ class Follower:
             if one.round in core.ledger:
                 self._check_open(core, np.array([one.round]))
             among = every if one.eligible_ is None else one.eligible_
-            hit, label = self._hits[i], self._told[i]
+            hit, label = self._hits[i], self._label_numbers[i]
             status = core.update(one, one.row, among, one.sets, one.size, hit, label, None)
             if status:
                 return i - start, status
             core.ledger.add(one.round)
         return len(self._answered) - start, 0
 
-    def _learn_stored(self, core: Any, start: int, made: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_stored(self, core: Any, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
         """The same for any others, in one compiled loop."""
         if self._batch is None:
             layout = self.learner.inputs.layout
@@ -144,12 +144,15 @@ class Follower:
             rows = self._rows or [self._row(one) for one in self._answered]
             rounds = np.array([one.body.round for one in self._answered], np.int64)
             self._check_open(core, rounds)
-            self._batch = stack(rows, layout), rounds, (*self._among(), *self._columns())
-        rows_, rounds, columns = self._batch
+            self._batch = stack(rows, layout), rounds, self._among(), self._columns()
+        rows_, rounds, among, columns = self._batch
         part, count = slice(start, None), len(self._answered)
-        before, told = np.array(self._before[part], np.intp), np.array(self._told[part], np.intp)
+        before = np.array(self._before[part], np.intp)
+        label_numbers = np.array(self._label_numbers[part], np.intp)
         bits, which = np.array(self._hits[part], np.uint8), np.arange(start, count)
-        done, status = core.update_many(rows_, which, *columns, bits, told, False, (*made, before))
+        done, status = loops.update_many(
+            core, rows_, which, *among, *columns, bits, label_numbers, False, (*decided, before)
+        )
         core.ledger.add_many(rounds[start : start + done])
         return done, status
 
@@ -160,21 +163,21 @@ class Follower:
     def _check_open(self, core: Any, rounds: Array) -> None:
         again = core.ledger.first_of(rounds)
         if again is not None:
-            raise FeedbackError.must("decisions", self.learner.owner, "not answered before", f"round {again}")
+            raise answered_before(self.learner, again)
 
     def _columns(self) -> DrawnSets:
         number, learner = self.number, self.learner
-        flat, ends, sizes, odds, logs = list[int](), [0], list[int](), list[float](), list[Array]()
+        flat, ends, sizes, log_probs, logs = list[int](), [0], list[int](), list[float](), list[Array]()
         for one in self._answered:
             body = one.body
             flat += [number[label] for label in (*body.labels, *body.drawn, *body.top)]
             ends.append(len(flat))
             sizes.append(len(body.labels))
             ordered, of_set = body.log_ordered_propensity, body.log_propensity
-            odds += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
+            log_probs += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
             logs.append(one.draw_log(learner))
         sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
-        return DrawnSets(*sets, np.array(odds).reshape(-1, 3), *joined(logs, np.float64))
+        return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *joined(logs, np.float64))
 
     def _among(self) -> Among:
         """The labels that could be shown: the eligible ones, or all that there were."""

@@ -103,6 +103,6 @@ class _Strip:
         return f"{self.done:,} of {self.total:,} {self.unit}" if self.total else f"{self.done:,} {self.unit}"
 
     def _repr_html_(self) -> str:
-        from superarm.view.parts import bar
+        from superarm._html import bar
 
         return f"<div>{bar(self.done / self.total, 240) if self.total else ''} {self!r}</div>"

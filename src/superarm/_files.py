@@ -60,7 +60,7 @@ def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, A
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of a model file."""
-    of = os.fspath(path)
+    name = os.fspath(path)
     try:
         with Path(path).open("rb") as opened, _PARSING, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -68,18 +68,18 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         known = header["format"] == FORMAT
         version = int(header["version"])
     except FileNotFoundError:
-        raise ModelMissing.must("file", of, "there", "nothing") from None
+        raise ModelMissing(f"no such file: {name}") from None
     except UNREADABLE as error:
-        raise _unreadable(of) from error
+        raise _unreadable(name) from error
     if not known:
-        raise ModelFileError.must("format", of, repr(FORMAT), header["format"])
+        raise ModelFileError.must("format", name, repr(FORMAT), header["format"])
     if version < VERSION:
         wanted = f"{VERSION}: version {version} was made by a superarm that was never released"
-        raise ModelFileError.must("version", of, f"{wanted}; train the model anew", version)
+        raise ModelFileError.must("version", name, f"{wanted}; train the model anew", version)
     if version > VERSION:
-        raise ModelFileError.must("version", of, f"at most {VERSION} (install a newer superarm)", version)
+        raise ModelFileError.must("version", name, f"at most {VERSION} (install a newer superarm)", version)
     return header, arrays
 
 
-def _unreadable(of: str) -> ModelFileError:
-    return ModelFileError.must("content", of, "a whole superarm model", "a foreign or truncated file")
+def _unreadable(name: str) -> ModelFileError:
+    return ModelFileError.must("content", name, "a whole superarm model", "a foreign or truncated file")

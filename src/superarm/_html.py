@@ -1,26 +1,141 @@
-"""Our objects as HTML: each function is the `_repr_html_` of one class."""
+"""What a notebook shows: our objects as small tables, bars and curves, in plain HTML.
+
+What comes from outside is escaped; nothing is fetched, and no script runs.
+
+>>> table("Rates", ("label", "share"), [("<b>", bar(0.5))]).count("&lt;b&gt;")
+1
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
+from math import isfinite, log
 from typing import TYPE_CHECKING, Any
-
-from superarm.view.parts import Markup, bar, between, chips, facts, rate, some, spark, table
 
 if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
-    from superarm.learners.described import Described
+    from superarm.learners.info import LearnerInfo
     from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
 
+__all__ = [
+    "bar",
+    "comparison_html",
+    "decision_html",
+    "decisions_html",
+    "evaluation_html",
+    "learner_html",
+    "log_html",
+    "survey_html",
+    "trace_html",
+    "verdict_html",
+]
+
 FEW = 8  # rows of many
+HUE = "#3b82c4"  # to be told from black and from white paper
+CELL = "text-align:left;padding:2px 14px 2px 0;vertical-align:middle"
+LONG = 60  # characters of a cell that may be broken
 
 
-def learner_html(learner: Described) -> Markup:
+class Markup(str):
+    """HTML that has been made here: it is not escaped again."""
+
+    __slots__ = ()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Markup):
+        return f'<td style="{CELL}">{value}</td>'
+    text = str(value)
+    wrap = "" if len(text) > LONG else ";white-space:nowrap"
+    return f'<td style="{CELL}{wrap}">{escape(text)}</td>'
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
+    """A table; cells are text, or `Markup`."""
+    top = "".join(f'<th style="{CELL};white-space:nowrap">{escape(name)}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    caption = f'<div style="margin:2px 0 4px"><b>{escape(title)}</b></div>'
+    head_row = f"<thead><tr>{top}</tr></thead>" if head else ""
+    return Markup(f"<div>{caption}<table>{head_row}<tbody>{body}</tbody></table></div>")
+
+
+def facts(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
+    """Names and values, one a row; values that are ``None`` are left out."""
+    return table(title, (), [(name, value) for name, value in pairs if value is not None])
+
+
+def some(values: Sequence[Any], most: int = 6) -> str:
+    """The first few, and how many there are.
+
+    >>> some(range(100), 3)
+    '0, 1, 2, … (100)'
+    """
+    text = ", ".join(str(value) for value in values[:most])
+    return text if len(values) <= most else f"{text}, … ({len(values):,})"
+
+
+def rate(value: float | None) -> str:
+    """A rate for reading."""
+    return "–" if value is None or not isfinite(value) else f"{value:.4f}"
+
+
+def chips(labels: Iterable[Any], quiet: Iterable[Any] = ()) -> Markup:
+    """Labels side by side; those in ``quiet`` are outlined only."""
+    soft, style = set(quiet), "display:inline-block;border-radius:4px;padding:0 7px;margin:0 4px 2px 0;"
+    spans = []
+    for label in labels:
+        own = f"border:1px solid {HUE}" if label in soft else f"border:1px solid {HUE};background:{HUE}33"
+        spans.append(f'<span style="{style}{own}">{escape(str(label))}</span>')
+    return Markup("".join(spans))
+
+
+def _svg(width: int, height: int, inner: str) -> Markup:
+    return Markup(
+        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">{inner}</svg>'
+    )
+
+
+def bar(share: float, width: int = 120) -> Markup:
+    """A share of 1 as a bar."""
+    long = width * min(max(share, 0.0), 1.0)
+    ground = f'<rect y="3" width="{width}" height="8" rx="3" fill="currentColor" opacity="0.12"/>'
+    return _svg(width, 14, f'{ground}<rect y="3" width="{long:.1f}" height="8" rx="3" fill="{HUE}"/>')
+
+
+def between(low: float, high: float, at: float, width: int = 160) -> Markup:
+    """An interval in [0, 1], and the estimate in it; empty where there is none."""
+    if not (isfinite(low) and isfinite(high) and isfinite(at)):
+        return Markup("")
+    a, b, c = (width * min(max(value, 0.0), 1.0) for value in (low, high, at))
+    ground = f'<rect y="5" width="{width}" height="6" rx="3" fill="currentColor" opacity="0.12"/>'
+    reach = f'<rect x="{a:.1f}" y="5" width="{max(b - a, 1.0):.1f}" height="6" fill="{HUE}" opacity="0.5"/>'
+    return _svg(
+        width, 16, f'{ground}{reach}<rect x="{c - 1.5:.1f}" y="1" width="3" height="14" fill="{HUE}"/>'
+    )
+
+
+def spark(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
+    """A curve of shares over a logarithmic axis that begins at 1 or above; its top is the largest."""
+    last, most = log(max(x[-1], 2.0)), max(max(y), 1e-12)
+    points = " ".join(
+        f"{2 + (width - 4) * log(a) / last:.1f},{2 + (height - 4) * (1.0 - b / most):.1f}"
+        for a, b in zip(x, y, strict=True)
+    )
+    line = f'<polyline points="{points}" fill="none" stroke="{HUE}" stroke-width="1.6"/>'
+    floor = f'<line x1="2" x2="{width - 2}" y1="{height - 1}" y2="{height - 1}" stroke="currentColor"'
+    return _svg(width, height, f'{floor} opacity="0.25"/>{line}')
+
+
+# ---------------------------------------------------------------- our objects
+
+
+def learner_html(learner: LearnerInfo) -> Markup:
     if learner.columns is not None:
         kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""
@@ -49,11 +164,11 @@ def learner_html(learner: Described) -> Markup:
     )
 
 
-def _shown(learner: Described) -> str:
+def _shown(learner: LearnerInfo) -> str:
     return f"at most {learner.set_size}" if learner.inputs.sizes_vary else str(learner.set_size)
 
 
-def _features(learner: Described) -> str:
+def _features(learner: LearnerInfo) -> str:
     layout = learner.inputs.layout
     if isinstance(learner.n_features, tuple):
         d, width = learner.n_features
@@ -98,13 +213,16 @@ def trace_html(trace: Trace) -> Markup:
         for (name, value), text, c in zip(trace.rates.items(), words, curves, strict=True)
     ]
     if trace.promised is not None:
-        told = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
-        rows.append(("coverage", told, rate(trace.coverage), bar(trace.coverage), Markup("")))
+        text = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
+        cells = (text, rate(trace.coverage), bar(trace.coverage))
+        if not trace.is_warm:
+            cells = ("no round after the warm-up", "–", Markup(""))
+        rows.append(("coverage", *cells, Markup("")))
     for what, parts in (("label", trace.by_label), ("group", trace.by_group)):
         if parts:
             least = min(parts, key=lambda part: part.coverage)
-            told = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
-            rows.append((f"least by {what}", told, rate(least.coverage), bar(least.coverage), Markup("")))
+            text = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
+            rows.append((f"least by {what}", text, rate(least.coverage), bar(least.coverage), Markup("")))
     title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
     return table(title, ("", "", "share of rounds", "", "over rounds, logarithmic"), rows)
 
@@ -140,14 +258,14 @@ def evaluation_html(answer: Evaluation) -> Markup:
         size = one.set_size if one.coverage is None else f"{one.mean_size:.2f}"
         rows.append((one.words, size, *cells, "" if best is None else best.name))
     head = ("policy", "m", "hit rate", "95 % interval", "", "by")
-    found = table(f"Judged by {answer.rows:,} rows", head, rows)
-    return Markup(found + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
+    estimates = table(f"Judged by {answer.rows:,} rows", head, rows)
+    return Markup(estimates + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
 
 
 def log_html(log: Log) -> Markup:
     kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
-    told = facts(
+    text = facts(
         f"Log of {some(log.names)}",
         [("features", some(kinds) if kinds else "x"), ("left out", some(out) if out else None)],
     )
@@ -157,7 +275,7 @@ def log_html(log: Log) -> Markup:
         answer = "–" if hit is None else "yes" if hit else "no"
         rows.append((chips(record.decision.labels), answer, "–" if chance is None else f"{chance:.4g}"))
     head = ("shown", "the right one among them", "propensity")
-    return Markup(told + table("Its first rows", head, rows))
+    return Markup(text + table("Its first rows", head, rows))
 
 
 def survey_html(facts_: Survey) -> Markup:
@@ -173,7 +291,7 @@ def survey_html(facts_: Survey) -> Markup:
             ("sets", f"{facts_.set_size} of {facts_.n_labels:,} labels, mostly"),
             ("labels", some(facts_.known.all())),
             ("features", f"{facts_.n_features:,}"),
-            ("their odds", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
+            ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
         ],
     )
 

@@ -1,0 +1,11 @@
+"""Types that every room uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Array"]
+
+Array = np.ndarray[Any, Any]

@@ -1,0 +1,59 @@
+"""check_learner: what every learner promises, tried on one: ours, or your own.
+
+    from superarm.checks import check_learner
+
+    check_learner(MyLearner, gamma=0.2)                            # a class and its parameters
+    check_learner(lambda **common: MyLearner(rate=3, **common))    # or anything that makes one
+
+The suite makes small learners (``n_labels``, ``n_features``, ``set_size``, ``seed``, sometimes
+``labels``) and raises an AssertionError that names the promise that was broken. `CHECKS` has them
+by name, for one test each:
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_learner(check):
+        run_check(check, MyLearner, gamma=0.2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from superarm.checks import answers, bad_input, decisions, reproducible
+from superarm.checks.kit import D, K, Make
+from superarm.errors import InvalidInput
+from superarm.learners import Learner
+
+__all__ = ["CHECKS", "check_learner", "run_check"]
+
+CHECKS: dict[str, Callable[[Make], None]] = {
+    name: getattr(module, name)
+    for module in (reproducible, answers, decisions, bad_input)
+    for name in module.__all__
+}
+
+
+def check_learner(learner: Make, /, *, skip: Iterable[str] = (), **params: Any) -> None:
+    """Run every check (but those in ``skip``) on ``learner(**params)``."""
+    skipped = set(skip)
+    for name in skipped - CHECKS.keys():
+        raise InvalidInput(f"skip of check_learner must be names of checks, got {name!r}")
+    for name in CHECKS:
+        if name not in skipped:
+            run_check(name, learner, **params)
+
+
+def run_check(name: str, learner: Make, /, **params: Any) -> None:
+    """Run the check of this ``name`` in `CHECKS` on ``learner(**params)``."""
+
+    def make(**common: Any) -> Learner:
+        size = {} if getattr(learner, "single_label", False) else {"set_size": 2}
+        labels = {} if "labels" in common else {"n_labels": K}
+        return learner(**{"n_features": D, **labels, **size, **params, **common})
+
+    try:
+        CHECKS[name](make)
+    except AssertionError as error:
+        raise AssertionError(f"{name}: {error}") from error
+    except Exception as error:
+        raise AssertionError(f"{name}: it raised {type(error).__name__}: {error}") from error

@@ -1,0 +1,156 @@
+"""Column: what one column of a table is, and its cells as values of one kind."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from superarm.data.rows import LARGEST
+from superarm.data.values import (
+    as_word,
+    date_in,
+    is_missing,
+    is_text,
+    number_of,
+    parse_scalar,
+    value_of,
+    vector_of,
+)
+from superarm.errors import InvalidInput
+
+__all__ = [
+    *("AS_NUMBER", "DATES", "KINDS", "NUMBERS", "TEXT", "TRUTHS", "VECTOR", "WORDS"),
+    *("Column", "infer_value", "is_vector"),
+]
+
+NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
+    "numbers",
+    "yes or no",
+    "dates",
+    "words",
+    "text",
+    "vector",
+)
+AS_NUMBER = (NUMBERS, TRUTHS, DATES)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a column is.
+
+    Attributes:
+        name: its name.
+        kind: numbers, yes or no, dates, words, text, vector.
+        decimal: what stands before the decimals of numbers in files of text.
+        times: whether dates have a time of day.
+        order: what comes first in dates with slashes, ``"day"`` or ``"month"``, where both are possible.
+        length: of a vector.
+        many: whether there are so many different words that they go to the sparse part.
+        fill: what a missing value counts as in rows without places that say so.
+    """
+
+    name: str
+    kind: str
+    decimal: str = "."
+    times: bool = False
+    order: str = "day"
+    length: int = 0
+    many: bool = False
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            wanted = f"one of {', '.join(KINDS)}"
+            raise InvalidInput.must(f"kind of {self.name!r}", "columns", wanted, self.kind, among=KINDS)
+        if self.decimal not in (".", ","):
+            raise InvalidInput.must(f"decimal of {self.name!r}", "columns", "'.' or ','", self.decimal)
+        if self.order not in ("day", "month"):
+            raise InvalidInput.must(f"order of {self.name!r}", "columns", "'day' or 'month'", self.order)
+        if self.kind == VECTOR and not (isinstance(self.length, int) and self.length > 0):
+            wanted = "how many numbers it has"
+            raise InvalidInput.must(f"length of {self.name!r}", "columns", wanted, self.length)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it goes to the sparse part of a row."""
+        return self.kind == TEXT or self.many
+
+    @property
+    def has_word_places(self) -> bool:
+        """Whether its words go to the dense part of a row."""
+        return self.kind == DATES or (self.kind == WORDS and not self.many)
+
+    @property
+    def places(self) -> int:
+        """How many numbers it has."""
+        return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
+
+    def parse(self, value: Any, owner: str) -> Any:
+        """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a stray word.
+
+        Args:
+            value: the cell.
+            owner: whose it is, for messages.
+        """
+        kind = self.kind
+        number = type(value) is float or type(value) is int
+        if number and kind in AS_NUMBER and -LARGEST <= value <= LARGEST:
+            return float(value)  # most of them
+        if value is None or (isinstance(value, str) and value == ""):
+            return None
+        if kind == VECTOR:
+            return None if is_missing(value) else self._vector(value, owner)
+        if isinstance(value, str):
+            return self._text(str(value), owner)  # it may be NumPy's, or of an enumeration
+        if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
+            return "true" if value else "false"
+        parsed = value_of(value, self.name, owner)
+        if isinstance(parsed, np.ndarray):
+            raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
+        return parsed if parsed is None or kind in AS_NUMBER else as_word(parsed)
+
+    def _vector(self, value: Any, owner: str) -> Any:
+        vector = vector_of(value, self.name, owner)
+        if len(vector) != self.length:
+            wanted = f"a list of {self.length} numbers"
+            raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, f"{len(vector)} numbers")
+        return vector
+
+    def _text(self, text: str, owner: str) -> Any:
+        if self.kind in (WORDS, TEXT):
+            return text
+        when = date_in(text, self.order) if self.kind == DATES else None
+        if when is not None:
+            return when
+        scalar = parse_scalar(text, self.decimal)
+        if isinstance(scalar, str):
+            return date_in(text, self.order) or text
+        return None if scalar is None else number_of(scalar, self.name, owner)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values, without the usual ones."""
+        usual = {one.name: one.default for one in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+
+
+def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
+    """The kind of a value, judged alone, by no other row; and the value as `Column.parse` has it."""
+    if isinstance(value, str):
+        value = str(value)
+        when = date_in(value)
+        if when is not None:
+            return DATES, when
+        return TEXT if is_text(value) else WORDS, value or None
+    if is_vector(value):
+        wanted = "in the first row, or declared (columns=): a vector needs places of its own"
+        raise InvalidInput.must(f"x[{name!r}]", owner, wanted, "a new vector")
+    return NUMBERS, value_of(value, name, owner)
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value is a list of numbers, or looks like one."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return np.ndim(value) > 0
+    return hasattr(value, "to_list") and not isinstance(value, np.generic)

@@ -1,0 +1,66 @@
+"""Rules by the names that records, logs and spec files use; and what a recorded decision was drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from superarm.data.labels import Label
+from superarm.decisions import Decision
+from superarm.errors import InvalidInput
+from superarm.explore.base import Rule
+from superarm.explore.draws import Draw
+
+__all__ = ["draw_of", "rule_from", "rules"]
+
+
+def rules() -> dict[str, type[Rule]]:
+    """All rules that are known by now, by name."""
+    import superarm.explore  # its own rules, at least
+
+    assert superarm.explore
+    by_name: dict[str, type[Rule]] = {}
+    waiting = list(Rule.__subclasses__())
+    while waiting:
+        cls = waiting.pop()
+        if "name" in vars(cls):
+            by_name[cls.name] = cls
+        waiting += cls.__subclasses__()
+    return by_name
+
+
+def rule_from(data: dict[str, Any], owner: str) -> Rule:
+    """The rule that `to_dict` gave as ``data``; ``owner`` is whose it is, for messages."""
+    known = rules()
+    params = {key: value for key, value in data.items() if key != "name"}
+    if data.get("name") not in known:
+        raise InvalidInput.must(
+            "explore", owner, f"a rule, one of {', '.join(sorted(known))}", data.get("name")
+        )
+    try:
+        return known[data["name"]](**params)
+    except TypeError as error:
+        raise InvalidInput.must("explore", owner, "a rule with its own parameters", data) from error
+
+
+def draw_of(decision: Decision, labels: Sequence[Label] | None = None) -> Draw | None:
+    """The distribution that a decision was drawn from, where its rule was recorded.
+
+    Args:
+        decision: of a learner or a rule, or from a log.
+        labels: all labels; a decision that was stored knows only those it names.
+
+    >>> import superarm as sa
+    >>> learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
+    >>> decision = learner.decide([1.0, 0.0])
+    >>> draw = draw_of(decision)
+    >>> round(draw.probability(decision.labels), 6) == round(decision.propensity, 6)
+    True
+    """
+    record = decision.rule
+    if record is None or record["name"] not in rules():
+        return None
+    eligible = decision.among if labels is None or decision.eligible is not None else list(labels)
+    if eligible is None:
+        return None
+    return rules()[record["name"]].draw(record, decision.top, eligible, decision.set_size)

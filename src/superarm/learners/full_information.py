@@ -1,0 +1,63 @@
+"""Learners with full information: they are told the label of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from superarm.data.labels import Label
+from superarm.explore.base import Rule
+from superarm.explore.greedy import Greedy
+from superarm.learners.learner import Learner
+
+__all__ = ["AnySetLearner", "LabelLearner"]
+
+
+class LabelLearner(Learner):
+    """A learner with full information: it shows its top set, and is told the label."""
+
+    feedback = ("label",)
+
+    def make_rule(self) -> Rule:
+        return Greedy()
+
+
+class AnySetLearner(LabelLearner):
+    """A learner with full information whose update does not ask which set was shown: any rule may choose it.
+
+    Args:
+        n_labels, labels, n_features, seed, intercept, scaling: as in `Learner`.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
+            are shown, and all of them by default.
+        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_labels: int | None = None,
+        labels: Sequence[Label] | None = None,
+        n_features: int | tuple[int, int] | None = None,
+        set_size: int | None = None,
+        seed: int = 0,
+        intercept: bool | float = True,
+        scaling: str | None = None,
+        explore: Rule | dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            n_labels=n_labels,
+            labels=labels,
+            n_features=n_features,
+            seed=seed,
+            intercept=intercept,
+            scaling=scaling,
+        )
+        self.choose_by(explore, set_size)
+
+    def choose_by(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
+        """Take the rule ``explore``, or show the best ``set_size`` labels."""
+        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
+        self.explore = None if explore is None else rule
+
+    def make_rule(self) -> Rule:
+        return Greedy() if self.explore is None else self.explore

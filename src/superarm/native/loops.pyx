@@ -1,0 +1,243 @@
+"""Many rounds in one loop: the decide step and the learn step of core.pyx, over rows that lie side by side.
+
+They give the same bits as single calls: the steps are the same machine code.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+cimport numpy as np
+
+from superarm.native.arrays cimport labels_of
+from superarm.native.core cimport Core
+from superarm.native.ranking cimport best_first, contains
+from superarm.native.rows cimport RowBlock
+from superarm.native.rule cimport advance
+from superarm.native.types cimport Answer, Draw, Round, Row
+
+import numpy as np
+
+np.import_array()
+
+
+def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, sizes=None):
+    """Rounds over rows[visit], answered from y: how many were done, and why it stopped.
+
+    Args:
+        core: of the learner.
+        rows: the rows.
+        y: label numbers (intp).
+        visit: row numbers (intp).
+        counts: gets errors, misses, shown misses, and labels shown.
+        sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
+    """
+    cdef Py_ssize_t i, at, following, n = visit.shape[0], m = core.set_size, among
+    cdef const Py_ssize_t* order = labels_of(visit)
+    cdef const Py_ssize_t* label = labels_of(y)
+    cdef const Py_ssize_t* eligible = labels_of(core.can_show)
+    cdef int64_t* count = <int64_t*>np.PyArray_DATA(counts)
+    cdef Py_ssize_t* size = NULL if sizes is None else <Py_ssize_t*>np.PyArray_DATA(sizes)
+    cdef Row row, ahead
+    cdef Draw draw
+    cdef Round round
+    cdef Answer answer
+    cdef int status = 0
+    among = len(core.can_show)
+    core.ready(among, m)
+    core.scored = 0
+    round.row, round.eligible, round.n, round.given = &row, eligible, among, False
+    round.drawn, round.top = core.drawn, core.top
+    answer.likelihood, answer.label = NULL, -1
+    i = 0
+    with nogil:
+        while i < n:
+            at, following = order[i], order[min(i + 1, n - 1)]
+            rows.at(at, &row)
+            rows.prefetch_row(following)
+            status = core.decide_step(
+                &row, eligible, among, m, core.round, core.rule.decided, core.drawn, core.top, core.log,
+                &draw, &round.belief,
+            )
+            if status:
+                break
+            core.rule.on_decided(core.rule.decided, core.log, draw.n_log)
+            rows.at(following, &ahead)
+            core.prefetch_weights(&ahead)
+            round.m, round.top_size = draw.size, draw.top_size
+            round.log_ordered, round.log_set = draw.log_ordered, draw.log_set
+            answer.hit = contains(core.drawn, draw.size, label[at])
+            if core.sees_label:
+                answer.label = label[at]
+            status = core.learn_step(&round, &answer, True, core.log, draw.n_log)
+            if status:
+                break
+            core.round += 1
+            count[0] += core.top[0] != label[at]
+            count[1] += not contains(core.top, draw.top_size, label[at])
+            count[2] += not answer.hit
+            count[3] += draw.size
+            if size != NULL:
+                size[i] = draw.size if answer.hit else -draw.size
+            i += 1
+    return i, status
+
+
+def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_t m):
+    """A decision for every row: (how many were fine, sets, where each begins, sizes, log_probs, logs, where each begins).
+
+    Args:
+        core: of the learner.
+        rows: the rows.
+        eligible: label numbers, increasing; for all rows, or one list after the other.
+        starts: where the list of each row begins, and the end of the last; ``None`` if there is one list.
+        m: how many to show.
+    """
+    cdef Py_ssize_t i = 0, n = rows.n, among = eligible.shape[0], room = 0, log_room = 0, used = 0, written = 0
+    cdef const Py_ssize_t* labels = labels_of(eligible)
+    cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
+    cdef Row row, ahead
+    cdef Draw draw
+    cdef int status = 0
+    ends, log_ends, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
+    log_probs = np.empty((n, 3))
+    cdef Py_ssize_t* end = <Py_ssize_t*>np.PyArray_DATA(ends)
+    cdef Py_ssize_t* log_end = <Py_ssize_t*>np.PyArray_DATA(log_ends)
+    cdef Py_ssize_t* size = <Py_ssize_t*>np.PyArray_DATA(sizes)
+    cdef double* log_prob = <double*>np.PyArray_DATA(log_probs)
+    cdef Py_ssize_t* sets = NULL
+    cdef double* logs = NULL
+    cdef void* more
+    cdef bint full = False
+    core.scored = 0
+    try:
+        while i < n and not status:
+            if start != NULL:
+                labels, among = labels_of(eligible) + start[i], start[i + 1] - start[i]
+            core.ready(among, m)
+            with nogil:
+                while True:
+                    if used + 3 * core.rule.largest(among, m) > room:
+                        room = max(2 * room, 3 * core.rule.largest(among, m) * (64 if n > 64 else n))
+                        more = realloc(sets, room * sizeof(Py_ssize_t))
+                        full = more == NULL
+                        if full:
+                            break
+                        sets = <Py_ssize_t*>more
+                    if written + core.rule.log_size(among, m) > log_room:
+                        log_room = max(2 * log_room, core.rule.log_size(among, m) + 16 * (64 if n > 64 else n))
+                        more = realloc(logs, log_room * sizeof(double))
+                        full = more == NULL
+                        if full:
+                            break
+                        logs = <double*>more
+                    rows.at(i, &row)
+                    status = core.decide_step(
+                        &row, labels, among, m, core.round, core.rule.decided, core.drawn, core.top,
+                        logs + written, &draw, &log_prob[3 * i + 2],
+                    )
+                    if status:
+                        break
+                    core.rule.on_decided(core.rule.decided, logs + written, draw.n_log)
+                    rows.at(min(i + 1, n - 1), &ahead)
+                    core.prefetch_weights(&ahead)
+                    rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
+                    log_prob[3 * i], log_prob[3 * i + 1], size[i] = draw.log_ordered, draw.log_set, draw.size
+                    best_first(core.s, core.drawn, draw.size, sets + used)
+                    memcpy(sets + used + draw.size, core.drawn, draw.size * sizeof(Py_ssize_t))
+                    memcpy(sets + used + 2 * draw.size, core.top, draw.top_size * sizeof(Py_ssize_t))
+                    used += 2 * draw.size + draw.top_size
+                    written += draw.n_log
+                    core.round += 1
+                    i += 1
+                    end[i], log_end[i] = used, written
+                    if i == n or (start != NULL and start[i + 1] - start[i] != among):
+                        break
+                    if start != NULL:
+                        labels = labels + among
+            if full:
+                raise MemoryError(f"decisions for {n} rows do not fit in memory")
+        flat, log = np.empty(used, np.intp), np.empty(written)
+        memcpy(np.PyArray_DATA(flat), sets, used * sizeof(Py_ssize_t))
+        memcpy(np.PyArray_DATA(log), logs, written * sizeof(double))
+    finally:
+        free(sets)
+        free(logs)
+    return i, flat, ends, sizes, log_probs, log, log_ends
+
+
+def update_many(
+    Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
+    np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_ends, np.ndarray hits, np.ndarray labels,
+    bint given, decided=None,
+):
+    """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
+
+    Args:
+        core: of the learner.
+        rows: of all decisions.
+        which: row numbers.
+        eligible, starts: as in `decide_many`.
+        flat, ends, sizes, log_probs, log, log_ends: what `decide_many` gave.
+        hits: a bit (uint8) for each of ``which``.
+        labels: a label's number for each of ``which``, or -1.
+        given: somebody else chose the sets.
+        decided: decisions to be counted in on the way: (log, log_ends, the first, and how many come before each
+            answer), or ``None``.
+    """
+    cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, counted = 0
+    cdef const Py_ssize_t* before = NULL
+    cdef const Py_ssize_t* decided_end = NULL
+    cdef const double* decided_log = NULL
+    if decided is not None:
+        decided_log, decided_end = <const double*>np.PyArray_DATA(decided[0]), labels_of(decided[1])
+        counted, before = decided[2], labels_of(decided[3])
+    cdef const Py_ssize_t* order = labels_of(which)
+    cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
+    cdef const Py_ssize_t* end = labels_of(ends)
+    cdef const Py_ssize_t* log_end = labels_of(log_ends)
+    cdef const Py_ssize_t* size = labels_of(sizes)
+    cdef const Py_ssize_t* sets = labels_of(flat)
+    cdef const Py_ssize_t* label = labels_of(labels)
+    cdef const Py_ssize_t* every = labels_of(eligible)
+    cdef const double* log_prob = <const double*>np.PyArray_DATA(log_probs)
+    cdef const double* logs = <const double*>np.PyArray_DATA(log)
+    cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(hits)
+    cdef Row row, ahead
+    cdef Round round
+    cdef Answer answer
+    cdef int status = 0
+    core.scored = 0
+    round.row, round.given, answer.likelihood = &row, given, NULL
+    while i < n and not status:
+        at = order[i]
+        m = size[at]
+        if start != NULL:
+            among = start[at + 1] - start[at]
+        core.ready(among, m)
+        with nogil:
+            while True:
+                rows.at(at, &row)
+                begin = end[at]
+                round.eligible, round.n = every + (0 if start == NULL else start[at]), among
+                round.drawn, round.m = sets + begin + m, m
+                round.top, round.top_size = sets + begin + 2 * m, end[at + 1] - begin - 2 * m
+                round.log_ordered, round.log_set, round.belief = log_prob[3 * at], log_prob[3 * at + 1], log_prob[3 * at + 2]
+                answer.hit, answer.label = hit[i], label[i]
+                if i + 1 < n:
+                    rows.prefetch_row(order[min(i + 2, n - 1)])
+                    rows.at(order[i + 1], &ahead)
+                    core.prefetch_weights(&ahead)
+                if before != NULL:
+                    advance(core.rule, decided_log, decided_end, counted, before[i])
+                    counted = before[i]
+                status = core.learn_step(&round, &answer, False, logs + log_end[at], log_end[at + 1] - log_end[at])
+                if status:
+                    break
+                i += 1
+                if i == n:
+                    break
+                at = order[i]
+                if size[at] != m or (start != NULL and start[at + 1] - start[at] != among):
+                    break
+    return i, status

@@ -1,0 +1,82 @@
+"""SetPipeline: scikit-learn's pipeline for a SetFeedbackClassifier at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from superarm._types import Array
+from superarm.decisions.decisions import Decisions
+from superarm.errors import InvalidInput
+from superarm.sklearn.classifier import SetFeedbackClassifier
+
+__all__ = ["SetPipeline", "make_set_pipeline"]
+
+
+def make_set_pipeline(*steps: Any) -> SetPipeline:
+    """A `SetPipeline` of these steps, which get names of their own, as scikit-learn's make_pipeline gives.
+
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> make_set_pipeline(StandardScaler(), SetFeedbackClassifier()).steps[0][0]
+    'standardscaler'
+    """
+    return SetPipeline(make_pipeline(*steps).steps)
+
+
+class SetPipeline(Pipeline):  # type: ignore[misc]
+    """scikit-learn's Pipeline, with a SetFeedbackClassifier at its end and all that it can do.
+
+    Its parameters (steps, transform_input, memory, verbose) are those of Pipeline.
+
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    >>> steps = [("scale", StandardScaler()), ("sets", SetFeedbackClassifier(set_size=2, random_state=0))]
+    >>> model = SetPipeline(steps).fit(X, ["a", "b", "c", "d"])
+    >>> decisions = model.decide(X)
+    >>> model.update(decisions, [True, False, True, None]).predict_set(X).shape
+    (4, 2)
+    """
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        eligible: Iterable[Any] | None = None,
+        set_size: int | None = None,
+        coverage: float | None = None,
+    ) -> Decisions:
+        """Choose a set for every row of X, out of the steps before.
+
+        ``eligible``, ``set_size`` and ``coverage`` are as there.
+        """
+        last: SetFeedbackClassifier = self[-1]
+        return last.decide(self._before(X), eligible=eligible, set_size=set_size, coverage=coverage)
+
+    def update(self, decisions: Decisions, hits: Any) -> SetPipeline:
+        """Learn from the answers, ``hits``, to the ``decisions`` of `decide`."""
+        self[-1].update(decisions, hits)
+        return self
+
+    def predict_set(
+        self, X: Any, set_size: int | None = None, *, coverage: float | None = None
+    ) -> Array | list[Array]:
+        """The best labels for every row of X, best first; ``set_size`` and ``coverage`` as there."""
+        last: SetFeedbackClassifier = self[-1]
+        return last.predict_set(self._before(X), set_size, coverage=coverage)
+
+    def partial_fit(self, X: Any, y: Any, **more: Any) -> SetPipeline:
+        """Go on learning from X and y (and ``shown``, …: `SetFeedbackClassifier.partial_fit`); fit the steps before."""
+        self[-1].partial_fit(self._before(X), y, **more)
+        return self
+
+    def _before(self, X: Any) -> Any:
+        if len(self.steps) < 2:
+            return X
+        try:
+            return self[:-1].transform(X)
+        except NotFittedError as error:
+            wanted = "fitted before it begins from sets (pipeline[:-1].fit(X))"
+            raise InvalidInput.must("steps", "SetPipeline", wanted, str(error)) from error

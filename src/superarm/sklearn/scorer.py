@@ -1,0 +1,100 @@
+"""SetScorer: a classifier judged by sets that were shown, and whether the right label was among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from superarm.errors import InvalidInput
+from superarm.losses import set_nll
+from superarm.sklearn.arguments import class_codes, one_column, shown_sets
+
+__all__ = ["SetScorer", "log_loss"]
+
+MEASURES = ("log_loss", "hit_rate")
+
+
+def log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight: Any = None) -> float:
+    """The mean log loss of the answers; rows without one do not count."""
+    logits = np.log(np.maximum(model.predict_proba(X), 1e-300))
+    inside = np.zeros(logits.shape, bool)
+    for i, labels in enumerate(sets):
+        inside[i, class_codes(model.classes_, np.asarray(labels), "shown")] = True
+    bits = one_column(hit)
+    answered = [i for i, bit in enumerate(bits) if bit is not None]
+    hits = np.array([bits[i] for i in answered], bool)
+    loss = set_nll(logits[answered], inside[answered], hits, reduction="none")
+    weights = None if sample_weight is None else np.asarray(sample_weight)[answered]
+    return float(np.average(loss, weights=weights))
+
+
+class SetScorer(BaseEstimator):  # type: ignore[misc]
+    """Judge a classifier by sets that were shown, and whether the right label was among them.
+
+    For ``scoring=`` of `cross_val_score`, `GridSearchCV` and the like, with scikit-learn's metadata routing on: it
+    asks for ``shown``, and for ``propensity`` where that is given.
+
+    Args:
+        measure: ``"log_loss"``, of the answers to the sets that were shown, negative, as scikit-learn has it; or
+            ``"hit_rate"``, what the classifier's own best labels would have got, estimated from those answers as
+            `superarm evaluate` does (docs/evaluation.md); NaN where they cannot tell.
+        set_size: of ``"hit_rate"``: how many labels it would show; as many as most sets have by default.
+        uniform: of ``"hit_rate"``: the sets were drawn uniformly at random. Else it needs ``propensity``.
+    """
+
+    __metadata_request__score = {"shown": True, "propensity": True}  # noqa: RUF012 (scikit-learn reads it)
+
+    def __init__(
+        self, measure: str = "log_loss", *, set_size: int | None = None, uniform: bool = False
+    ) -> None:
+        self.measure, self.set_size, self.uniform = measure, set_size, uniform
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
+    ) -> float:
+        """The score of a fitted classifier, or of a pipeline with one at its end; more is better.
+
+        Args:
+            estimator: the classifier or pipeline.
+            X: rows.
+            y: whether the right label was among the shown ones.
+            shown: the labels that were shown.
+            propensity: the probability of each set.
+        """
+        return self.score(estimator, X, y, shown=shown, propensity=propensity)
+
+    def score(
+        self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
+    ) -> float:
+        """What calling it gives; ``estimator``, ``X``, ``y``, ``shown`` and ``propensity`` are as there."""
+        if self.measure not in MEASURES:
+            raise InvalidInput.must("measure", "SetScorer", f"one of {', '.join(MEASURES)}", self.measure)
+        sets = shown_sets(shown)
+        if self.measure == "log_loss":
+            return -log_loss(estimator, X, y, sets)
+        return self._hit_rate(estimator, X, one_column(y), sets, propensity)
+
+    def _hit_rate(self, model: Any, X: Any, bits: list[Any], sets: list[list[Any]], propensity: Any) -> float:
+        from superarm.logs import Log, Policy, evaluate, survey
+
+        if propensity is None and not self.uniform:
+            raise InvalidInput.must("propensity", "SetScorer", "given, or uniform=True", None)
+        propensities = [None] * len(sets) if propensity is None else one_column(propensity)
+        p = model.predict_proba(X)
+        rows = [
+            {
+                "x": [0.0],
+                "labels": class_codes(model.classes_, np.asarray(labels), "shown").tolist(),
+                "hit": hit,
+            }
+            | {"propensity": propensity, "p": row.tolist()}
+            for labels, hit, propensity, row in zip(sets, bits, propensities, p, strict=True)
+        ]
+        log = Log(rows, uniform=self.uniform)
+        facts = survey(log, labels=len(model.classes_))
+        policy = Policy("it", probabilities="p", set_size=self.set_size or facts.set_size)
+        best = evaluate(log, [policy], facts, holdout=None).verdicts[0].best
+        return float("nan") if best is None else best.rate
