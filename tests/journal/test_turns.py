@@ -273,10 +273,23 @@ def test_a_model_draws_uniform_sets_too_unless_it_was_told_otherwise(drive, tmp_
     assert "uniform" not in drive("other.db", model=tmp_path / "other.npz").learner.params
 
 
-def test_labels_must_be_names(drive, tmp_path):
-    sa.SetLogit(n_labels=4, n_features=D).save(tmp_path / "numbers.npz")
-    with pytest.raises(JournalForeign, match=r"names \(strings\)"):
-        drive(model=tmp_path / "numbers.npz")
+def test_labels_that_are_numbers_become_names(drive, tmp_path):
+    numbers = sa.SetLogit(n_labels=4, n_features=D, set_size=2)
+    for x in rows(20):
+        numbers.update(numbers.decide(x), hit=True)
+    numbers.save(tmp_path / "numbers.npz")
+    driver = drive(model=tmp_path / "numbers.npz", learner="set-logit:uniform=0")
+    assert driver.learner.labels == ("0", "1", "2", "3")
+    assert driver.decide(DecisionRequest(rows(1)[0])).labels == [
+        str(label) for label in numbers.decide(rows(1)[0]).labels
+    ]
+    names = ["0", "1", "2", "3"]
+    assert drive("named.db", model=tmp_path / "numbers.npz", labels=names).learner.labels == tuple(names)
+    with pytest.raises(JournalForeign, match=r"left out or \['0', '1', '2', '3'\], which"):
+        drive("other.db", model=tmp_path / "numbers.npz", labels=["a", "b", "c", "d"])
+
+
+def test_a_set_has_no_more_labels_than_there_are(drive):
     with pytest.raises(InvalidInput, match="set_size"):
         drive("b.db", set_size=99)
 

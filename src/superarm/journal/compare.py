@@ -1,7 +1,7 @@
-"""Telling rounding from damage: a decision, or a model, that did not come out as it was kept.
+"""Rounding or damage: compare a decision, or a model, with the one in the journal.
 
-Another kind of CPU may round the last bit of a sum otherwise. That is no damage, but a
-set that differs, or odds that do by more than a rounding, may be.
+Another kind of CPU may round the last bit of a sum differently. That is no damage; another set, or a propensity that
+differs by more than rounding, may be.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ import numpy as np
 from superarm.decisions import Decision
 from superarm.journal.events import DecisionBody
 
-__all__ = ["BITS", "ODDS", "SAME", "SETS", "compare", "nearly_same_model"]
+__all__ = ["BITS", "PROPENSITY", "SAME", "SETS", "compare", "nearly_same_model"]
 
-SAME, BITS, ODDS, SETS = "same", "last bits only", "odds differ", "set differs"
+SAME, BITS, PROPENSITY, SETS = "same", "last bits only", "propensity differs", "set differs"
 ROUNDING = 1e-5
-UNKEPT = {"format", "learner"}
-NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may differ by roundings
+NOT_IN_JOURNAL = {"format", "learner"}
+NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may differ by rounding
 
 
-def compare(again: Decision, kept: DecisionBody) -> str:
-    """How a decision came out, beside the one that was kept."""
-    made = again.to_dict(row=False)
-    odd = [name for name, value in made.items() if name not in UNKEPT and getattr(kept, name) != value]
-    if not odd:
+def compare(decision: Decision, body: DecisionBody) -> str:
+    """How a decision that was made again differs from the one in the journal."""
+    values = decision.to_dict(row=False)
+    different = {
+        name for name, value in values.items() if name not in NOT_IN_JOURNAL and getattr(body, name) != value
+    }
+    if not different:
         return SAME
-    if not set(odd) <= NUMBERS:
+    if not different <= NUMBERS:
         return SETS
-    return BITS if all(_near(made[name], getattr(kept, name)) for name in odd) else ODDS
+    return BITS if all(_near(values[name], getattr(body, name)) for name in different) else PROPENSITY
 
 
 def _near(a: Any, b: Any) -> bool:
-    """Whether two values are equal but for roundings."""
+    """Whether two values are equal but for rounding."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_near(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):
@@ -45,7 +47,7 @@ def _near(a: Any, b: Any) -> bool:
 
 
 def nearly_same_model(a: bytes, b: bytes) -> bool:
-    """Whether two model files differ by roundings alone: by at most 1e-3 of each array's largest."""
+    """Whether two model files differ by rounding alone: by at most 1e-3 of each array's largest."""
     with np.load(io.BytesIO(a)) as left, np.load(io.BytesIO(b)) as right:
         if left.files != right.files:
             return False

@@ -42,15 +42,13 @@ def _is_file(spec: str) -> bool:
 def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
     """What a new journal is made for, and its first snapshot."""
     learner, spec = _given(asked, model) if model is not None else _new(asked)
-    if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
-        raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
+    assert learner.labels is not None
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     common |= {"coverage": _promised(learner), "columns": asked["columns"], "group": asked["group"]}
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}
-    labels = [str(label) for label in learner.labels]
-    return meta | common, Snapshot(0, now, parts, first_totals(labels), made_by())
+    return meta | common, Snapshot(0, now, parts, first_totals(learner.labels), made_by())
 
 
 def _promised(learner: Learner) -> float | None:
@@ -61,11 +59,15 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     if asked["learner"] is not None:
         parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
+    labels = learner.known.all()
+    if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
+        learner = learner.with_params(labels=[str(label) for label in labels])
     if asked["columns"] is not None:
         raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
     for name in ("labels", "n_features", "set_size", "coverage", "seed"):
         has = _promised(learner) if name == "coverage" else getattr(learner, name)
-        if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
+        has = list(has) if name == "labels" else has
+        if asked[name] is not None and asked[name] != has:
             wanted = f"left out or {has!r}, which {model} has"
             raise JournalForeign.must(name, "superarm serve", wanted, asked[name])
     spec = asked["learner"] or learner.name

@@ -80,7 +80,9 @@ class Projector:
         on_erasure: Callable[[Event], None] | None = None,
     ) -> None:
         self.store, self.on_erasure = store, on_erasure
-        self._column: str | None = store.meta().get("group")
+        meta = store.meta()
+        self._column: str | None = meta.get("group")
+        self._promised: float | None = meta.get("coverage")
         self.records = Records()
         self.shadows: dict[str, Shadow] = {}
         self.jumps: list[int] = []
@@ -338,13 +340,18 @@ class Projector:
             return
         if not timeout:
             self.estimate.add(made.top, made.labels, made.log_propensity, body.hit)
-            if made.rule is None or made.rule.get("counts", True):
+            if self._counts_for_promise(made.rule):
                 self.stats.part(body.hit, len(made.labels), body.label, self._group(record.event))
         if self.shadows and not self.settings.frozen:
             default = None if expired is None else expired.body.hit
             decision = record.event.to_decision(self.learner.id)
             for shadow in self.shadows.values():
                 shadow.outcome(decision, body.hit, body.label, timeout=timeout, default=default)
+
+    def _counts_for_promise(self, rule: dict[str, Any] | None) -> bool:
+        """Not while the rule warms up, and not at another coverage than the journal's own."""
+        promised = self._promised
+        return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
 
     def _refuse(self, seq: int, reason: str, field: str | None) -> None:
         self.refused[seq] = [reason, field]

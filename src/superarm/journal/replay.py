@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from superarm.journal.compare import BITS, ODDS, SAME, SETS, compare, nearly_same_model
+from superarm.journal.compare import BITS, PROPENSITY, SAME, SETS, compare, nearly_same_model
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, Event
 from superarm.journal.projector import ErasedPast, Projector
@@ -29,35 +29,62 @@ Tick = Callable[[int], object]
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of a replay."""
+    """The result of a replay.
+
+    Attributes:
+        learner: the rebuilt model.
+        start: the event of the snapshot that it started from.
+        events: how many events it went through.
+        decisions: how many decisions were made again and compared.
+        sets: those whose set differs.
+        propensities: those whose propensity differs by more than 1e-5.
+        bits: those that differ in the last bits only.
+        unchecked: decisions that could not be compared, since content was erased.
+        checked: later snapshots that came out bit for bit the same.
+        near: later snapshots that came out the same but for rounding.
+        broken: later snapshots that came out different, or are damaged.
+        jumps: snapshots that were loaded on the way, since events before them were erased.
+        sha256: of the model file.
+    """
 
     learner: Learner
-    start: int  # the event of the snapshot it began with
-    events: int  # how many it passed
-    sets: int  # decisions whose set differs
-    odds: int  # ... whose odds differ by more than 1e-5
-    bits: int  # ... that differ in the last bits only
-    unchecked: int  # ... whose model is not known any more, since content was erased
-    checked: tuple[int, ...]  # later snapshots that were met on the way, bit for bit
-    near: tuple[int, ...]  # ... but for roundings
-    broken: tuple[int, ...]  # ... that were not met, or are damaged
-    jumps: tuple[int, ...]  # snapshots taken on trust, since events before them were erased
-    sha256: str  # of the model file
+    start: int
+    events: int
+    decisions: int
+    sets: int
+    propensities: int
+    bits: int
+    unchecked: int
+    checked: tuple[int, ...]
+    near: tuple[int, ...]
+    broken: tuple[int, ...]
+    jumps: tuple[int, ...]
+    sha256: str
 
     @property
     def different(self) -> int:
-        """Decisions that did not come out as they were kept, to the last bit."""
-        return self.sets + self.odds + self.bits
+        """Decisions that came out different, if only in the last bit."""
+        return self.sets + self.propensities + self.bits
+
+    @property
+    def snapshots(self) -> int:
+        """How many later snapshots were compared."""
+        return len(self.checked) + len(self.near) + len(self.broken)
+
+    @property
+    def compared(self) -> bool:
+        """Whether anything was compared at all: without that, a replay says nothing."""
+        return self.decisions + self.snapshots > 0
 
     @property
     def same(self) -> bool:
-        """Whether every decision and every snapshot came out the same, to the last bit."""
-        return not self.different and not self.broken and not self.near
+        """Whether something was compared, and all of it came out the same, to the last bit."""
+        return self.compared and not self.different and not self.broken and not self.near
 
     @property
     def sound(self) -> bool:
-        """Whether nothing differs but roundings."""
-        return not self.sets and not self.odds and not self.broken
+        """Whether something was compared, and nothing differs but for rounding."""
+        return self.compared and not self.sets and not self.propensities and not self.broken
 
 
 class Replay:
@@ -66,10 +93,12 @@ class Replay:
     def __init__(self, store: Store, *, from_start: bool, tick: Tick | None = None) -> None:
         self.store, self.tick = store, tick
         self.kept = [note.seq for note in store.snapshots()]
-        self.start = 0 if from_start else next((seq for seq in self.kept if seq), 0)
         self.until = store.head().seq
+        # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
+        older = (seq for seq in self.kept if 0 < seq < self.until)
+        self.start = 0 if from_start else next(older, 0)
         self.projector = Projector(store, store.snapshot(self.start))
-        self.different = {SAME: 0, BITS: 0, ODDS: 0, SETS: 0}
+        self.different = {SAME: 0, BITS: 0, PROPENSITY: 0, SETS: 0}
         self.unchecked = 0
         self.checked: list[int] = []
         self.near: list[int] = []
@@ -86,7 +115,12 @@ class Replay:
             except ErasedPast as erased:
                 self.projector.jump(erased.seq, self.until)
         data = model_bytes(self.projector.learner)
-        counts = (self.different[SETS], self.different[ODDS], self.different[BITS], self.unchecked)
+        different = self.different
+        counts = (
+            sum(different.values()),
+            *(different[how] for how in (SETS, PROPENSITY, BITS)),
+            self.unchecked,
+        )
         met = tuple(self.checked), tuple(self.near), tuple(self.broken), tuple(self.projector.jumps)
         sha256 = hashlib.sha256(data).hexdigest()
         return Replayed(self.projector.learner, self.start, self.until - self.start, *counts, *met, sha256)
@@ -176,11 +210,11 @@ class Replay:
 def replay(
     store: Store, *, from_start: bool = False, learner: str | None = None, tick: Tick | None = None
 ) -> Replayed:
-    """Rebuild the model from the oldest kept snapshot, and check it against all later ones.
+    """Rebuild the model from the oldest snapshot before the last event, and compare it with all later ones.
 
     Args:
         store: open for reading.
-        from_start: begin with the very first event.
+        from_start: start with the first event.
         learner: ``file.py:Class``, if the journal's learner is in a file of yours.
         tick: called with the number of events done since the last call.
     """

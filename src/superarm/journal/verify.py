@@ -85,8 +85,10 @@ class Verifier:
                 done = replay(store, from_start=True, learner=learner, tick=tick)
                 if done.sets:
                     self.problems.append(f"{done.sets} decisions come out with another set when replayed")
-                if done.odds:
-                    self.problems.append(f"{done.odds} decisions come out with other odds when replayed")
+                if done.propensities:
+                    self.problems.append(
+                        f"{done.propensities} decisions come out with another propensity when replayed"
+                    )
                 self.problems += [
                     f"the snapshot after event {seq} is not met by replay" for seq in done.broken
                 ]

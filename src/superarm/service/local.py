@@ -15,7 +15,7 @@ from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
 from superarm.service.handler import ServingModel
-from superarm.service.status import Metric, one
+from superarm.service.metrics import Metric, gauge
 
 __all__ = ["LocalModel"]
 
@@ -153,10 +153,9 @@ class LocalModel:
         return tuple(sentence for sentence in (self.doubt(), self.jumped()) if sentence is not None)
 
     def metrics(self) -> list[Metric]:
-        broken, log = len(self.broken_snapshots), self.store.log_bytes()
         return [
-            one("wal_bytes", "gauge", "The write-ahead log.", log),
-            one("broken_snapshots", "gauge", "Snapshots that could not be read.", broken),
+            gauge("wal_bytes", "The write-ahead log.", self.store.log_bytes()),
+            gauge("broken_snapshots", "Snapshots that could not be read.", len(self.broken_snapshots)),
         ]
 
     def refresh(self) -> None:

@@ -25,7 +25,8 @@ from superarm.journal.snapshots import SnapshotDraft
 from superarm.learners import Scores
 from superarm.service import changing, views
 from superarm.service.handler import DecisionRequest, Inputs, NotYet, OutcomeRequest, RequestHandler
-from superarm.service.status import Metric, Status, one
+from superarm.service.metrics import Metric, counter, gauge, service_metrics
+from superarm.service.status import Status
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
@@ -399,12 +400,12 @@ class Service:
         return copy.deepcopy(await self.look(lambda: views.stats(self)))
 
     async def metrics(self) -> list[Metric]:
-        """Numbers of the journal, the model and this process."""
+        """Metrics of the journal, the model and this process."""
         turns = self.turns
         assert turns is not None
         return [
-            *await self.look(lambda: views.metrics(self)),
-            one("queue_depth", "gauge", "Requests that wait for their turn.", turns.waiting),
-            one("turns_total", "counter", "Turns, each with one commit at most.", turns.count),
-            one("turn_seconds_total", "counter", "Time they took.", turns.seconds),
+            *await self.look(lambda: service_metrics(self)),
+            gauge("queue_depth", "Requests that wait for their turn.", turns.waiting),
+            counter("turns", "Turns, each with one commit at most.", turns.count),
+            counter("turn_seconds", "Time that they took.", turns.seconds),
         ]

@@ -36,7 +36,7 @@ from superarm.journal.store import Pending, Snapshot
 from superarm.learners import Learner
 from superarm.service.handler import ServingModel
 from superarm.service.learning import EVERY, Learning
-from superarm.service.status import Metric, one
+from superarm.service.metrics import Metric, gauge
 
 __all__ = ["PATIENCE", "SharedModel"]
 
@@ -268,17 +268,13 @@ class SharedModel:
         return tuple(found)
 
     def metrics(self) -> list[Metric]:
-        alive = [who for who in self.processes if who["silent"] < 5.0]
+        alive = sum(process["silent"] < 5.0 for process in self.processes)
+        behind = self.store.head().seq - self.seq
         return [
-            one("processes", "gauge", "Processes that serve on this journal.", len(alive)),
-            one("learns", "gauge", "Whether this process learns.", int(self.learning is not None)),
-            one(
-                "model_behind_events",
-                "gauge",
-                "Events that its model does not know.",
-                self.store.head().seq - self.seq,
-            ),
-            one("learner_silent_seconds", "gauge", "Since the learner was heard of.", self.learner_age),
+            gauge("processes", "Processes that serve on this journal.", alive),
+            gauge("learns", "Whether this process learns.", self.learning is not None),
+            gauge("model_behind_events", "Events that its model does not know.", behind),
+            gauge("learner_silent_seconds", "Since the learner's last sign of life.", self.learner_age),
         ]
 
     # ------------------------------------------------------------ threads

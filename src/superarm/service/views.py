@@ -13,21 +13,12 @@ from superarm.groups import coverage_by, worst_first
 from superarm.journal.errors import JournalFull
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
-from superarm.service.status import (
-    Metric,
-    Status,
-    falling_sentence,
-    model_metrics,
-    one,
-    promise_metrics,
-    promise_sentences,
-    status_metrics,
-)
+from superarm.service.status import Status, falling_sentence, promise_sentences
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
-__all__ = ["info", "metrics", "report", "stats", "status"]
+__all__ = ["info", "report", "stats", "status"]
 
 MOST_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
@@ -118,25 +109,6 @@ def stats(service: Service) -> dict[str, Any]:
         "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
         "processes": getattr(service.model, "processes", None),
     }
-
-
-def metrics(service: Service) -> list[Metric]:
-    """Numbers of the journal and the model."""
-    service.model.refresh()
-    oldest = service.store.pending(1)
-    age = max(0.0, service.model.clock() - oldest[0].time) if oldest else 0.0
-    return [
-        *model_metrics(service.model.stats, service.model.model().frozen, service.model.reports()),
-        *promise_metrics(service.model.model().learner),
-        *status_metrics(service.status(), service.store.size(), age),
-        *service.model.metrics(),
-        one(
-            "column_warnings_total",
-            "counter",
-            "Decisions for rows whose columns are not what was declared.",
-            service.handler.warned,
-        ),
-    ]
 
 
 def _brief(record: DecisionRecord) -> dict[str, Any]:

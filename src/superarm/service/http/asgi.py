@@ -18,7 +18,7 @@ from superarm.journal.errors import JournalDown
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
 from superarm.service.http.exchange import Receive, Send
-from superarm.service.http.metrics import Metrics
+from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Router
 from superarm.service.http.routes import Context
 from superarm.service.http.tokens import Tokens
@@ -60,8 +60,8 @@ class Application(Router):
         self.tokens = tokens or Tokens()
         super().__init__(pages.ROUTES, Admission(self.tokens, rate, any_host=any_host), **options)
         self.open_service = open_service
-        self.metrics = Metrics(self.tokens)
-        self.saw = self.metrics.saw  # type: ignore[method-assign]
+        self.metrics = RequestMetrics(self.tokens)
+        self.on_response = self.metrics.count  # type: ignore[method-assign]
         self._opening: asyncio.Future[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._failed: tuple[float, str] | None = None

@@ -32,9 +32,11 @@ MOST_NAMES = 5_000  # named features of a row
 
 T = TypeVar("T")
 AT = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`$")
+STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
 FIELD = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`$")
-EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`(?P<more>.*?)(, got `(?P<got>[^`]+)`)?$")
-WORDS = {
+EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bound>.*?)(, got `(?P<got>[^`]+)`)?$")
+BOUND = re.compile(r" (?P<length>of length )?(?P<sign>[<>]=?) (?P<limit>\S+)$")
+TYPES = {
     "float": "a number",
     "int": "a whole number",
     "str": "a string",
@@ -43,6 +45,7 @@ WORDS = {
     "object": "an object",
     "null": "null",
 }
+SIGNS = {">": "above", "<": "below", ">=": "of at least", "<=": "of at most"}
 
 
 # ---------------------------------------------------------------- from bytes to a message
@@ -66,53 +69,71 @@ def read_query(kind: type[T], query: dict[str, str]) -> T:
     try:
         return msgspec.convert(query, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(error, None) from None
+        raise _refusal(error, query) from None
 
 
-def _refusal(error: msgspec.ValidationError, body: bytes | msgspec.Raw | None) -> Refused:
-    """msgspec's complaint in our words."""
+def _refusal(error: msgspec.ValidationError, source: Any) -> Refused:
+    """msgspec's complaint about a body or a query, in our words: which field, what it must be, what it is."""
     text, path = str(error), ""
-    if found := AT.search(text):
-        text, path = text[: found.start()], found["path"]
-    if "[...]" in path and body is not None:
-        path = _name_the_key(path, bytes(body))
-    path = path.lstrip(".")
-    if found := FIELD.match(text):
-        field = f"{path}.{found['name']}".lstrip(".")
-        missing = found["fault"].startswith("missing")
-        return Refused.must(field, "request", *(("given", None) if missing else ("left out", "it")))
-    if found := EXPECTED.match(text):
-        kinds = " or ".join(WORDS.get(kind, kind) for kind in found["kinds"].split(" | "))
-        if "matching regex" in found["more"]:
-            kinds, more = ID_WORDS, ""
-        else:
-            more = found["more"]
-        got = found["got"]
-        given = "something else" if got is None else WORDS.get(got, got)
-        return _said(path or "body", f"{kinds}{more}", given)
-    return _said(path or "body", "valid", text)
+    if at := AT.search(text):
+        text, path = text[: at.start()], at["path"]
+    field, value = _locate(path, source)
+    if fault := FIELD.match(text):
+        name = f"{field}.{fault['name']}".lstrip(".")
+        if fault["fault"].startswith("missing"):
+            return Refused(f"{name} of request is missing", field=name)
+        return Refused(f"{name} of request is no field of it", field=name)
+    field = field or "body"
+    if text.endswith("out of range"):
+        return Refused(f"{field} of request must be a number of 64 bits, got a larger one", field=field)
+    expected = EXPECTED.match(text)
+    if expected is None:
+        return Refused.must(field, "request", "one of the values in /docs", value)
+    wanted = " or ".join(TYPES.get(kind, kind) for kind in expected["types"].split(" | "))
+    if "matching regex" in expected["bound"]:
+        wanted = ID_WORDS
+    elif bound := BOUND.match(expected["bound"]):
+        length = "with a length " if bound["length"] else ""
+        wanted += f" {length}{SIGNS[bound['sign']]} {float(bound['limit']):.9g}"
+        if length and isinstance(value, list | dict | str):
+            return Refused(f"{field} of request must be {wanted}, got {len(value)}", field=field)
+    if expected["got"] is None:
+        return Refused.must(field, "request", wanted, value)
+    got = TYPES.get(expected["got"], expected["got"])
+    return Refused(f"{field} of request must be {wanted}, got {got}", field=field)
 
 
-def _said(field: str, be: str, got: str) -> Refused:
-    return Refused(f"{field} of request must be {be}, got {got}", field=field)
-
-
-def _name_the_key(path: str, body: bytes) -> str:
-    """msgspec does not say which key of an object was wrong: the first one that would not be taken."""
-    before, _, after = path.partition("[...]")
+def _locate(path: str, source: Any) -> tuple[str, Any]:
+    """The name of a field, and its value, in a body or a query; the value is None where nothing can be read."""
     try:
-        data = json.loads(body)
+        value = source if isinstance(source, dict) else json.loads(bytes(source))
     except (ValueError, RecursionError):  # the rest of the body is broken, too
-        return before
-    for part in before.lstrip(".").split("."):
-        data = data.get(part, {}) if isinstance(data, dict) else {}
-    field = before.lstrip(".")
-    for name, value in data.items():  # only features and scores have free keys
+        value = None
+    field = ""
+    for step in STEP.finditer(path):
+        name, index = step["name"], step["index"]
+        if index == "...":  # msgspec does not say which key: the first that would be refused
+            name = _refused_key(field, value)
+            if name is None:
+                return field, None
+        if name is not None:
+            field = f"{field}.{name}".lstrip(".")
+            value = value.get(name) if isinstance(value, dict) else None
+        else:
+            field += f"[{index}]"
+            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
+    return field, value
+
+
+def _refused_key(field: str, values: Any) -> str | None:
+    for name, value in (
+        values.items() if isinstance(values, dict) else ()
+    ):  # features and scores have free keys
         try:
             msgspec.convert({field: {name: value}}, m.DecisionRequest)
         except msgspec.ValidationError:
-            return f"{before}.{name}{after}"
-    return before
+            return str(name)
+    return None
 
 
 def _find_not_finite(body: bytes) -> None:

@@ -108,8 +108,8 @@ class Router:
             table = self._with_id if "{id}" in one.path else self._table
             table.setdefault(one.path, {})[one.method] = one
 
-    def saw(self, route: str, status: int, seconds: float) -> None:
-        """Called for each answer; for those who count them."""
+    def on_response(self, route: str, status: int, seconds: float) -> None:
+        """Called for each response; an application that counts them replaces it."""
 
     async def open(self) -> None:
         """Called when there is no context yet, or it belongs to another event loop."""
@@ -151,7 +151,7 @@ class Router:
         except Exception as error:
             response = self.failed(request, error)
         name = request.target[0].name if request.target else "other"
-        self.saw(name, response.status, monotonic() - request.began)
+        self.on_response(name, response.status, monotonic() - request.began)
         try:
             await send_response(request, response, send)
         finally:

@@ -18,8 +18,8 @@ from superarm.service import Service
 from superarm.service.http import messages as m
 from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
 from superarm.service.http.exchange import Response
-from superarm.service.http.metrics import Metrics
 from superarm.service.http.reading import read, to_decision, to_outcome
+from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
 from superarm.service.http.statuses import error_of, status_of
 from superarm.service.http.tokens import Tokens
@@ -54,7 +54,7 @@ def route(
 class Context:
     """What the routes work with: the service, and what this process knows about its callers."""
 
-    def __init__(self, service: Service, metrics: Metrics, tokens: Tokens) -> None:
+    def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
         self.downloads = asyncio.Semaphore(DOWNLOADS)
 
