@@ -167,7 +167,7 @@ def check(folder: Path, told: list[dict[str, Any]], live: bytes | None) -> None:
         assert len(closed) == len(set(closed)), "answered twice"
         for from_start in (False, True):
             done = replayed(opened, from_start=from_start)
-            assert done.same, (done.different, done.near, done.broken)
+            assert done.same, (done.different, done.snapshots_near, done.snapshots_different)
         if live is not None:
             assert opened.model_file() == live, "the running model was not the journal's"
         assert not list(folder.glob(".*part*"))

@@ -28,15 +28,15 @@ class Found:
 
     @property
     def labels(self) -> list[str]:
-        return self.record.made.labels
+        return self.record.body.labels
 
     @property
     def top(self) -> list[str]:
-        return self.record.made.top
+        return self.record.body.top
 
     @property
     def body(self) -> Any:
-        return self.record.made
+        return self.record.body
 
     @property
     def decision(self) -> Any:
@@ -53,14 +53,14 @@ class Found:
     @property
     def outcome(self) -> dict[str, Any] | None:
         record = self._read()
-        return record.answered(self.driver.service.learnt_of(record))
+        return record.outcome_summary(self.driver.service.learnt_of(record))
 
     def shown(self) -> dict[str, Any]:
-        return self.record.shown()
+        return self.record.summary()
 
     def full(self) -> dict[str, Any]:
         record = self._read()
-        return record.full(self.driver.service.learnt_of(record))
+        return record.details(self.driver.service.learnt_of(record))
 
 
 class Driver:

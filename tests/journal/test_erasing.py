@@ -68,7 +68,7 @@ def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path,
         done = replayed(session, from_start=from_start)
         assert done.same
         assert done.sha256 == sha256_of(session)
-    assert replayed(session, from_start=True).jumps
+    assert replayed(session, from_start=True).snapshots_loaded
     found = verify(session.store.path)
     assert found.sound, found.problems
     assert found.erased == 1

@@ -261,7 +261,7 @@ def test_a_replay_starts_from_the_oldest_snapshot_that_has_events_after_it(drive
     decide(driver, 3, "b")
     driver.snapshot()
     done = replayed(driver)
-    assert (done.start, done.decisions, done.checked, done.same) == (8, 3, (14,), True)
+    assert (done.start, done.decisions, done.snapshots_same, done.same) == (8, 3, (14,), True)
     assert replayed(driver, from_start=True).decisions == 7
 
 

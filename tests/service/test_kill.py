@@ -89,7 +89,7 @@ def check(web: Web, journal: Path, load: Load) -> None:
     for id_, labels in load.decided.items():
         record = DecisionRecord.of(looking.find([id_]).get(id_, ()))
         assert record is not None, f"decision {id_} was acknowledged and is lost"
-        assert tuple(record.made.labels) == labels
+        assert tuple(record.body.labels) == labels
         if id_ in load.answered:
             assert record.outcome is not None, f"the outcome of {id_} was acknowledged and is lost"
             assert record.outcome.body.hit is load.answered[id_]

@@ -35,17 +35,19 @@ def _root(
     context.obj = client, as_json
 
 
-def _say(context: typer.Context, told: dict[str, Any]) -> None:
+def _say(context: typer.Context, result: dict[str, Any]) -> None:
     if context.obj[1]:
-        print(json.dumps(told))
+        print(json.dumps(result))
         return
-    shown = len(told["labels"]) - len(told["disabled"])
-    words = [f"{told['what']}: event {told['seq']:,}", f"{shown} labels are shown"]
-    words += [f"{len(told['disabled'])} are disabled"] if told["disabled"] else []
-    words += ["learning is frozen"] if told["frozen"] else []
-    words += [f"{told['erased']:,} decisions erased"] if told["what"] == "erase" else []
+    shown = len(result["labels"]) - len(result["disabled"])
+    words = [f"{result['what']}: event {result['seq']:,}", f"{shown} labels are shown"]
+    words += [f"{len(result['disabled'])} are disabled"] if result["disabled"] else []
+    words += ["learning is frozen"] if result["frozen"] else []
+    words += [f"{result['erased']:,} decisions erased"] if result["what"] == "erase" else []
     words += (
-        [] if told["finished"] else ["not finished: something of it is still on the disk; it is tried again"]
+        []
+        if result["finished"]
+        else ["not finished: something of it is still on the disk; it is tried again"]
     )
     print("; ".join(words))
 

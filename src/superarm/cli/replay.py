@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -47,41 +48,27 @@ def replay(
     if output is not None:
         done.learner.save(output)
     if as_json:
-        report = {
-            "journal": str(journal),
-            "start": done.start,
-            "events": done.events,
-            "decisions": done.decisions,
-            "different": done.different,
-            "sets_differ": done.sets,
-            "propensities_differ": done.propensities,
-            "last_bits_differ": done.bits,
-            "unchecked": done.unchecked,
-            "snapshots_same": list(done.checked),
-            "snapshots_same_but_for_rounding": list(done.near),
-            "snapshots_different": list(done.broken),
-            "snapshots_loaded": list(done.jumps),
-            "same": done.same,
-            "sound": done.sound,
-            "sha256": done.sha256,
-            "seconds": seconds,
-        }
+        figures = {one.name: getattr(done, one.name) for one in fields(done) if one.name != "learner"}
+        report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
+        report |= {"sound": done.sound, "seconds": seconds}
         print(json.dumps(report))
     else:
         print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
         print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")
         if done.different:
             print(
-                f"  another set {done.sets:,}, another propensity {done.propensities:,}, "
-                f"last bits only {done.bits:,}"
+                f"  another set {done.sets_differ:,}, another propensity {done.propensities_differ:,}, "
+                f"last bits only {done.last_bits_differ:,}"
             )
         if done.unchecked:
             print(f"decisions not compared, since content was erased: {done.unchecked:,}")
-        print(f"later snapshots compared: {done.snapshots:,}, different: {len(done.broken):,}")
-        if done.near:
-            print(f"  the same but for rounding: {len(done.near):,}")
-        if done.jumps:
-            print(f"stretches with erased events, passed by loading a snapshot: {len(done.jumps):,}")
+        print(f"later snapshots compared: {done.snapshots:,}, different: {len(done.snapshots_different):,}")
+        if done.snapshots_near:
+            print(f"  the same but for rounding: {len(done.snapshots_near):,}")
+        if done.snapshots_loaded:
+            print(
+                f"stretches with erased events, passed by loading a snapshot: {len(done.snapshots_loaded):,}"
+            )
         print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
     if not done.compared:
         wider = "the journal has too few events" if done.start == 0 else "--from-start compares all events"

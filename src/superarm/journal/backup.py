@@ -36,16 +36,16 @@ def backup(path: str | Path, to: str | Path) -> Verified:
     try:
         discard(*beside)
         _copy(source, part)
-        found = verify(part, with_replay=False)
-        if not found.sound:
-            raise JournalDamaged(f"the copy of {source} is damaged: {found.problems[0]}")
+        verified = verify(part, with_replay=False)
+        if not verified.sound:
+            raise JournalDamaged(f"the copy of {source} is damaged: {verified.problems[0]}")
         # the database last: what is there under its name is whole
         mark = part.with_name(part.name + "-mark")
         if mark.exists():
             os.replace(mark, target.with_name(target.name + "-mark"))  # noqa: PTH105
         os.replace(part, target)  # noqa: PTH105
         sync_folder(target.parent)
-        return found
+        return verified
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, JournalDamaged):
             raise

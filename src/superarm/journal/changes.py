@@ -43,9 +43,9 @@ class LabelSettings:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LabelSettings:
-        made = cls()
-        made.disabled, made.switches = tuple(data["disabled"]), list(data["switches"])
-        return made
+        settings = cls()
+        settings.disabled, settings.switches = tuple(data["disabled"]), list(data["switches"])
+        return settings
 
     def apply(
         self, learner: Learner, change: dict[str, Any], seq: int, snapshot: Callable[[int], Snapshot]

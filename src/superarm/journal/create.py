@@ -66,7 +66,8 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
         raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
     for name in ("labels", "n_features", "set_size", "coverage", "seed"):
         has = _promised(learner) if name == "coverage" else getattr(learner, name)
-        has = list(has) if name == "labels" else has
+        if name == "labels":
+            has = list(learner.known.all())
         if asked[name] is not None and asked[name] != has:
             wanted = f"left out or {has!r}, which {model} has"
             raise JournalForeign.must(name, "superarm serve", wanted, asked[name])

@@ -33,8 +33,8 @@ def try_acquire(connection: Connection, process: str, seconds: float) -> Lease |
         gone = connection.execute(END, (LOCKS,)).fetchone()
         if gone is not None and gone[0]:
             log.warning("the learner was still for too long", extra={"who": row[1], "lease": seconds})
-    found = connection.execute("SELECT pg_try_advisory_lock(%s, 0)", (LOCKS,)).fetchone()
-    if found is None or not found[0]:
+    acquired = connection.execute("SELECT pg_try_advisory_lock(%s, 0)", (LOCKS,)).fetchone()
+    if acquired is None or not acquired[0]:
         return None
     sql = f"UPDATE lease SET term = term + 1, process = %s, beat = {NOW} RETURNING term"
     row = connection.execute(sql, (process,)).fetchone()

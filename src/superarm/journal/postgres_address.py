@@ -85,11 +85,11 @@ class Address:
         """A connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
         wait = self.patience if patience is None else patience
         with failures(self):
-            made = Connection.connect(
+            connection = Connection.connect(
                 **self._options(application, wait), autocommit=True, prepare_threshold=1
             )
-        made.patience = wait or None
-        return made
+        connection.patience = wait or None
+        return connection
 
     def pool(self, most: int = 4) -> ConnectionPool[Connection]:
         """Connections for reading, opened when they are needed."""
@@ -113,27 +113,27 @@ class Address:
         set_ = f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
         theirs = self._info.get("options", "")
         # whatever the environment says, and whatever the database is in: both sides speak Unicode
-        made = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
+        options = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
         # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
-        return made | {"options": f"{theirs} {set_} -c jit=off -c search_path=superarm".strip()}
+        return options | {"options": f"{theirs} {set_} -c jit=off -c search_path=superarm".strip()}
 
 
 def redacted(text: str) -> str:
     """An address without user's secrets and without options; whatever it is, nothing secret is left."""
-    found = ADDRESS.match(text)
-    if found is None:
+    match = ADDRESS.match(text)
+    if match is None:
         return NOWHERE
-    user = f"{found['user']}@" if found["user"] else ""
-    told = f"{found['scheme']}://{user}{found['rest']}"
+    user = f"{match['user']}@" if match["user"] else ""
+    address = f"{match['scheme']}://{user}{match['rest']}"
     # one that is also the name of the user, the host or the database
-    secrets = [*OPTION.findall(text), found["secret"], os.environ.get("PGPASSWORD")]
-    return NOWHERE if any(one and unquote(one) in unquote(told) for one in secrets) else told
+    secrets = [*OPTION.findall(text), match["secret"], os.environ.get("PGPASSWORD")]
+    return NOWHERE if any(one and unquote(one) in unquote(address) for one in secrets) else address
 
 
 def down(where: object, error: BaseException) -> JournalDown:
     """The refusal for an error of the database or of the way to it; nothing of its inside but one line."""
-    told = str(error).strip().splitlines() or [type(error).__name__]
-    line = re.sub(r"password\s*=\s*\S+", "password=…", told[0])
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    line = re.sub(r"password\s*=\s*\S+", "password=…", lines[0])
     secret = os.environ.get("PGPASSWORD")
     if secret:
         line = line.replace(secret, "…")
@@ -149,8 +149,10 @@ def failures(where: object) -> Iterator[None]:
         wanted = "a superarm journal (superarm serve with --labels makes one)"
         raise JournalForeign.must("journal", "superarm", wanted, str(where)) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        said = str(error).splitlines()[0]
-        raise JournalForeign.must("role", "superarm", "one that may do this (docs/scale.md)", said) from error
+        reason = str(error).splitlines()[0]
+        raise JournalForeign.must(
+            "role", "superarm", "one that may do this (docs/scale.md)", reason
+        ) from error
     except psycopg.errors.DiskFull as error:
         raise JournalFull(str(down(where, error))) from error
     except PoolTimeout as error:  # only those who look share connections; who writes has one, and may go on

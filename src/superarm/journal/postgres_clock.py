@@ -29,9 +29,9 @@ class DatabaseClock:
         return monotonic() + self._offset
 
     def learn(self, connection: Connection) -> None:
-        asked = monotonic()
+        sent = monotonic()
         row = connection.execute(f"SELECT {NOW}").fetchone()
-        told = monotonic()
+        received = monotonic()
         assert row is not None
-        if self._offset is None or told - asked < SLOW:
-            self._offset = float(row[0]) - (asked + told) / 2.0
+        if self._offset is None or received - sent < SLOW:
+            self._offset = float(row[0]) - (sent + received) / 2.0

@@ -130,8 +130,8 @@ def check(connection: Connection, where: object) -> bool:
     if encoding is None or encoding[0] != "UTF8":
         wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
         raise JournalForeign.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {where}")
-    found = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
-    if found is None or found[0] is None:
+    table = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
+    if table is None or table[0] is None:
         return False
     row = connection.execute("SELECT version FROM superarm.format").fetchone()
     version = 0 if row is None else int(row[0])

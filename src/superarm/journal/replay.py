@@ -1,7 +1,7 @@
-"""Replay: a journal's past, done again and compared on the way.
+"""Replay: apply the events of a journal again, and compare on the way.
 
 Outcomes are learnt again in their order, by the Projector; every decision is made again with the model that it was
-made with (as of its event ``model``), at its cursor; every kept snapshot is met.
+made with (as of its event ``model``), at its cursor; the model is compared with every kept snapshot.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AHEAD = 4_096  # events that are read ahead: a process may decide with a model t
 Tick = Callable[[int], object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
     """The result of a replay.
 
@@ -36,14 +36,14 @@ class Replayed:
         start: the event of the snapshot that it started from.
         events: how many events it went through.
         decisions: how many decisions were made again and compared.
-        sets: those whose set differs.
-        propensities: those whose propensity differs by more than 1e-5.
-        bits: those that differ in the last bits only.
+        sets_differ: those whose set differs.
+        propensities_differ: those whose propensity differs by more than 1e-5.
+        last_bits_differ: those that differ in the last bits only.
         unchecked: decisions that could not be compared, since content was erased.
-        checked: later snapshots that came out bit for bit the same.
-        near: later snapshots that came out the same but for rounding.
-        broken: later snapshots that came out different, or are damaged.
-        jumps: snapshots that were loaded on the way, since events before them were erased.
+        snapshots_same: later snapshots that came out bit for bit the same.
+        snapshots_near: later snapshots that came out the same but for rounding.
+        snapshots_different: later snapshots that came out different, or are damaged.
+        snapshots_loaded: snapshots that were loaded on the way, since events before them were erased.
         sha256: of the model file.
     """
 
@@ -51,25 +51,25 @@ class Replayed:
     start: int
     events: int
     decisions: int
-    sets: int
-    propensities: int
-    bits: int
+    sets_differ: int
+    propensities_differ: int
+    last_bits_differ: int
     unchecked: int
-    checked: tuple[int, ...]
-    near: tuple[int, ...]
-    broken: tuple[int, ...]
-    jumps: tuple[int, ...]
+    snapshots_same: tuple[int, ...]
+    snapshots_near: tuple[int, ...]
+    snapshots_different: tuple[int, ...]
+    snapshots_loaded: tuple[int, ...]
     sha256: str
 
     @property
     def different(self) -> int:
         """Decisions that came out different, if only in the last bit."""
-        return self.sets + self.propensities + self.bits
+        return self.sets_differ + self.propensities_differ + self.last_bits_differ
 
     @property
     def snapshots(self) -> int:
         """How many later snapshots were compared."""
-        return len(self.checked) + len(self.near) + len(self.broken)
+        return len(self.snapshots_same) + len(self.snapshots_near) + len(self.snapshots_different)
 
     @property
     def compared(self) -> bool:
@@ -79,31 +79,32 @@ class Replayed:
     @property
     def same(self) -> bool:
         """Whether something was compared, and all of it came out the same, to the last bit."""
-        return self.compared and not self.different and not self.broken and not self.near
+        return self.sound and not self.last_bits_differ and not self.snapshots_near
 
     @property
     def sound(self) -> bool:
         """Whether something was compared, and nothing differs but for rounding."""
-        return self.compared and not self.sets and not self.propensities and not self.broken
+        faults = self.sets_differ or self.propensities_differ or self.snapshots_different
+        return self.compared and not faults
 
 
 class Replay:
-    """From a snapshot to the last event."""
+    """One replay, from a snapshot to the last event."""
 
     def __init__(self, store: Store, *, from_start: bool, tick: Tick | None = None) -> None:
         self.store, self.tick = store, tick
-        self.kept = [note.seq for note in store.snapshots()]
+        self.snapshot_seqs = [note.seq for note in store.snapshots()]
         self.until = store.head().seq
         # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
-        older = (seq for seq in self.kept if 0 < seq < self.until)
+        older = (seq for seq in self.snapshot_seqs if 0 < seq < self.until)
         self.start = 0 if from_start else next(older, 0)
         self.projector = Projector(store, store.snapshot(self.start))
         self.different = {SAME: 0, BITS: 0, PROPENSITY: 0, SETS: 0}
         self.unchecked = 0
-        self.checked: list[int] = []
+        self.same: list[int] = []
         self.near: list[int] = []
         self.broken: list[int] = []
-        self._unknown = -1  # a model whose cursor is not known any more
+        self._unknown_model = -1  # a model whose cursor is not known any more
         self._cursor: Any = None
         self._cursor_of = -1  # the model that it belongs to
         self._old: Projector | None = None  # for decisions of a process that was paused for long
@@ -111,35 +112,41 @@ class Replay:
     def run(self) -> Replayed:
         while self.projector.seq < self.until:
             try:
-                self._walk()
+                self._compare_all()
             except ErasedPast as erased:
                 self.projector.jump(erased.seq, self.until)
-        data = model_bytes(self.projector.learner)
-        different = self.different
-        counts = (
-            sum(different.values()),
-            *(different[how] for how in (SETS, PROPENSITY, BITS)),
-            self.unchecked,
+        learner, different = self.projector.learner, self.different
+        return Replayed(
+            learner=learner,
+            start=self.start,
+            events=self.until - self.start,
+            decisions=sum(different.values()),
+            sets_differ=different[SETS],
+            propensities_differ=different[PROPENSITY],
+            last_bits_differ=different[BITS],
+            unchecked=self.unchecked,
+            snapshots_same=tuple(self.same),
+            snapshots_near=tuple(self.near),
+            snapshots_different=tuple(self.broken),
+            snapshots_loaded=tuple(self.projector.jumps),
+            sha256=hashlib.sha256(model_bytes(learner)).hexdigest(),
         )
-        met = tuple(self.checked), tuple(self.near), tuple(self.broken), tuple(self.projector.jumps)
-        sha256 = hashlib.sha256(data).hexdigest()
-        return Replayed(self.projector.learner, self.start, self.until - self.start, *counts, *met, sha256)
 
-    def _walk(self) -> None:
-        """Read ahead, project, and stop wherever a decision was made or a snapshot was kept."""
+    def _compare_all(self) -> None:
+        """Read ahead, project, and stop at each decision and each snapshot to compare it."""
         began = self.projector.seq
         window: deque[Event] = deque()
         due: dict[int, list[Event]] = {}  # decisions that are to be made again, by the event of their model
-        stops = sorted(seq for seq in self.kept if seq > began)
+        stops = sorted(seq for seq in self.snapshot_seqs if seq > began)
         events = self.store.events(began, self.until)
         more = True
         while more or window:
-            more = self._read(events, window, due, began) if len(window) < AHEAD // 2 else more
+            more = self._read_ahead(events, window, due, began) if len(window) < AHEAD // 2 else more
             for event in due.pop(self.projector.seq, ()) if due else ():
-                self._check(event, self.projector)
+                self._compare_decision(event, self.projector)
             while stops and stops[0] <= self.projector.seq:
                 if stops.pop(0) == self.projector.seq:
-                    self._meet(self.projector.seq)
+                    self._compare_snapshot(self.projector.seq)
             ends = [seq for seq in (min(due, default=0), stops[0] if stops else 0) if seq]
             chunk: list[Event] = []
             while window and (not ends or window[0].seq <= min(ends)) and len(chunk) < AHEAD // 2:
@@ -149,9 +156,9 @@ class Replay:
                 if self.tick is not None:
                     self.tick(len(chunk))
         while stops and stops[0] == self.projector.seq:
-            self._meet(stops.pop(0))
+            self._compare_snapshot(stops.pop(0))
 
-    def _read(
+    def _read_ahead(
         self, events: Iterator[Event], window: deque[Event], due: dict[int, list[Event]], began: int
     ) -> bool:
         while len(window) < AHEAD:
@@ -163,48 +170,51 @@ class Replay:
                 continue
             model = event.body.model
             if event.x is None:
-                self._unknown = model  # where its draw has left the cursor
-            if event.x is None or model < began or (model == self._unknown and event.body.cursor is None):
+                self._unknown_model = model  # where its draw has left the cursor
+            if (
+                event.x is None
+                or model < began
+                or (model == self._unknown_model and event.body.cursor is None)
+            ):
                 self.unchecked += 1
             elif model < self.projector.seq:
-                self._check_old(event, model)
+                self._compare_old_decision(event, model)
             else:
                 due.setdefault(model, []).append(event)
         return True
 
-    def _check(self, event: Event, projector: Projector) -> None:
+    def _compare_decision(self, event: Event, projector: Projector) -> None:
         body, learner = event.body, projector.learner
         if self._cursor_of != projector.seq:
             self._cursor, self._cursor_of = learner.cursor(), projector.seq
         cursor = self._cursor
         if body.cursor is not None:
             cursor = Cursor(body.round, body.cursor)
-        again = learner.decide(
+        decision = learner.decide(
             event.row(), eligible=body.eligible, set_size=body.asked, coverage=body.coverage, at=cursor
         )
-        self.different[compare(again, body)] += 1
+        self.different[compare(decision, body)] += 1
 
-    def _check_old(self, event: Event, model: int) -> None:
+    def _compare_old_decision(self, event: Event, model: int) -> None:
         if self._old is None or self._old.seq > model:
-            best = max(seq for seq in self.kept if seq <= model)
+            best = max(seq for seq in self.snapshot_seqs if seq <= model)
             self._old = Projector(self.store, self.store.snapshot(best))
         try:
             self._old.catch_up(model)
-            self._check(event, self._old)
+            self._compare_decision(event, self._old)
         except (ErasedPast, JournalDamaged):
             self.unchecked += 1
 
-    def _meet(self, seq: int) -> None:
-        """A snapshot that was kept here must be what the events have come to."""
-        own = model_bytes(self.projector.learner)
+    def _compare_snapshot(self, seq: int) -> None:
+        """The model must be that of the snapshot of this event."""
+        model = model_bytes(self.projector.learner)
         try:
-            was = self.store.snapshot(seq).parts["model"]
+            snapshot = self.store.snapshot(seq).parts["model"]
         except JournalDamaged:
             self.broken.append(seq)
             return
-        (self.checked if own == was else self.near if nearly_same_model(own, was) else self.broken).append(
-            seq
-        )
+        near = self.near if nearly_same_model(model, snapshot) else self.broken
+        (self.same if model == snapshot else near).append(seq)
 
 
 def replay(

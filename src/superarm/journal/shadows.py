@@ -80,8 +80,8 @@ class HitRateEstimate:
         now = HitRateEstimate.from_dict(self._sums.to_dict())
         now._waiting = list(self._waiting)
         now._count()
-        found = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
-        return ShadowReport(spec, found.rate, found.low, found.high, found.rows, learnt, found.problem)
+        snips = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
+        return ShadowReport(spec, snips.rate, snips.low, snips.high, snips.rows, learnt, snips.problem)
 
     def to_dict(self) -> dict[str, Any]:
         self._count()
@@ -89,9 +89,9 @@ class HitRateEstimate:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HitRateEstimate:
-        made = cls()
-        made._sums = Sums.from_dict(data)
-        return made
+        estimate = cls()
+        estimate._sums = Sums.from_dict(data)
+        return estimate
 
 
 class Shadow:
@@ -150,8 +150,8 @@ class Shadow:
                 self.broken = str(error)
 
     def report(self) -> ShadowReport:
-        told = self.estimate.report(self.spec, self.learnt)
-        return replace(told, problem=self.broken) if self.broken else told
+        report = self.estimate.report(self.spec, self.learnt)
+        return replace(report, problem=self.broken) if self.broken else report
 
     # ------------------------------------------------------------ in snapshots
 
@@ -178,7 +178,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     example = model.example_row()
     if isinstance(example, dict):  # what has names is told by its columns, or by the first row
         common["n_features"] = None
-    made = {}
+    shadows = {}
     for spec in specs:
         own = {} if "coverage" in parse(spec)[1] else {"set_size": min(model.set_size, model.n_labels - 1)}
         learner = make(spec, **common, **own)
@@ -189,5 +189,5 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         if "hit" not in learner.feedback or not learner.learns_from(given):
             wanted = "a learner that learns from sets that somebody else chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)
-        made[f"shadow:{spec}"] = Shadow(spec, learner)
-    return made
+        shadows[f"shadow:{spec}"] = Shadow(spec, learner)
+    return shadows

@@ -32,11 +32,7 @@ def check_kind(meta: dict[str, Any]) -> None:
 
 def load_class(meta: dict[str, Any], learner: str | None) -> None:
     """A learner in a user's own file must be imported before it can be loaded, by the user's word alone."""
-    if meta["kind"] != "service":
-        got = f"that of a {meta['kind']}"
-        raise JournalForeign.must(
-            "journal", "superarm", "that of a service (superarm labels reads others)", got
-        )
+    check_kind(meta)
     spec = str(meta["learner"])
     if spec.partition(":")[0].endswith(".py"):
         if learner is None:

@@ -99,8 +99,8 @@ class SqliteStore(Store):
 
     def _named(self) -> list[tuple[int, int]]:
         """Which files stand under the names of the journal, its log and its lock."""
-        told = [os.stat(f"{self.name}{end}") for end in ("", "-wal", ".lock")]  # noqa: PTH116
-        return [(one.st_dev, one.st_ino) for one in told]
+        stats = [os.stat(f"{self.name}{end}") for end in ("", "-wal", ".lock")]  # noqa: PTH116
+        return [(file.st_dev, file.st_ino) for file in stats]
 
     def check(self) -> None:
         if not self._files:
@@ -159,9 +159,9 @@ class SqliteStore(Store):
             raise JournalDown(f"journal {self.path} was opened to be read only")
         try:
             writer.execute("BEGIN IMMEDIATE")
-            found = work(writer)
+            result = work(writer)
             writer.execute("COMMIT")
-            return found
+            return result
         except sqlite3.Error as error:
             try:
                 if writer.in_transaction:
@@ -269,9 +269,9 @@ class SqliteStore(Store):
 
     def integrity(self) -> Iterator[str]:
         """What SQLite finds wrong with the file."""
-        for (found,) in self._select("PRAGMA integrity_check(20)"):
-            if found != "ok":
-                yield f"the database is damaged: {found}"
+        for (fault,) in self._select("PRAGMA integrity_check(20)"):
+            if fault != "ok":
+                yield f"the database is damaged: {fault}"
 
     def problems(self) -> Iterator[str]:
         yield from self.integrity()

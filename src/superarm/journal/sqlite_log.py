@@ -75,10 +75,10 @@ def check_log(store: Any, *, any_copy: bool = False) -> None:
         events = store.events(min(after, store.head().seq))
         while some := list(islice(events, AT_ONCE)):
             named = {event.id for event in some if event.id}
-            found = store.find(list(named))
-            known = {event.seq for of_id in found.values() for event in of_id}
+            by_id = store.find(list(named))
+            indexed = {event.seq for of_id in by_id.values() for event in of_id}
             for event in some:
-                if event.id and event.seq not in known:
+                if event.id and event.seq not in indexed:
                     raise foreign_log(store.path, f"event {event.seq} is not in its index")
     except JournalDamaged as error:
         if error.event is None:
@@ -90,9 +90,9 @@ def _end_of_file(path: Path) -> tuple[int | None, int | None]:
     """The last event of the file without its log, and which copy it is; None if that cannot be told."""
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(uri, uri=True)) as alone:
-            found = alone.execute("SELECT max(seq) FROM events").fetchone()[0]
-            copy = alone.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY,)).fetchone()[0]
-            return int(found or 0), int(copy or 0)
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            last = connection.execute("SELECT max(seq) FROM events").fetchone()[0]
+            copy = connection.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY,)).fetchone()[0]
+            return int(last or 0), int(copy or 0)
     except (sqlite3.Error, ValueError):
         return None, None

@@ -34,7 +34,7 @@ class Stats:
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
-        self.places = {label: i for i, label in enumerate(self.labels)}  # their numbers
+        self.positions = {label: i for i, label in enumerate(self.labels)}  # their numbers
         self.decisions = self.explored = self.outcomes = self.hits = 0
         self.timeouts = self.late = self.answers = self.corrections = self.learnt = self.refused = 0
         self.floor: float | None = None  # the least propensity of all sets so far
@@ -58,7 +58,7 @@ class Stats:
         more = len(labels) - len(self.labels)
         if more:
             self.labels = tuple(labels)
-            self.places = {label: i for i, label in enumerate(self.labels)}
+            self.positions = {label: i for i, label in enumerate(self.labels)}
             for counts in (self.shown, self.answered, self.hit):
                 counts.extend([0] * more)
             self.named.extend([0, 0, 0] for _ in range(more))
@@ -67,7 +67,7 @@ class Stats:
     def pending(self) -> int:
         return self.decisions - self.outcomes - self.timeouts
 
-    def decision(
+    def count_decision(
         self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
     ) -> None:
         self.decisions += 1
@@ -79,16 +79,16 @@ class Stats:
         while len(self.sizes) <= len(labels):
             self.sizes.append(0)
         self.sizes[len(labels)] += 1
-        shown, places = self.shown, self.places
+        shown, positions = self.shown, self.positions
         for label in labels:
-            shown[places[label]] += 1
+            shown[positions[label]] += 1
         if propensity is not None and (self.floor is None or propensity < self.floor):
             self.floor = propensity
 
-    def outcome(
+    def count_outcome(
         self, at: float, age: float, labels: Sequence[str], hit: bool, late: bool, learnt: bool, refused: bool
     ) -> None:
-        """An answer from the world: in time, or late."""
+        """An outcome, in time or late."""
         if late:
             self.late += 1
         else:
@@ -101,22 +101,22 @@ class Stats:
         slot[OUTCOMES] += 1
         self.hits += hit
         slot[HITS] += hit
-        answered, hits, places = self.answered, self.hit, self.places
+        answered, hits, positions = self.answered, self.hit, self.positions
         for label in labels:
-            place = places[label]
-            answered[place] += 1
-            hits[place] += hit
+            at_label = positions[label]
+            answered[at_label] += 1
+            hits[at_label] += hit
         count = self.outcomes + self.late
         self.recent += (hit - self.recent) / min(count, RECENT)
         self.usual += (hit - self.usual) / min(count, USUAL)
 
-    def part(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
-        """An outcome that counts for a promise: of which label, if it says so, and of which group."""
+    def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
+        """An outcome that counts for the promised coverage: of which label, where it is named, and of which group."""
         parts = []
         if right is None:
             self.unnamed += 1
-        elif right in self.places:
-            parts.append(self.named[self.places[right]])
+        elif right in self.positions:
+            parts.append(self.named[self.positions[right]])
         if group is not None:
             known = group in self.groups or len(self.groups) < MOST_GROUPS
             parts.append(self.groups.setdefault(group if known else OTHERS, [0, 0, 0]))
@@ -125,13 +125,13 @@ class Stats:
             part[1] += hit
             part[2] += size
 
-    def timeout(self, learnt: bool, refused: bool) -> None:
+    def count_timeout(self, learnt: bool, refused: bool) -> None:
         self.timeouts += 1
         self.learnt += learnt
         self.refused += refused
 
-    def heard(self, correction: bool, learnt: bool) -> None:
-        """What a person said beside the outcome."""
+    def count_answer(self, correction: bool, learnt: bool) -> None:
+        """A person's answer, or a correction, beside the outcome."""
         if correction:
             self.corrections += 1
         else:

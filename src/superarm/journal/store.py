@@ -160,13 +160,13 @@ class Store(Protocol):
 
     def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
         """All events about these ids, in order."""
-        found: dict[str, list[Event]] = {}
+        by_id: dict[str, list[Event]] = {}
         if ids:
             among = (self._ids(ids),)
             events = self._checked(f"{self.AMONG} AND e.kind < 4", among)
             for event in events + self._checked(f"{self.AMONG} AND e.kind IN (4, 5)", among):
-                found.setdefault(event.id, []).append(event)
-        return found
+                by_id.setdefault(event.id, []).append(event)
+        return by_id
 
     def changes(self, after: int = 0) -> list[Event]:
         """All changes and erasures, oldest first."""
@@ -262,11 +262,11 @@ class Store(Protocol):
         )
         if not rows:
             raise JournalDamaged(f"{where} is missing")
-        at, totals, made_by, told, own = rows[0]
+        at, totals, made_by, description, own = rows[0]
         sql = "SELECT data FROM parts WHERE seq = ? AND part = ? ORDER BY number"
         try:
-            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, told) == own
-            names = loads(told) if same else ()
+            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, description) == own
+            names = loads(description) if same else ()
             parts = {name: b"".join(row[0] for row in self._select(sql, (seq, name))) for name in names}
             same = same and describe(parts) == names
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had

@@ -1,4 +1,4 @@
-"""Is a journal what was written? Checksums, chain, index, and every snapshot met by replay."""
+"""Is a journal what was written? Checksums, chain, index, and a replay of everything."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from superarm.journal.store import Store, open_store
 
 __all__ = ["Verified", "Verifier", "accept_loss", "verify"]
 
-MOST_TOLD = 20  # of one kind of damage
+MOST_LISTED = 20  # of one kind of damage
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What came of looking at everything."""
+    """The result of a verification."""
 
     events: int
     erased: int  # decisions whose features and context were erased
@@ -60,7 +60,7 @@ def verify(
 
 
 class Verifier:
-    """Looks at everything in a store."""
+    """One verification of a store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -83,14 +83,17 @@ class Verifier:
         if not self.problems and with_replay:
             try:
                 done = replay(store, from_start=True, learner=learner, tick=tick)
-                if done.sets:
-                    self.problems.append(f"{done.sets} decisions come out with another set when replayed")
-                if done.propensities:
+                if done.sets_differ:
                     self.problems.append(
-                        f"{done.propensities} decisions come out with another propensity when replayed"
+                        f"{done.sets_differ} decisions come out with another set when replayed"
+                    )
+                if done.propensities_differ:
+                    self.problems.append(
+                        f"{done.propensities_differ} decisions come out with another propensity when replayed"
                     )
                 self.problems += [
-                    f"the snapshot after event {seq} is not met by replay" for seq in done.broken
+                    f"the snapshot after event {seq} comes out different when replayed"
+                    for seq in done.snapshots_different
                 ]
             except JournalDamaged as error:
                 self.problems.append(str(error))
@@ -107,7 +110,7 @@ class Verifier:
         for event, number, fault in chain(self.store):
             if event is None or fault is not None:
                 self.damaged.append(number)
-                if len(self.damaged) <= MOST_TOLD:
+                if len(self.damaged) <= MOST_LISTED:
                     self.problems.append(f"event {number} {fault}")
                 continue
             if event.kind == DECISION:
@@ -119,12 +122,12 @@ class Verifier:
     def _index(self, waiting: dict[int, str]) -> None:
         """The list of decisions that wait says what the events say."""
         after = 0
-        while found := self.store.pending(5_000, after):
-            for one in found:
-                if waiting.pop(one.seq, None) != one.id:
-                    self.problems.append(f"decision {one.id} is listed as pending, and is not")
+        while page := self.store.pending(5_000, after):
+            for listed in page:
+                if waiting.pop(listed.seq, None) != listed.id:
+                    self.problems.append(f"decision {listed.id} is listed as pending, and is not")
                     return
-            after = found[-1].seq
+            after = page[-1].seq
         if waiting:
             self.problems.append(f"{len(waiting)} pending decisions are not listed, such as {min(waiting)}")
 

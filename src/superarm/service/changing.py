@@ -38,9 +38,9 @@ async def change(service: Service, change: dict[str, Any]) -> dict[str, Any]:
             raise Refused(str(reason), field=field)
     serving = service.model.model()
     labels = list(serving.learner.labels or ())
-    told = {"what": what, "seq": seq or service.model.seq, "labels": labels}
-    told |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
-    return told | {"erased": erased, "finished": finished}
+    result = {"what": what, "seq": seq or service.model.seq, "labels": labels}
+    result |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
+    return result | {"erased": erased, "finished": finished}
 
 
 async def _projected(service: Service, seq: int | None) -> None:

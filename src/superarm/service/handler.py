@@ -126,15 +126,15 @@ class RequestHandler:
     def know(self, ids: Sequence[str]) -> None:
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
         try:
-            found = self.store.find(missing) if missing else {}
+            by_id = self.store.find(missing) if missing else {}
         except JournalDamaged:  # at one of them: the others go on
-            found = {}
+            by_id = {}
             for id_ in missing:
                 try:
-                    found |= self.store.find([id_])
+                    by_id |= self.store.find([id_])
                 except JournalDamaged as error:
                     self._damaged[id_] = error
-        for events in found.values():
+        for events in by_id.values():
             record = DecisionRecord.of(events)
             if record is not None:
                 self.records.put(record)
@@ -239,17 +239,17 @@ class RequestHandler:
         if label is None and "hit" not in self.model.learner.feedback:
             name = type(self.model.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
-        told = OutcomeBody(decision.seq, hit, label)
-        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, told, id_)
+        body_ = OutcomeBody(decision.seq, hit, label)
+        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, body_, id_)
         return id_
 
     def expire(self, due: Sequence[Pending], default: bool | None) -> int:
         """Close decisions that have waited too long; how many."""
         before = len(self._staged)
-        for one in due:
-            if (OUTCOME, one.id) not in self._staged:
-                told = OutcomeBody(one.seq, default)
-                self._staged[TIMEOUT, one.id] = Event.new(self.now(), TIMEOUT, told, one.id)
+        for decision in due:
+            if (OUTCOME, decision.id) not in self._staged:
+                body = OutcomeBody(decision.seq, default)
+                self._staged[TIMEOUT, decision.id] = Event.new(self.now(), TIMEOUT, body, decision.id)
         return len(self._staged) - before
 
     # ------------------------------------------------------------ what operators change

@@ -99,12 +99,12 @@ class Learning:
         return max(0.0, min(self._published_at + pause - monotonic(), self.lease.seconds / 4.0))
 
     def _publish(self) -> None:
-        began, made = thread_time(), self.projector
-        parts = {"model": model_bytes(made.learner)}
-        parts |= {name: shadow.to_bytes() for name, shadow in made.shadows.items()}
+        began, projector = thread_time(), self.projector
+        parts = {"model": model_bytes(projector.learner)}
+        parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
         erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
-        told = {**made.totals(), "reports": made.reports(), "erased": erased, "doubt": self.doubt}
-        self.store.publish(Snapshot(made.seq, self.clock(), parts, {}, made_by()), dumps(told))
+        totals = {**projector.totals(), "reports": projector.reports(), "erased": erased, "doubt": self.doubt}
+        self.store.publish(Snapshot(projector.seq, self.clock(), parts, {}, made_by()), dumps(totals))
         # what a publication costs: the processor here, and the bytes that everybody fetches
         self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
         self._published_at = monotonic()
@@ -114,8 +114,11 @@ class Learning:
             return
         now = self.clock()
         while due := self.store.pending(EXPIRED_AT_ONCE, before=now - self.timeout):
-            told = [Event.new(now, TIMEOUT, OutcomeBody(one.seq, self.default), one.id) for one in due]
-            self.store.append(told)
+            timeouts = [
+                Event.new(now, TIMEOUT, OutcomeBody(decision.seq, self.default), decision.id)
+                for decision in due
+            ]
+            self.store.append(timeouts)
             self.lease.beat()
 
     def _retain(self) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from superarm.journal.clock import Ages, implausible
 from superarm.journal.erase import Eraser
 from superarm.journal.events import Event
-from superarm.journal.projector import Projector, learnt
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.projector import Projector
+from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
@@ -74,9 +74,9 @@ class LocalModel:
             self.snapshot_seq = self.projector.seq
 
     def model(self) -> ServingModel:
-        made = self.projector
-        disabled, frozen = frozenset(made.settings.disabled), made.settings.frozen
-        return ServingModel(made.seq, made.stats.learnt, made.learner, disabled, frozen)
+        projector = self.projector
+        disabled, frozen = frozenset(projector.settings.disabled), projector.settings.frozen
+        return ServingModel(projector.seq, projector.stats.learnt, projector.learner, disabled, frozen)
 
     def appended(self, events: Sequence[Event]) -> None:
         """These are durable: project them."""
@@ -86,13 +86,12 @@ class LocalModel:
         """Project what is durable, after a failure that may have left more than was known."""
         self.projector.catch_up()
 
-    def was_learnt(self, event: Event | None) -> bool | None:
-        return self.projector.was_learnt(event)
-
-    def learnt(self, event: Event, record: DecisionRecord) -> bool | None:
-        """The same of an event that is not at hand."""
-        made = self.projector
-        return None if event.seq > made.seq else learnt(event, record, made.settings, made.refused)
+    def was_learnt(self, event: Event, record: DecisionRecord) -> bool | None:
+        """Whether an outcome or a timeout has moved the model; None if it has not been projected yet."""
+        projector = self.projector
+        if event.seq > projector.seq:
+            return None
+        return was_learnt(event, record, projector.settings, projector.refused)
 
     def erased(self, seq: int) -> tuple[int, bool]:
         """How many decisions an erasure was about, and whether nothing of them is left."""
@@ -105,10 +104,10 @@ class LocalModel:
 
     def due(self, timeout: float, limit: int) -> list[Pending]:
         """Decisions that have waited longer."""
-        found: list[Pending] = []
+        overdue: list[Pending] = []
         for since, until, before in list(self.ages.due(timeout, self.store.head().seq)):
-            found += self.store.pending(limit - len(found), since, until, before)
-        return found
+            overdue += self.store.pending(limit - len(overdue), since, until, before)
+        return overdue
 
     def doubt(self) -> str | None:
         """Why the clock is not to be believed with what would be closed or erased for ever."""

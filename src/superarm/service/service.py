@@ -152,13 +152,13 @@ class Service:
         """One commit; the calls that must be made again."""
         handler = self.handler
         handler.begin(self.model.model(), calls)
-        made: list[tuple[Call, Any]] = []
-        again: list[Call] = []
+        results: list[tuple[Call, Any]] = []
+        retry: list[Call] = []
         for call in calls:
             try:
-                made.append((call, call[0](call[1])))
+                results.append((call, call[0](call[1])))
             except NotYet:
-                again.append(call)
+                retry.append(call)
             except (JournalDown, JournalForeign):  # that is everybody's
                 raise
             except Exception as error:  # that caller is told, the others go on
@@ -173,17 +173,17 @@ class Service:
                     self.model.records.drop(event.id)
                 kinds = {DecisionRequest: 1, OutcomeRequest: 2}
                 kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
-                for call, result in made:
+                for call, result in results:
                     argument = call[1]
                     if (kinds.get(type(argument), 0), getattr(argument, "id", None)) in taken:
-                        again.append(call)
+                        retry.append(call)
                     else:
                         kept.append((call, result))
-                made = kept
+                results = kept
             self._project(events)
-        for call, result in made:
+        for call, result in results:
             done.append((call[2], result() if callable(result) else result, None))
-        return again
+        return retry
 
     def _project(self, events: Any) -> None:
         try:
@@ -220,18 +220,20 @@ class Service:
 
     def decide_now(self, request: DecisionRequest) -> Any:
         event = self.handler.decide(request)
-        shown = DecisionRecord(event).shown()
+        shown = DecisionRecord(event).summary()
         return shown | {"warnings": list(self.handler.notices.values())} if self.handler.notices else shown
 
     def outcome_now(self, request: OutcomeRequest) -> Any:
         id_ = self.handler.outcome(request)
 
-        def told() -> dict[str, Any]:
+        def response() -> dict[str, Any]:
             record = self.model.records.get(id_)
             assert record is not None
-            return {"id": id_, "outcome": record.answered(self.model.was_learnt(record.outcome))}
+            # of a shared journal, another process projects it, and may have written a timeout before it
+            learnt = None if self.model.shared else self.learnt_of(record)
+            return {"id": id_, "outcome": record.outcome_summary(learnt)}
 
-        return told
+        return response
 
     def expire_now(self, _: object = None) -> int:
         """Close decisions that have waited longer than the timeout; how many."""
@@ -312,22 +314,22 @@ class Service:
         """All about a decision; None if there is no such."""
 
         def read() -> dict[str, Any] | None:
-            found = DecisionRecord.of(self.store.find([id_]).get(id_, ()))
-            return None if found is None else found.full(self.learnt_of(found))
+            record = DecisionRecord.of(self.store.find([id_]).get(id_, ()))
+            return None if record is None else record.details(self.learnt_of(record))
 
         return await self.look(read)  # type: ignore[no-any-return]
 
     def learnt_of(self, record: DecisionRecord) -> bool | None:
         event = record.outcome or record.timeout
-        return None if event is None else self.model.learnt(event, record)
+        return None if event is None else self.model.was_learnt(event, record)
 
     async def pending(self, limit: int, after: int = 0) -> dict[str, Any]:
         """Decisions without an outcome, oldest first."""
 
         def read() -> dict[str, Any]:
-            found, now = self.store.pending(limit + 1, after), self.model.clock()
-            listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in found[:limit]]
-            following = found[limit - 1].seq if len(found) > limit else None
+            waiting, now = self.store.pending(limit + 1, after), self.model.clock()
+            listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
+            following = waiting[limit - 1].seq if len(waiting) > limit else None
             return {"pending": listed, "count": self.model.stats.pending, "next": following}
 
         return await self.look(read)  # type: ignore[no-any-return]
@@ -346,15 +348,15 @@ class Service:
         return await self.look(self.changes_now)  # type: ignore[no-any-return]
 
     def changes_now(self) -> list[dict[str, Any]]:
-        told = []
+        changes = []
         for event in self.store.changes():
             if event.seq in self.model.refused:
                 continue
             body = {"what": "erase", **event.body}
             if isinstance(body.get("ids"), list):  # as many as they were: whose they are is nobody's to see
                 body["ids"] = len(body["ids"])
-            told.append({"seq": event.seq, "time": event.time, **body})
-        return told
+            changes.append({"seq": event.seq, "time": event.time, **body})
+        return changes
 
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
         """Change something while it runs; each change is an event of the journal."""

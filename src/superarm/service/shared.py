@@ -27,8 +27,8 @@ from superarm.journal.postgres import PostgresStore
 from superarm.journal.postgres_address import failures, psycopg
 from superarm.journal.postgres_clock import NOW, DatabaseClock
 from superarm.journal.postgres_schema import BLOCK, check
-from superarm.journal.projector import Projector, learnt
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.projector import Projector
+from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, model_bytes
 from superarm.journal.stats import Stats
@@ -169,7 +169,7 @@ class SharedModel:
                 record = self.records.get(event.id)
                 if record is not None:
                     record.outcome = event
-                    self.records.answered(event.id)
+                    self.records.mark_answered(event.id)
         self.records.trim()
 
     def reload(self) -> None:
@@ -177,13 +177,10 @@ class SharedModel:
 
     catch_up = reload  # what a failed turn may have written is looked up
 
-    def was_learnt(self, event: Event | None) -> bool | None:
-        return None
-
-    def learnt(self, event: Event, record: DecisionRecord) -> bool | None:
+    def was_learnt(self, event: Event, record: DecisionRecord) -> bool | None:
         if event.seq > self._serving.seq:
             return None
-        return learnt(event, record, LabelSettings.from_dict(self.totals["settings"]), self.refused)
+        return was_learnt(event, record, LabelSettings.from_dict(self.totals["settings"]), self.refused)
 
     def erased(self, seq: int) -> tuple[int, bool]:
         self.model()
@@ -193,12 +190,12 @@ class SharedModel:
         return self.clock()
 
     def next_round(self) -> int:
-        found = next(self._rounds, None)
-        if found is None:
+        round_ = next(self._rounds, None)
+        if round_ is None:
             start = self.store.next_rounds()
             self._rounds = iter(range(start, start + BLOCK))
-            found = next(self._rounds)
-        return found
+            round_ = next(self._rounds)
+        return round_
 
     def due(self, timeout: float, limit: int) -> list[Pending]:
         return []  # whoever learns closes them
@@ -259,13 +256,13 @@ class SharedModel:
         return None if self._beat is None else time.monotonic() - self._beat
 
     def trouble(self) -> tuple[str, ...]:
-        found = [] if self.doubt() is None else [str(self.doubt())]
+        sentences = [] if self.doubt() is None else [str(self.doubt())]
         age = self.learner_age
         if age is not None and age > 2.0 * self.lease_seconds + 1.0:
-            found.append(f"nobody has learnt for {age:.0f} s")
+            sentences.append(f"nobody has learnt for {age:.0f} s")
         if self.learner_error is not None:
-            found.append(f"learning fails: {self.learner_error}")
-        return tuple(found)
+            sentences.append(f"learning fails: {self.learner_error}")
+        return tuple(sentences)
 
     def metrics(self) -> list[Metric]:
         alive = sum(process["silent"] < 5.0 for process in self.processes)
@@ -336,8 +333,8 @@ class SharedModel:
         store = PostgresStore(self.address)
         try:
             self.learning = Learning(lease, store, self.clock, **self._learning_options)
-            told = {"who": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
-            log.info("learns", extra=told)
+            fields = {"who": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
+            log.info("learns", extra=fields)
             self.learner_error = None
             while not self._stop.is_set():
                 self._stop.wait(self.learning.turn())

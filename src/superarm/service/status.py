@@ -46,15 +46,17 @@ class Status:
     @property
     def trouble(self) -> tuple[str, ...]:
         """What is wrong, worst first, one sentence each; empty if nothing is."""
-        found = [] if self.down is None else [self.down]
+        sentences = [] if self.down is None else [self.down]
         if self.turn_seconds > HUNG_SECONDS:
-            found.append(f"a commit has been waiting for the disk for {self.turn_seconds:.0f} s")
-        found += [sentence for sentence in (self.erasing, self.falling) if sentence is not None]
+            sentences.append(f"a commit has been waiting for the disk for {self.turn_seconds:.0f} s")
+        sentences += [sentence for sentence in (self.erasing, self.falling) if sentence is not None]
         if self.broken_snapshots:
-            found.append(f"snapshots are damaged: after events {', '.join(map(str, self.broken_snapshots))}")
+            sentences.append(
+                f"snapshots are damaged: after events {', '.join(map(str, self.broken_snapshots))}"
+            )
         if self.upkeep_error is not None:
-            found.append(f"upkeep fails: {self.upkeep_error}")
-        return (*found, *self.more)
+            sentences.append(f"upkeep fails: {self.upkeep_error}")
+        return (*sentences, *self.more)
 
     @property
     def ready(self) -> bool:

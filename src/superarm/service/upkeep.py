@@ -117,10 +117,10 @@ class Upkeep:
             self._model_file.add_done_callback(self._made_model_file)
         return await asyncio.shield(self._model_file)
 
-    def _made_model_file(self, made: asyncio.Future[bytes]) -> None:
+    def _made_model_file(self, future: asyncio.Future[bytes]) -> None:
         self._model_file = None
-        if not made.cancelled():
-            made.exception()  # whoever asked was told
+        if not future.cancelled():
+            future.exception()  # whoever asked was told
 
     async def _make_model_file(self) -> bytes:
         if self.service.model.shared:

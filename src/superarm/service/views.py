@@ -78,7 +78,7 @@ def stats(service: Service) -> dict[str, Any]:
     )
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent(12)]
-    found = service.store.find(recent)
+    by_id = service.store.find(recent)
     return {
         "now": now,
         **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending", "floor")},
@@ -99,7 +99,7 @@ def stats(service: Service) -> dict[str, Any]:
             "column": service.meta.get("group"),
             "parts": _parts(list(stats.groups), list(stats.groups.values())),
         },
-        "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(found[id_]))],
+        "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
         "learner": service.meta["learner"],
         "disabled": sorted(serving.disabled),
         "frozen": serving.frozen,
@@ -112,12 +112,12 @@ def stats(service: Service) -> dict[str, Any]:
 
 
 def _brief(record: DecisionRecord) -> dict[str, Any]:
-    made, event = record.made, record.event
+    body, event = record.body, record.event
     return {
         "id": event.id,
         "time": event.time,
-        "labels": made.labels,
-        "explored": set(made.labels) != set(made.top),
+        "labels": body.labels,
+        "explored": set(body.labels) != set(body.top),
         "propensity": record.propensity,
         "state": record.status.value,
         "hit": None
@@ -128,19 +128,19 @@ def _brief(record: DecisionRecord) -> dict[str, Any]:
 
 def _promise(learner: Any) -> dict[str, Any] | None:
     """Of a promised coverage: what was kept."""
-    found = learner.coverage
-    if found is None:
+    coverage = learner.coverage
+    if coverage is None:
         return None
     return report(
-        {name: getattr(found, name) for name in ("promised", "kept", "mean_size", "answers", "warm_up")}
+        {name: getattr(coverage, name) for name in ("promised", "kept", "mean_size", "answers", "warm_up")}
     )
 
 
 def _parts(names: Sequence[str], counts: list[list[int]]) -> list[dict[str, Any]]:
     """Coverage of each label or group, the least first."""
-    found, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MOST_PARTS)
-    return [asdict(part) for part in found]
+    shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MOST_PARTS)
+    return [asdict(part) for part in shown]
 
 
-def report(made: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if isinstance(v, float) and isnan(v) else v for name, v in made.items()}
+def report(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(v, float) and isnan(v) else v for name, v in values.items()}

@@ -158,24 +158,24 @@ class Client:
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
         """Say of decision ``id`` whether the right label was shown, ``hit``, or which it was, ``label``."""
-        told = {"hit": hit} if label is None else {"label": label}
-        answer = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", told)
-        return Outcome(**answer["outcome"])
+        body = {"hit": hit} if label is None else {"label": label}
+        response = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", body)
+        return Outcome(**response["outcome"])
 
     def decide_many(
         self, rows: Sequence[Any] = (), *, scores: Sequence[Mapping[str, float]] = ()
     ) -> list[Shown]:
         """Ask for a set for each of the rows, or of the ``scores`` in their place, in one request."""
-        asks = [_ask(features, None) for features in rows]
-        asks += [_ask(None, None, scores=one) for one in scores]
-        answer = self._call("POST", "/v1/batch/decisions", {"decisions": asks})
-        return [_shown(_checked(result)) for result in answer["results"]]
+        items = [_ask(features, None) for features in rows]
+        items += [_ask(None, None, scores=one) for one in scores]
+        response = self._call("POST", "/v1/batch/decisions", {"decisions": items})
+        return [_shown(_checked(result)) for result in response["results"]]
 
     def outcomes(self, answers: Sequence[tuple[str, bool]]) -> list[Outcome]:
         """Many answers (id, hit), in one request."""
-        told = [{"id": id_, "hit": hit} for id_, hit in answers]
-        answer = self._call("POST", "/v1/batch/outcomes", {"outcomes": told})
-        return [Outcome(**_checked(result)["outcome"]) for result in answer["results"]]
+        items = [{"id": id_, "hit": hit} for id_, hit in answers]
+        response = self._call("POST", "/v1/batch/outcomes", {"outcomes": items})
+        return [Outcome(**_checked(result)["outcome"]) for result in response["results"]]
 
     def get(self, id: str) -> dict[str, Any]:
         """All that is known of the decision ``id``."""

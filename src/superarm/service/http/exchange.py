@@ -91,8 +91,8 @@ class Request:
     @property
     def trace(self) -> dict[str, str]:
         """The trace that it is a part of (W3C's ``traceparent``), for log lines."""
-        found = TRACE.fullmatch(self.headers.get(b"traceparent", b""))
-        return {} if found is None else {"trace_id": found[1].decode(), "parent_id": found[2].decode()}
+        match = TRACE.fullmatch(self.headers.get(b"traceparent", b""))
+        return {} if match is None else {"trace_id": match[1].decode(), "parent_id": match[2].decode()}
 
     def check_host(self) -> None:
         """HTTP/1.1 wants exactly one Host: with two, a proxy and we might not mean the same one."""

@@ -126,21 +126,21 @@ class Router:
         request = Request(scope)
         try:
             target = self.admit(request)
-            given: list[Any] = [self.admission.person(request)] if target.personal else []
+            arguments: list[Any] = [self.admission.person(request)] if target.personal else []
             if request.target[1] is not None:
-                given.append(check_id(request.target[1]))
+                arguments.append(check_id(request.target[1]))
             if request.method == "POST":
                 body = await read_body(request, receive, self.max_body)
                 if target.decoder is not None:
-                    given.append(read(target.decoder, body))
+                    arguments.append(read(target.decoder, body))
             elif target.takes is not None:
-                given.append(read_query(target.takes, request.query))
+                arguments.append(read_query(target.takes, request.query))
             if self.context is None or (self.loop is not None and self.loop is not get_running_loop()):
                 await self.open()
-            told = target.run(self.context, *given)
-            if isawaitable(told):
-                told = await told
-            response = told if type(told) is Response else Response(200, encode(told))
+            result = target.run(self.context, *arguments)
+            if isawaitable(result):
+                result = await result
+            response = result if type(result) is Response else Response(200, encode(result))
         except Disconnected:
             return
         except asyncio.CancelledError:
@@ -170,12 +170,12 @@ class Router:
                 methods = self._with_id.get("/".join(parts))
         if methods is None:
             raise UnknownPath.must("path", "request", "one of those in /docs", path)
-        found = methods.get("GET" if method == "HEAD" else method)
-        if found is None:
+        route = methods.get("GET" if method == "HEAD" else method)
+        if route is None:
             error = MethodNotAllowed.must("method", "request", " or ".join(methods), method)
             error.allowed = ", ".join(methods)
             raise error
-        return found, id_
+        return route, id_
 
     def admit(self, request: Request) -> Route:
         """The route, if whoever asks may use it; its body has not been read."""
@@ -199,18 +199,18 @@ class Router:
 
     def failed(self, request: Request, error: Exception) -> Response:
         """The refusal that says what was wrong."""
-        said = error_of(error)
-        status = said.error.status
+        body = error_of(error)
+        status = body.error.status
         if status == 500:
             where = {"request": request.id, "path": request.path, **request.trace}
             log.error("bug", exc_info=error, extra=where)
         headers = HEADERS.get(status, ())
         if isinstance(error, MethodNotAllowed):
             headers = ((b"allow", error.allowed.encode()),)
-        return Response(status, encode(said), headers=headers)
+        return Response(status, encode(body), headers=headers)
 
     def _log(self, request: Request, response: Response) -> None:
-        told = {
+        fields = {
             "request": request.id,
             "method": request.method,
             "path": request.path,
@@ -219,4 +219,4 @@ class Router:
             "address": request.address,
             **request.trace,
         }
-        log.info("request", extra=told)
+        log.info("request", extra=fields)

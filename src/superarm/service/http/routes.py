@@ -181,10 +181,10 @@ async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) 
 @route("GET", "/v1/decisions/{id}", LOOK, gives=m.DecisionRecord, told={404: "No such decision."})
 async def decision(context: Context, id_: str) -> dict[str, Any]:
     """All that is known of a decision; `outcome` is null while nobody has answered."""
-    found: dict[str, Any] | None = await context.service.find(id_)
-    if found is None:
+    record: dict[str, Any] | None = await context.service.find(id_)
+    if record is None:
         raise UnknownDecision.must("id", "decision", "that of a decision", id_)
-    return found
+    return record
 
 
 @route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
@@ -214,10 +214,10 @@ async def model(context: Context) -> Response:
 @route("GET", "/v1/stats", READ)
 async def stats(context: Context) -> dict[str, Any]:
     """All that the dashboard shows."""
-    found = await context.service.stats()
-    named = [_named(one) for one in found["shadows"]]
+    totals = await context.service.stats()
+    named = [_named(one) for one in totals["shadows"]]
     return {
-        **found,
+        **totals,
         "shadows": named,
         "trouble": context.trouble(),
         "latency": context.metrics.quantiles(),
@@ -278,11 +278,11 @@ def health(context: Context) -> m.Status:
 @route("GET", "/ready", OPEN, gives=m.Status)
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
-    found, trouble = context.service.status(), context.trouble()
+    status, trouble = context.service.status(), context.trouble()
     if context.tokens.trouble is not None:
         raise JournalDown(context.tokens.trouble)
-    if not found.ready:
-        raise (JournalFull if found.full else JournalDown)(trouble[0])
+    if not status.ready:
+        raise (JournalFull if status.full else JournalDown)(trouble[0])
     return m.Status("ready", trouble)
 
 

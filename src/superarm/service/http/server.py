@@ -218,14 +218,14 @@ class Server(uvicorn.Server):
             log.error("the certificate stays as it was", extra={"reason": str(error)})
 
     def _stamp(self) -> list[tuple[int, int] | None]:
-        found: list[tuple[int, int] | None] = []
+        stamps: list[tuple[int, int] | None] = []
         for path in (self.listener.tls_cert, self.listener.tls_key):
             try:
-                seen = None if path is None else path.stat()
-                found.append(None if seen is None else (seen.st_mtime_ns, seen.st_ino))
+                stat = None if path is None else path.stat()
+                stamps.append(None if stat is None else (stat.st_mtime_ns, stat.st_ino))
             except OSError:
-                found.append(None)
-        return found
+                stamps.append(None)
+        return stamps
 
     async def _look_after(self) -> None:
         while True:

@@ -88,17 +88,17 @@ class Tokens:
 
     def _look(self, file: Path) -> tuple[int, int, int]:
         try:
-            found = file.stat()
+            stat = file.stat()
         except OSError as error:
             raise InvalidInput.must("--token-file", self.of, "a file", str(file)) from error
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
     def _read(self, file: Path) -> dict[bytes, str]:
         try:
             lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput.must("--token-file", self.of, "a text file", str(file)) from error
-        found: dict[bytes, str] = {}
+        roles: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             parts = line.split()
             if not parts or parts[0].startswith("#"):
@@ -107,10 +107,10 @@ class Tokens:
                 first = f"one of {', '.join(self.words)}" if self.words else "a name without spaces"
                 wanted = f"{first}, and a token"  # what it is instead may be a secret
                 raise InvalidInput.must(f"line {number}", str(file), wanted, f"{len(parts)} words")
-            found[_digest(self._strong(parts[1]))] = parts[0]
-        if not found:
+            roles[_digest(self._strong(parts[1]))] = parts[0]
+        if not roles:
             raise InvalidInput.must("--token-file", self.of, "a file with a token", str(file))
-        return found
+        return roles
 
     def _strong(self, token: str) -> str:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
