@@ -257,7 +257,7 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
 
 
 def test_groups_beyond_the_most_are_counted_together() -> None:
-    stats = Stats(["x", "y"])
+    stats = Stats.of(["x", "y"])
     for i in range(MOST_GROUPS + 5):
         stats.count_for_promise(True, 2, "new", str(i))
     assert len(stats.groups) == MOST_GROUPS + 1

@@ -13,6 +13,7 @@ from service_kit import Clock, rows
 from superarm.journal.errors import Erased, UnknownDecision
 from superarm.journal.export import export
 from superarm.journal.verify import verify
+from superarm.service import views
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
@@ -138,10 +139,10 @@ def test_retention_while_it_runs(drive, tmp_path):
         await service.start()
         for i, x in enumerate(rows(100, 5)):
             await service.decide(DecisionRequest(x, f"new{i}"))
-        while not (await service.find("person"))["erased"]:
+        while not (await service.read(views.find, "person"))["erased"]:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
-        assert not (await service.find("new5"))["erased"]
+        assert not (await service.read(views.find, "new5"))["erased"]
         assert service.status().upkeep_failures == 0
         await service.stop()
 
@@ -209,7 +210,7 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
     async def main(service, seconds):
         await service.start()
         await asyncio.sleep(seconds)
-        found = await service.find("person")
+        found = await service.read(views.find, "person")
         trouble = service.status().trouble
         await service.turns.close()
         await service.upkeep.stop()

@@ -295,11 +295,11 @@ def test_a_set_has_no_more_labels_than_there_are(drive):
 
 
 def test_the_curves_of_the_totals_stay_short():
-    stats = Stats(LABELS)
+    stats = Stats.of(LABELS)
     for i in range(5000):
         stats.count_decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
     assert len(stats.slots) <= 240
     assert sum(slot[0] for slot in stats.slots) == 5000
     assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
     assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
-    assert Stats.from_dict(LABELS, stats.to_dict()).to_dict() == stats.to_dict()
+    assert Stats.of(LABELS, stats.to_dict()).to_dict() == stats.to_dict()

@@ -13,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from superarm.errors import InvalidInput
 from superarm.journal.errors import Refused
 from superarm.journal.snapshots import learner_from
@@ -24,12 +26,11 @@ __all__ = ["LabelSettings", "check_change"]
 LONGEST_LABEL = 1_000
 
 
-class LabelSettings:
+class LabelSettings(Struct):
     """What changes have set, beside the learner."""
 
-    def __init__(self) -> None:
-        self.disabled: tuple[str, ...] = ()
-        self.switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
+    disabled: tuple[str, ...] = ()
+    switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
 
     @property
     def frozen(self) -> bool:
@@ -37,15 +38,6 @@ class LabelSettings:
 
     def frozen_at(self, seq: int) -> bool:
         return bisect_right(self.switches, seq) % 2 == 1
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"disabled": list(self.disabled), "switches": list(self.switches)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LabelSettings:
-        settings = cls()
-        settings.disabled, settings.switches = tuple(data["disabled"]), list(data["switches"])
-        return settings
 
     def apply(
         self, learner: Learner, change: dict[str, Any], seq: int, snapshot: Callable[[int], Snapshot]

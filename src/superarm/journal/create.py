@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
+from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalForeign
-from superarm.journal.projector import first_totals
+from superarm.journal.shadows import HitRateEstimate
 from superarm.journal.snapshots import made_by, model_bytes
+from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
-__all__ = ["ASKED", "UNIFORM", "check_asked", "first"]
+__all__ = ["ASKED", "UNIFORM", "check_same_purpose", "first"]
 
 # The share of uniform sets of a SetLogit, or of somebody's Scores, of which nothing else was said. It costs
 # UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
@@ -22,7 +27,7 @@ EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something e
 ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed", "columns", "group")
 
 
-def check_asked(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
+def check_same_purpose(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
     """Refuse to use a journal for something else than it was made for."""
     for name, value in asked.items():
         if value is None:
@@ -48,7 +53,7 @@ def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, An
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}
-    return meta | common, Snapshot(0, now, parts, first_totals(learner.labels), made_by())
+    return meta | common, Snapshot(0, now, parts, _empty_totals(learner.labels), made_by())
 
 
 def _promised(learner: Learner) -> float | None:
@@ -99,3 +104,9 @@ def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
     if asked["columns"] is not None:
         learner.use_columns(asked["columns"])
     return learner, spec
+
+
+def _empty_totals(labels: Sequence[str]) -> dict[str, Any]:
+    """The totals before the first event."""
+    empty = {"settings": to_builtins(LabelSettings()), "refused": {}}
+    return {"stats": Stats.of(labels).to_dict(), "estimate": HitRateEstimate().to_dict(), **empty}

@@ -48,7 +48,7 @@ class Eraser:
             return
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, erasure.time).make()):
             pass
-        count = self.store.erase(erasure, self._telling(erasure.seq))
+        count = self.store.erase(erasure, self._revealing(erasure.seq))
         self.store.set_progress(ERASED, erasure.seq)
         self.projector.records.clear()
         self.counts[erasure.seq] = count
@@ -68,7 +68,7 @@ class Eraser:
         self.problem = None
         return True
 
-    def _telling(self, newest: int) -> list[int]:
+    def _revealing(self, newest: int) -> list[int]:
         """Snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
         kept = [note.seq for note in self.store.snapshots()]
         near = [(a, b) for a, b in pairwise(kept) if b - a < NEAR]

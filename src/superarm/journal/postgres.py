@@ -23,7 +23,7 @@ from superarm.journal.store import (
     Head,
     Snapshot,
     Store,
-    dropping,
+    drop_statements,
     pieces,
     snapshot_row,
 )
@@ -140,7 +140,7 @@ class PostgresStore(Store):
         )
         sql = f"""UPDATE events SET x = NULL, context = NULL, erased = ?
         WHERE kind = 1 AND x IS NOT NULL AND seq < ? AND {where}"""
-        return self._write_all([(sql, (seq, seq, value)), *dropping(drop)])[0]
+        return self._write_all([(sql, (seq, seq, value)), *drop_statements(drop)])[0]
 
     def scrub(self) -> None:
         """Nothing: what the pages and the log of the database still have is for VACUUM and for its backups."""

@@ -12,6 +12,8 @@ from itertools import islice
 from math import exp
 from typing import Any
 
+from msgspec import convert, to_builtins
+
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
@@ -36,7 +38,7 @@ from superarm.journal.store import Snapshot, Store
 from superarm.learners import Learner
 from superarm.learners.following import Follower
 
-__all__ = ["ErasedPast", "Projector", "first_totals"]
+__all__ = ["ErasedPast", "Projector"]
 
 AT_ONCE = 4_000  # events that are read at once
 MOST_REFUSED = 1_000  # refusals that are remembered
@@ -48,12 +50,6 @@ class ErasedPast(Exception):
     def __init__(self, seq: int) -> None:
         super().__init__(seq)
         self.seq = seq
-
-
-def first_totals(labels: Sequence[str]) -> dict[str, Any]:
-    """The totals before the first event."""
-    none = {"settings": LabelSettings().to_dict(), "refused": {}}
-    return {"stats": Stats(labels).to_dict(), "estimate": HitRateEstimate().to_dict(), **none}
 
 
 class Projector:
@@ -109,8 +105,8 @@ class Projector:
         self._staged: list[tuple[Event, DecisionRecord, bool, bool]] = []
         self._staged_in_follower: list[int] = []
         totals = snapshot.totals
-        self.stats = Stats.from_dict(self.labels, totals["stats"])
-        self.settings = LabelSettings.from_dict(totals["settings"])
+        self.stats = Stats.of(self.labels, totals["stats"])
+        self.settings = convert(totals["settings"], LabelSettings)
         self.estimate = HitRateEstimate.from_dict(totals["estimate"])
         self.refused: dict[int, list[str | None]] = {int(seq): why for seq, why in totals["refused"].items()}
         self.seq = snapshot.seq
@@ -125,7 +121,7 @@ class Projector:
         """What a snapshot keeps beside the learner."""
         return {
             "stats": self.stats.to_dict(),
-            "settings": self.settings.to_dict(),
+            "settings": to_builtins(self.settings),
             "estimate": self.estimate.to_dict(),
             "refused": {str(seq): why for seq, why in self.refused.items()},
         }

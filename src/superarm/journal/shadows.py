@@ -55,8 +55,8 @@ class ShadowReport:
 class HitRateEstimate:
     """The estimated hit rate of somebody's top sets."""
 
-    def __init__(self) -> None:
-        self._sums = Sums("set")
+    def __init__(self, sums: Sums | None = None) -> None:
+        self._sums = Sums("set") if sums is None else sums
         self._waiting: list[tuple[float, float]] = []
 
     def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
@@ -89,9 +89,7 @@ class HitRateEstimate:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HitRateEstimate:
-        estimate = cls()
-        estimate._sums = Sums.from_dict(data)
-        return estimate
+        return cls(Sums.from_dict(data))
 
 
 class Shadow:

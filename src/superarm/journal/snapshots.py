@@ -74,7 +74,7 @@ class SnapshotDraft:
 
     def __init__(self, projector: Projector, at: float) -> None:
         self.seq, self.time = projector.seq, at
-        self._learner, self._totals = copy.deepcopy(projector.learner), copy.deepcopy(projector.totals())
+        self._learner, self._totals = copy.deepcopy(projector.learner), projector.totals()
         self._shadows = copy.deepcopy(projector.shadows)
 
     def make(self) -> Snapshot:

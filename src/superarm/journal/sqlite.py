@@ -22,7 +22,7 @@ from superarm.journal.lock import FileLock
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import Head, Store, dropping
+from superarm.journal.store import Head, Store, drop_statements
 
 __all__ = ["SqliteStore"]
 
@@ -212,9 +212,9 @@ class SqliteStore(Store):
                 (f"{forget} AND time < ? AND seq > ?", (seq, seq, body["before"], clean)),
                 (NOW_CLEAN, (CLEAN, clean, self._head.seq)),
             ]
-            return self._write_all([*done, *dropping(drop)])[0]
+            return self._write_all([*done, *drop_statements(drop)])[0]
         done = [(f"{forget} AND id = ?", (seq, seq, id_)) for id_ in body["ids"]]
-        return sum(self._write_all([*done, *dropping(drop)])[: len(done)])
+        return sum(self._write_all([*done, *drop_statements(drop)])[: len(done)])
 
     def scrub(self) -> None:
         assert self._writer is not None

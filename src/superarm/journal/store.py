@@ -237,7 +237,7 @@ class Store(Protocol):
 
     def drop_snapshots(self, seqs: Iterable[int]) -> None:
         """Take snapshots away; pinned ones, and the first one, stay."""
-        self._write_all(dropping(seqs))
+        self._write_all(drop_statements(seqs))
 
     def drop_old_snapshots(self, keep: int) -> None:
         """Keep only the newest few, and pinned ones; 0 keeps all."""
@@ -323,7 +323,7 @@ def snapshot_row(snapshot: Snapshot, chain: bytes, *, pinned: bool) -> tuple[Any
     return seq, at, totals, made_by, parts, snapshot_digest(chain, seq, at, totals, made_by, parts), pinned
 
 
-def dropping(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
+def drop_statements(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
     """The statements that drop snapshots, and their parts."""
     return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
 

@@ -52,4 +52,4 @@ async def _projected(service: Service, seq: int | None) -> None:
                 "nobody learns at the moment: the change is kept, and made as soon as somebody does"
             )
         await asyncio.sleep(0.02)
-        await service.look(service.model.refresh)
+        await service.read(lambda service: service.model.refresh())

@@ -33,9 +33,9 @@ from superarm.journal.events import (
 )
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
-from superarm.learners import Learner
+from superarm.learners import Learner, Scores
 
-__all__ = ["DecisionRequest", "Inputs", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
+__all__ = ["DecisionRequest", "Inputs", "OutcomeRequest", "RequestHandler", "RetryNextPass", "ServingModel"]
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
@@ -72,8 +72,19 @@ class Inputs(NamedTuple):
     coverage: float | None  # as promised
     scores: bool  # rows are scores of the labels
 
+    @classmethod
+    def of(cls, learner: Learner, begun: bool, promised: float | None) -> Inputs:
+        """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
+        plain = (
+            learner.columns is not None and learner.columns.is_plain
+        )  # names, or the numbers in their order
+        named = isinstance(learner.example_row(), dict) if begun and not plain else None
+        labels = frozenset(str(label) for label in learner.labels or ())
+        scores = isinstance(learner, Scores)
+        return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
 
-class NotYet(Exception):
+
+class RetryNextPass(Exception):
     """The call must wait for what this turn has yet to write."""
 
 
@@ -167,7 +178,7 @@ class RequestHandler:
         context = context_bytes(request.context)
         self.notices = {}
         if request.id is not None:
-            self._check_whole(request.id)
+            self._check_readable(request.id)
             known = self._staged.get((DECISION, request.id))
             record = self.records.get(request.id)
             if known is not None or record is not None:
@@ -220,12 +231,12 @@ class RequestHandler:
     def outcome(self, request: OutcomeRequest) -> str:
         """Take an outcome, once; the id that it is about."""
         id_ = request.id
-        self._check_whole(id_)
+        self._check_readable(id_)
         record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         if record is None:
-            raise NotYet  # its decision gets its number with the commit
+            raise RetryNextPass  # its decision gets its number with the commit
         decision = record.event
         body, label = decision.body, request.label
         among = body.among
@@ -234,7 +245,7 @@ class RequestHandler:
         hit = label in body.labels if request.hit is None else request.hit
         kept = self._staged.get((OUTCOME, id_)) or record.outcome
         if kept is not None:
-            self._agree(kept.body, request, hit)
+            self._check_same_outcome(kept.body, request, hit)
             return id_
         if label is None and "hit" not in self.model.learner.feedback:
             name = type(self.model.learner).__name__
@@ -283,7 +294,7 @@ class RequestHandler:
 
     # ------------------------------------------------------------ inside
 
-    def _check_whole(self, id_: str) -> None:
+    def _check_readable(self, id_: str) -> None:
         if id_ in self._damaged:
             raise self._damaged[id_]
 
@@ -314,7 +325,7 @@ class RequestHandler:
         eligible = None if request.eligible is None else sorted(request.eligible)
         body, kept = event.body, event.context
         checks = {
-            "features": self._same_row(request.x, event),
+            "features": self._has_same_row(request.x, event),
             "eligible": eligible == (None if body.among is None else sorted(body.among)),
             "set_size": request.set_size == body.asked,
             "coverage": request.coverage == body.coverage,
@@ -327,14 +338,14 @@ class RequestHandler:
                 raise Conflict.must(field, "decision", wanted, "something else")
         return event
 
-    def _same_row(self, x: Any, event: Event) -> bool:
+    def _has_same_row(self, x: Any, event: Event) -> bool:
         width, layout = event.body.width, self.model.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
             return isinstance(x, dict) and bool(plain_row(x) == loads(event.x or b"{}"))
         row = as_row(x, self.model.learner.n_features, "decision")
         return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
 
-    def _agree(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
+    def _check_same_outcome(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
         if hit == kept.hit and request.label in (None, kept.label):
             return
         field = "hit" if request.label is None else "label"

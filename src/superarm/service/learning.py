@@ -11,7 +11,7 @@ from itertools import islice
 from time import monotonic, thread_time
 from typing import Any
 
-from superarm.journal.clock import implausible
+from superarm.journal.clock import clock_problem
 from superarm.journal.erase import Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.lease import Lease
@@ -58,7 +58,7 @@ class Learning:
         self.timeout, self.default = settings.get("timeout"), settings.get("default")
         self.retain, self.snapshot_every = settings.get("retain"), settings.get("snapshot_every", 50_000)
         self.keep_snapshots = settings.get("keep_snapshots", 3)
-        self.doubt = None if trust_clock else implausible(clock(), store.head().time)
+        self.clock_problem = None if trust_clock else clock_problem(clock(), store.head().time)
         self.projector = self._newest(tuple(shadows))
         self.eraser = Eraser(store, self.projector)
         self.projector.on_erasure = self.eraser
@@ -103,14 +103,15 @@ class Learning:
         parts = {"model": model_bytes(projector.learner)}
         parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
         erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
-        totals = {**projector.totals(), "reports": projector.reports(), "erased": erased, "doubt": self.doubt}
+        totals = projector.totals() | {"reports": projector.reports(), "erased": erased}
+        totals["clock_problem"] = self.clock_problem
         self.store.publish(Snapshot(projector.seq, self.clock(), parts, {}, made_by()), dumps(totals))
         # what a publication costs: the processor here, and the bytes that everybody fetches
         self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
         self._published_at = monotonic()
 
     def _expire(self) -> None:
-        if self.timeout is None or self.doubt is not None:
+        if self.timeout is None or self.clock_problem is not None:
             return
         now = self.clock()
         while due := self.store.pending(EXPIRED_AT_ONCE, before=now - self.timeout):
@@ -122,7 +123,7 @@ class Learning:
             self.lease.beat()
 
     def _retain(self) -> None:
-        if self.retain is None or self.doubt is not None or monotonic() < self._retain_at:
+        if self.retain is None or self.clock_problem is not None or monotonic() < self._retain_at:
             return
         before = self.clock() - self.retain
         if self.store.content_before(before):

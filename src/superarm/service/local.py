@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from superarm.journal.clock import Ages, implausible
+from superarm.journal.clock import Ages, clock_problem
 from superarm.journal.erase import Eraser
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
@@ -109,22 +109,22 @@ class LocalModel:
             overdue += self.store.pending(limit - len(overdue), since, until, before)
         return overdue
 
-    def doubt(self) -> str | None:
+    def clock_problem(self) -> str | None:
         """Why the clock is not to be believed with what would be closed or erased for ever."""
         if self._trusted:
             return None
-        if self._last and implausible(self.clock(), self._last) is None:
+        if self._last and clock_problem(self.clock(), self._last) is None:
             self._last = 0.0  # it was plausible once: from here on the steady clock counts
-        return implausible(self.clock(), self._last)
+        return clock_problem(self.clock(), self._last)
 
-    def jumped(self) -> str | None:
+    def clock_jump(self) -> str | None:
         """Why nothing is erased by age, although the clock was right at the start."""
         jump = self.clock() - self.steady() - self._offset
         if self._trusted or abs(jump) <= JUMP:
             return None
         return f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
 
-    # ------------------------------------------------------------ for those who look
+    # ------------------------------------------------------------ for views
 
     @property
     def learner(self) -> Learner:
@@ -149,7 +149,9 @@ class LocalModel:
         return None if self.eraser is None else self.eraser.problem
 
     def trouble(self) -> tuple[str, ...]:
-        return tuple(sentence for sentence in (self.doubt(), self.jumped()) if sentence is not None)
+        return tuple(
+            sentence for sentence in (self.clock_problem(), self.clock_jump()) if sentence is not None
+        )
 
     def metrics(self) -> list[Metric]:
         return [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from superarm.errors import InvalidInput
-from superarm.journal.create import check_asked, first
+from superarm.journal.create import check_same_purpose, first
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, load_class
@@ -93,7 +93,7 @@ def _open_local(path: Path, wanted: Wanted, settings: dict[str, Any]) -> Opened:
         except JournalDown as error:  # say, a read-only disk: what is there can still be looked at
             store, down = open_store(path, read_only=True, max_mb=wanted.max_mb), error
         try:
-            check_asked(path, store.meta(), wanted.asked)
+            check_same_purpose(path, store.meta(), wanted.asked)
             load_class(store.meta(), wanted.asked["learner"])
             return LocalModel(store, shadows=wanted.shadows, **settings), created, down
         except BaseException:
@@ -116,7 +116,7 @@ def _open_shared(url: str, wanted: Wanted, settings: dict[str, Any], options: di
         log.warning("a new journal was made", extra={"journal": str(address)})
     store, down = PostgresStore(address), None
     try:
-        check_asked(str(address), store.meta(), wanted.asked)
+        check_same_purpose(str(address), store.meta(), wanted.asked)
         load_class(store.meta(), wanted.asked["learner"])
         try:
             store.probe()

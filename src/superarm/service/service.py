@@ -9,7 +9,6 @@ process projects it (local.py), or a database that many processes share, of whic
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -22,9 +21,8 @@ from superarm.journal.create import ASKED
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import SnapshotDraft
-from superarm.learners import Scores
 from superarm.service import changing, views
-from superarm.service.handler import DecisionRequest, Inputs, NotYet, OutcomeRequest, RequestHandler
+from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest, RequestHandler, RetryNextPass
 from superarm.service.metrics import Metric, counter, gauge, service_metrics
 from superarm.service.status import Status
 from superarm.service.turns import Call, Done, Turns
@@ -127,7 +125,7 @@ class Service:
 
     def take(self, calls: list[Call]) -> list[Done]:
         """Make calls, and return when all they wrote is durable and projected."""
-        self._be_up()
+        self._recover()
         done: list[Done] = []
         try:
             while calls:
@@ -157,7 +155,7 @@ class Service:
         for call in calls:
             try:
                 results.append((call, call[0](call[1])))
-            except NotYet:
+            except RetryNextPass:
                 retry.append(call)
             except (JournalDown, JournalForeign):  # that is everybody's
                 raise
@@ -200,7 +198,7 @@ class Service:
             log.error("journal down", extra={"reason": str(error)})
         self.down, self._retry_at = error, time.monotonic() + RETRY_SECONDS
 
-    def _be_up(self) -> None:
+    def _recover(self) -> None:
         if self.down is None:
             return
         if time.monotonic() < self._retry_at:
@@ -237,7 +235,7 @@ class Service:
 
     def expire_now(self, _: object = None) -> int:
         """Close decisions that have waited longer than the timeout; how many."""
-        if self.timeout is None or self.model.doubt() is not None:
+        if self.timeout is None or self.model.clock_problem() is not None:
             return 0
         return self.handler.expire(self.model.due(self.timeout, EXPIRED_AT_ONCE), self.default)
 
@@ -306,57 +304,15 @@ class Service:
         """What was kept of an outcome, when it is on the disk."""
         return self.submit(self.outcome_now, request)
 
-    async def look(self, read: Callable[[], Any]) -> Any:
-        """What only looks at the journal."""
-        return await self.model.look(read) if self.model.shared else read()
-
-    async def find(self, id_: str) -> dict[str, Any] | None:
-        """All about a decision; None if there is no such."""
-
-        def read() -> dict[str, Any] | None:
-            record = DecisionRecord.of(self.store.find([id_]).get(id_, ()))
-            return None if record is None else record.details(self.learnt_of(record))
-
-        return await self.look(read)  # type: ignore[no-any-return]
+    async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
+        """One of the views (views.py) of this service, without a turn."""
+        if self.model.shared:
+            return await self.model.read(lambda: view(self, *arguments))
+        return view(self, *arguments)
 
     def learnt_of(self, record: DecisionRecord) -> bool | None:
         event = record.outcome or record.timeout
         return None if event is None else self.model.was_learnt(event, record)
-
-    async def pending(self, limit: int, after: int = 0) -> dict[str, Any]:
-        """Decisions without an outcome, oldest first."""
-
-        def read() -> dict[str, Any]:
-            waiting, now = self.store.pending(limit + 1, after), self.model.clock()
-            listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
-            following = waiting[limit - 1].seq if len(waiting) > limit else None
-            return {"pending": listed, "count": self.model.stats.pending, "next": following}
-
-        return await self.look(read)  # type: ignore[no-any-return]
-
-    async def shadows(self) -> list[dict[str, Any]]:
-        """Estimated hit rates: of the model itself, then of each shadow."""
-        return [views.report(one) for one in await self.look(self.model.reports)]
-
-    async def snapshots(self) -> list[dict[str, Any]]:
-        """The kept snapshots, oldest first."""
-        notes = await self.look(self.store.snapshots)
-        return [{"seq": note.seq, "time": note.time, **note.made_by} for note in notes]
-
-    async def changes(self) -> list[dict[str, Any]]:
-        """What operators have changed, oldest first; not what was refused."""
-        return await self.look(self.changes_now)  # type: ignore[no-any-return]
-
-    def changes_now(self) -> list[dict[str, Any]]:
-        changes = []
-        for event in self.store.changes():
-            if event.seq in self.model.refused:
-                continue
-            body = {"what": "erase", **event.body}
-            if isinstance(body.get("ids"), list):  # as many as they were: whose they are is nobody's to see
-                body["ids"] = len(body["ids"])
-            changes.append({"seq": event.seq, "time": event.time, **body})
-        return changes
 
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
         """Change something while it runs; each change is an event of the journal."""
@@ -374,39 +330,23 @@ class Service:
 
     @property
     def inputs(self) -> Inputs:
-        """What a request may hold, as of now; for every request, so it is made once for each learner and row layout."""
+        """What a request may hold, as of now; computed once for each learner and row layout."""
         learner, begun = self.model.learner, self.model.stats.decisions > 0
         now = (learner.known, learner.inputs.layout, learner.set_size, begun)
         if now != self._inputs_of:
-            plain = (
-                learner.columns is not None and learner.columns.is_plain
-            )  # names, or the numbers in their order
-            named = isinstance(learner.example_row(), dict) if begun and not plain else None
-            labels = frozenset(str(label) for label in learner.labels or ())
-            promised = self.meta.get("coverage")
-            scores = isinstance(learner, Scores)
-            self._inputs = Inputs(learner.n_features, named, labels, learner.set_size, promised, scores)
-            self._inputs_of = now
+            self._inputs, self._inputs_of = Inputs.of(learner, begun, self.meta.get("coverage")), now
         return self._inputs
 
     def status(self) -> Status:
-        """What people on call need to know."""
+        """The state of the service, for people on call."""
         return views.status(self)
-
-    async def info(self) -> dict[str, Any]:
-        """What the service was made for."""
-        return views.info(self)
-
-    async def stats(self) -> dict[str, Any]:
-        """All that the dashboard shows."""
-        return copy.deepcopy(await self.look(lambda: views.stats(self)))
 
     async def metrics(self) -> list[Metric]:
         """Metrics of the journal, the model and this process."""
         turns = self.turns
         assert turns is not None
         return [
-            *await self.look(lambda: service_metrics(self)),
+            *await self.read(service_metrics),
             gauge("queue_depth", "Requests that wait for their turn.", turns.waiting),
             counter("turns", "Turns, each with one commit at most.", turns.count),
             counter("turn_seconds", "Time that they took.", turns.seconds),

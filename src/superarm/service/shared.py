@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from msgspec import convert
+
 from superarm.errors import SuperarmError
 from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalDown, JournalForeign
@@ -45,8 +47,8 @@ log = logging.getLogger("superarm.service")
 LEASE = 3.0  # seconds; another process learns after at most this, and a quarter of it
 PATIENCE = 5.0  # seconds that a caller waits for the database
 RETRY_SECONDS = 0.5
-FRESH_SECONDS = 0.2  # totals for those who look may be this old
-LOOKERS = 4  # threads for those who only look
+FRESH_SECONDS = 0.2  # totals for views may be this old
+READERS = 4  # threads for views
 
 
 class SharedModel:
@@ -89,14 +91,14 @@ class SharedModel:
         self.processes: list[dict[str, Any]] = []
         self.replayed = self.snapshot_seq = 0
         self._rounds: Iterator[int] = iter(())
-        self._coming: tuple[ServingModel, dict[str, Any]] | None = None
+        self._next_model: tuple[ServingModel, dict[str, Any]] | None = None
         self._taken, self._picking = (-1, 0.0), threading.Lock()  # the event and the time of the newest model
         self._erasures = 0
-        self._looked = 0.0
+        self._refreshed_at = 0.0
         self._beat: float | None = None
         self._stop = threading.Event()
-        self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="superarm-look")
-        self._overdue = 0  # threads that still look for somebody who was told 503
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
+        self._overdue = 0  # threads that still read for a caller who got a 503
         with failures(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
         self._take(self._first())
@@ -125,25 +127,25 @@ class SharedModel:
         if (snapshot.seq, snapshot.time) < self._taken:  # another thread was faster
             return
         learner, totals = learner_from(snapshot.parts["model"]), snapshot.totals
-        settings = LabelSettings.from_dict(totals["settings"])
+        settings = convert(totals["settings"], LabelSettings)
         version, disabled = totals["stats"]["learnt"], frozenset(settings.disabled)
-        self._coming = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
+        self._next_model = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
         self._taken = snapshot.seq, snapshot.time
         if not hasattr(self, "_serving"):
             self.model()
 
-    def _pick_up(self) -> None:
+    def _fetch_published(self) -> None:
         snapshot = self.store.published(*self._taken)
         if snapshot is not None:
             with self._picking:
                 self._take(snapshot)
 
     def model(self) -> ServingModel:
-        coming, self._coming = self._coming, None
+        coming, self._next_model = self._next_model, None
         if coming is not None:
             self._serving, self.totals = coming
             labels = [str(label) for label in self._serving.learner.labels or ()]
-            self.stats = Stats.from_dict(labels, self.totals["stats"])
+            self.stats = Stats.of(labels, self.totals["stats"])
             self.refused = {int(seq): why for seq, why in self.totals["refused"].items()}
             erasures = len(self.totals.get("erased", {}))
             if erasures != self._erasures:
@@ -158,7 +160,7 @@ class SharedModel:
     @property
     def seq(self) -> int:
         """The last event that the newest model here knows."""
-        return self._coming[0].seq if self._coming is not None else self._serving.seq
+        return self._next_model[0].seq if self._next_model is not None else self._serving.seq
 
     def appended(self, events: Sequence[Event]) -> None:
         """These are durable: remember them; whoever learns projects them."""
@@ -180,7 +182,8 @@ class SharedModel:
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool | None:
         if event.seq > self._serving.seq:
             return None
-        return was_learnt(event, record, LabelSettings.from_dict(self.totals["settings"]), self.refused)
+        settings = convert(self.totals["settings"], LabelSettings)
+        return was_learnt(event, record, settings, self.refused)
 
     def erased(self, seq: int) -> tuple[int, bool]:
         self.model()
@@ -200,47 +203,46 @@ class SharedModel:
     def due(self, timeout: float, limit: int) -> list[Pending]:
         return []  # whoever learns closes them
 
-    def doubt(self) -> str | None:
-        found: str | None = self.totals.get("doubt")
-        return found
+    def clock_problem(self) -> str | None:
+        return self.totals.get("clock_problem")
 
     def model_file(self) -> bytes:
         """The model that was published last."""
         published = self.store.published()
         return self._first().parts["model"] if published is None else published.parts["model"]
 
-    # ------------------------------------------------------------ for those who look
+    # ------------------------------------------------------------ for views
 
-    async def look(self, read: Callable[[], Any]) -> Any:
-        """What it gives, or 503: a database that hangs may keep a thread, and no caller."""
+    async def read(self, view: Callable[[], Any]) -> Any:
+        """The result of a view, or JournalDown: a database that hangs may block a thread, and no caller."""
         late = JournalDown(f"the database {self.address} has not answered for {self.patience:g} s")
-        if self._overdue >= LOOKERS:
+        if self._overdue >= READERS:
             raise late
-        job = self._lookers.submit(read)
+        job = self._readers.submit(view)
         work = asyncio.wrap_future(job)
         done, _ = await asyncio.wait([work], timeout=self.patience)
         if done:
             return work.result()
         if not job.cancel():  # a thread has it; else it has waited for one
             self._overdue += 1
-            work.add_done_callback(self._looked_late)
+            work.add_done_callback(self._read_late)
         raise late
 
-    def _looked_late(self, work: asyncio.Future[Any]) -> None:
+    def _read_late(self, work: asyncio.Future[Any]) -> None:
         self._overdue -= 1
         if not work.cancelled():
             work.exception()  # nobody waits for it any more
 
     def refresh(self) -> None:
         """Totals as the learner published them last, and who else serves."""
-        if time.monotonic() - self._looked < FRESH_SECONDS:
+        if time.monotonic() - self._refreshed_at < FRESH_SECONDS:
             return
-        self._pick_up()
+        self._fetch_published()
         names = ("process", "began", "silent", "model", "learns", "superarm")
         rows = self.store._select(PROCESSES)
         self.processes = [dict(zip(names, row, strict=True)) for row in rows]
         self.snapshot_seq = max((note.seq for note in self.store.snapshots()), default=0)
-        self._looked = time.monotonic()
+        self._refreshed_at = time.monotonic()
 
     def reports(self) -> list[dict[str, Any]]:
         floats = ("rate", "low", "high")
@@ -256,7 +258,7 @@ class SharedModel:
         return None if self._beat is None else time.monotonic() - self._beat
 
     def trouble(self) -> tuple[str, ...]:
-        sentences = [] if self.doubt() is None else [str(self.doubt())]
+        sentences = [] if self.clock_problem() is None else [str(self.clock_problem())]
         age = self.learner_age
         if age is not None and age > 2.0 * self.lease_seconds + 1.0:
             sentences.append(f"nobody has learnt for {age:.0f} s")
@@ -288,13 +290,13 @@ class SharedModel:
                         self.clock.learn(connection)
                         age = connection.execute(f"SELECT {NOW} - beat FROM lease").fetchone()
                         self._beat = None if age is None else time.monotonic() - float(age[0])
-                        self._pick_up()
+                        self._fetch_published()
                         with suppress(psycopg.errors.InsufficientPrivilege):  # a role that may only read
                             connection.execute(ALIVE, (self.process, self.clock(), self.seq, __version__))
                         until = time.monotonic() + 1.0
                         while (left := until - time.monotonic()) > 0.0 and not self._stop.is_set():
                             if list(connection.notifies(timeout=min(left, 0.25), stop_after=1)):
-                                self._pick_up()
+                                self._fetch_published()
             except (psycopg.Error, SuperarmError):
                 self._stop.wait(RETRY_SECONDS)
             except Exception:  # whatever it is: listen again
@@ -347,7 +349,7 @@ class SharedModel:
         self._stop.set()
         for thread in self._threads:
             thread.join(self.patience)
-        self._lookers.shutdown(wait=False, cancel_futures=True)
+        self._readers.shutdown(wait=False, cancel_futures=True)
         with suppress(SuperarmError):
             self.store._write_all([("DELETE FROM processes WHERE process = ?", (self.process,))])
 

@@ -97,7 +97,7 @@ class Upkeep:
         service, now = self.service, asyncio.get_running_loop().time()
         if service.retain is None or now < self._retain_at or service.down is not None:
             return
-        if service.model.doubt() is None and service.model.jumped() is None:
+        if service.model.clock_problem() is None and service.model.clock_jump() is None:
             before = service.model.clock() - service.retain
             if service.store.content_before(before):
                 assert self._one is not None
@@ -124,6 +124,6 @@ class Upkeep:
 
     async def _make_model_file(self) -> bytes:
         if self.service.model.shared:
-            return await self.service.look(self.service.model.model_file)  # type: ignore[no-any-return]
+            return await self.service.read(lambda service: service.model.model_file())  # type: ignore[no-any-return]
         learner = await self.service.submit(lambda _: copy.deepcopy(self.service.model.projector.learner))
         return await asyncio.to_thread(model_bytes, learner)

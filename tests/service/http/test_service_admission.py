@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 from superarm.service import turns as turns_module
 from superarm.service.http import admission as admission_module
 from superarm.service.http import asgi as asgi_module
-from superarm.service.http.logs import JsonLines
+from superarm.service.http.logs import JsonFormatter
 from superarm.service.http.server import Listener, check_exposure
 from superarm.service.http.tokens import Tokens
 
@@ -162,7 +162,7 @@ def test_too_many_waiting(live, monkeypatch):
 
 def test_logs_are_json_lines():
     record = logging.makeLogRecord({"msg": "snapshot", "levelname": "INFO", "event_no": 7})
-    line = json.loads(JsonLines().format(record))
+    line = json.loads(JsonFormatter().format(record))
     assert (line["message"], line["level"], line["event_no"]) == ("snapshot", "info", 7)
     try:
         raise ValueError("x")
@@ -170,7 +170,7 @@ def test_logs_are_json_lines():
         import sys
 
         record = logging.makeLogRecord({"msg": "bug", "exc_info": sys.exc_info()})
-    assert "ValueError: x" in json.loads(JsonLines().format(record))["traceback"]
+    assert "ValueError: x" in json.loads(JsonFormatter().format(record))["traceback"]
 
 
 def test_buckets_of_addresses_that_are_gone_are_forgotten(monkeypatch):

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
-from superarm.service.http.statuses import BodyUnwanted, TooLarge, WrongHost
+from superarm.service.http.faults import HttpRefused
 
 __all__ = ["Disconnected", "Receive", "Request", "Response", "Scope", "Send", "read_body", "send_response"]
 
@@ -99,12 +99,12 @@ class Request:
         version = self.scope.get("http_version", "1.1")
         hosts = sum(name == b"host" for name, _ in self.scope["headers"]) if b"host" in self.headers else 0
         if hosts > 1 or (hosts == 0 and version == "1.1"):
-            raise WrongHost.must("host", "request", "given once", f"{hosts} of them")
+            raise HttpRefused.must("host", "request", "given once", f"{hosts} of them", status=400)
 
     def check_no_body(self) -> None:
         """What only looks takes no body."""
         if self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers:
-            raise BodyUnwanted.must("body", f"{self.method} request", "left out", "one")
+            raise HttpRefused.must("body", f"{self.method} request", "left out", "one", status=400)
 
 
 def _id_of(given: bytes | None) -> str:
@@ -119,7 +119,7 @@ async def read_body(request: Request, receive: Receive, most: int) -> bytes:
     """The whole body, if it is not larger than ``most`` bytes."""
     length = request.headers.get(b"content-length")
     if length is not None and (len(length) > 15 or not length.isdigit() or int(length) > most):
-        raise TooLarge.must("body", "request", f"at most {most:,} bytes", "more")
+        raise HttpRefused.must("body", "request", f"at most {most:,} bytes", "more", status=413)
     message = await receive()
     parts: list[bytes] = []
     size = 0
@@ -129,7 +129,7 @@ async def read_body(request: Request, receive: Receive, most: int) -> bytes:
         body = message.get("body", b"")
         size += len(body)
         if size > most:
-            raise TooLarge.must("body", "request", f"at most {most:,} bytes", "more")
+            raise HttpRefused.must("body", "request", f"at most {most:,} bytes", "more", status=413)
         if not message.get("more_body"):
             return b"".join([*parts, body]) if parts else body
         parts.append(body)

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from superarm.service.http.exchange import CLOSED, SAFE
-from superarm.service.http.statuses import refusal
+from superarm.service.http.faults import server_refusal
 
 __all__ = ["Connection", "Guard", "Limits"]
 
@@ -279,7 +279,7 @@ class Connection(HttpToolsProtocol):
 
 
 def _refusal(status: int) -> bytes:
-    body = msgspec.json.encode(refusal(status))
+    body = msgspec.json.encode(server_refusal(status))
     lines = [
         b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
         b"content-type: application/json",

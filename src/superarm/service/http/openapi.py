@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from superarm.service.http import messages
-from superarm.service.http.statuses import MEANINGS
+from superarm.service.http.faults import MEANINGS
 
 if TYPE_CHECKING:
     from superarm.service.http.router import Route

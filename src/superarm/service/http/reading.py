@@ -22,8 +22,8 @@ from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.http import messages as m
+from superarm.service.http.faults import HttpRefused
 from superarm.service.http.messages import ID_WORDS, IS_ID, Id
-from superarm.service.http.statuses import NotJson
 
 __all__ = ["check_id", "read", "read_query", "to_decision", "to_outcome"]
 
@@ -59,9 +59,11 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
         raise _refusal(error, body) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _find_not_finite(bytes(body))
-        raise NotJson.must("body", "request", "JSON", str(error)) from None
+        raise HttpRefused.must("body", "request", "JSON", str(error), status=400) from None
     except RecursionError:
-        raise NotJson.must("body", "request", "JSON of a sane depth", "a deeper one") from None
+        raise HttpRefused.must(
+            "body", "request", "JSON of a sane depth", "a deeper one", status=400
+        ) from None
 
 
 def read_query(kind: type[T], query: dict[str, str]) -> T:

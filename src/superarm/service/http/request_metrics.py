@@ -17,7 +17,7 @@ from superarm.service.metrics import Metric, buckets, counter, gauge
 
 if TYPE_CHECKING:
     from superarm.service.http.guard import Guard
-    from superarm.service.http.logs import NeverWaits
+    from superarm.service.http.logs import NonBlockingHandler
 
 __all__ = ["RequestMetrics"]
 
@@ -38,7 +38,7 @@ class RequestMetrics(Collector):
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.guard: Guard | None = None
-        self.logs: NeverWaits | None = None
+        self.logs: NonBlockingHandler | None = None
         self.requests: Counter[tuple[str, int]] = Counter()
         self.times: dict[str, list[int]] = {}
         self.sums: dict[str, float] = {}

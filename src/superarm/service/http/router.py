@@ -25,8 +25,8 @@ from superarm.service.http.exchange import (
     read_body,
     send_response,
 )
+from superarm.service.http.faults import HttpRefused, error_of
 from superarm.service.http.reading import check_id, read, read_query
-from superarm.service.http.statuses import MethodNotAllowed, UnknownPath, WrongType, error_of
 
 __all__ = ["Handler", "Route", "Router"]
 
@@ -169,12 +169,11 @@ class Router:
                 id_, parts[3] = parts[3], "{id}"
                 methods = self._with_id.get("/".join(parts))
         if methods is None:
-            raise UnknownPath.must("path", "request", "one of those in /docs", path)
+            raise HttpRefused.must("path", "request", "one of those in /docs", path, status=404)
         route = methods.get("GET" if method == "HEAD" else method)
         if route is None:
-            error = MethodNotAllowed.must("method", "request", " or ".join(methods), method)
-            error.allowed = ", ".join(methods)
-            raise error
+            allowed = ", ".join(methods)
+            raise HttpRefused.must("method", "request", allowed, method, status=405, allowed=allowed)
         return route, id_
 
     def admit(self, request: Request) -> Route:
@@ -192,7 +191,9 @@ class Router:
         if request.method == "POST":
             kind = request.headers.get(b"content-type", b"")
             if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
-                raise WrongType.must("content-type", "request", "application/json", kind.decode("latin-1"))
+                raise HttpRefused.must(
+                    "content-type", "request", "application/json", kind.decode("latin-1"), status=415
+                )
         else:
             request.check_no_body()
         return target
@@ -205,7 +206,7 @@ class Router:
             where = {"request": request.id, "path": request.path, **request.trace}
             log.error("bug", exc_info=error, extra=where)
         headers = HEADERS.get(status, ())
-        if isinstance(error, MethodNotAllowed):
+        if isinstance(error, HttpRefused) and error.allowed:
             headers = ((b"allow", error.allowed.encode()),)
         return Response(status, encode(body), headers=headers)
 

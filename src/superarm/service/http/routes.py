@@ -14,14 +14,14 @@ import msgspec
 
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, Refused, UnknownDecision
-from superarm.service import Service
+from superarm.service import Service, views
 from superarm.service.http import messages as m
 from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
 from superarm.service.http.exchange import Response
+from superarm.service.http.faults import error_of, status_of
 from superarm.service.http.reading import read, to_decision, to_outcome
 from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
-from superarm.service.http.statuses import error_of, status_of
 from superarm.service.http.tokens import Tokens
 
 __all__ = ["ROUTES", "Context", "route"]
@@ -181,7 +181,7 @@ async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) 
 @route("GET", "/v1/decisions/{id}", LOOK, gives=m.DecisionRecord, told={404: "No such decision."})
 async def decision(context: Context, id_: str) -> dict[str, Any]:
     """All that is known of a decision; `outcome` is null while nobody has answered."""
-    record: dict[str, Any] | None = await context.service.find(id_)
+    record: dict[str, Any] | None = await context.service.read(views.find, id_)
     if record is None:
         raise UnknownDecision.must("id", "decision", "that of a decision", id_)
     return record
@@ -190,13 +190,13 @@ async def decision(context: Context, id_: str) -> dict[str, Any]:
 @route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
 def pending(context: Context, query: m.PendingQuery) -> Any:
     """Decisions without an answer, oldest first."""
-    return context.service.pending(query.limit, query.after)
+    return context.service.read(views.pending, query.limit, query.after)
 
 
 @route("GET", "/v1/info", LOOK, gives=m.Info)
 def info(context: Context) -> Any:
     """What the service was made for."""
-    return context.service.info()
+    return views.info(context.service)
 
 
 @route("GET", "/v1/model", READ, gives="application/octet-stream")
@@ -214,30 +214,20 @@ async def model(context: Context) -> Response:
 @route("GET", "/v1/stats", READ)
 async def stats(context: Context) -> dict[str, Any]:
     """All that the dashboard shows."""
-    totals = await context.service.stats()
-    named = [_named(one) for one in totals["shadows"]]
-    return {
-        **totals,
-        "shadows": named,
-        "trouble": context.trouble(),
-        "latency": context.metrics.quantiles(),
-    }
+    totals = await context.service.read(views.stats)
+    return {**totals, "trouble": context.trouble(), "latency": context.metrics.quantiles()}
 
 
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)
 async def shadows(context: Context) -> m.Shadows:
     """Estimated hit rates: of the model itself, then of each shadow."""
-    return m.Shadows([m.Shadow(**_named(one)) for one in await context.service.shadows()])
-
-
-def _named(one: dict[str, Any]) -> dict[str, Any]:
-    return {"learner": one["spec"], **{name: value for name, value in one.items() if name != "spec"}}
+    return m.Shadows([m.Shadow(**one) for one in await context.service.read(views.shadows)])
 
 
 @route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
 async def snapshots(context: Context) -> m.Snapshots:
     """The kept snapshots, oldest first."""
-    return m.Snapshots([m.Snapshot(**one) for one in await context.service.snapshots()])
+    return m.Snapshots([m.Snapshot(**one) for one in await context.service.read(views.snapshots)])
 
 
 # ---------------------------------------------------------------- changes
@@ -246,7 +236,7 @@ async def snapshots(context: Context) -> m.Snapshots:
 @route("GET", "/v1/changes", READ, gives=m.Changes)
 async def changes(context: Context) -> m.Changes:
     """What operators have changed, oldest first."""
-    return m.Changes(await context.service.changes())
+    return m.Changes(await context.service.read(views.changes))
 
 
 @route(

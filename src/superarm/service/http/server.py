@@ -184,7 +184,7 @@ class Server(uvicorn.Server):
         create = loop.create_server if self.listener.unix_socket is None else loop.create_unix_server
         server = await create(connect, sock=bound, backlog=self.config.backlog, **options)
         self.servers = [server]
-        duties = (self.guard.sweep(), self._look_after(), _stay_alive())
+        duties = (self.guard.sweep(), self._watch_certificate(), _watchdog())
         self._tasks = [asyncio.create_task(duty) for duty in duties]
         where: dict[str, Any] = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
@@ -227,13 +227,13 @@ class Server(uvicorn.Server):
                 stamps.append(None)
         return stamps
 
-    async def _look_after(self) -> None:
+    async def _watch_certificate(self) -> None:
         while True:
             await asyncio.sleep(1.0)
             self.reload_certificate()
 
 
-async def _stay_alive() -> None:
+async def _watchdog() -> None:
     """Signs of life for systemd, from the loop itself: while that hangs, nobody is served."""
     every = systemd.watchdog_seconds()
     while every is not None:
@@ -249,7 +249,7 @@ async def run(
     on_ready: Callable[[Server], object] = lambda server: None,
 ) -> None:
     """Serve until the server's ``should_exit`` is set (SIGTERM and SIGINT set it)."""
-    server = Server(application, listener, _within_files(limits))
+    server = Server(application, listener, _fit_file_limit(limits))
     server.on_ready = lambda: on_ready(server)
     application.metrics.guard = server.guard
     async with application:
@@ -270,12 +270,14 @@ def serve(application: Application, *, listener: Listener, limits: Limits) -> No
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: None)  # uvicorn raises again what has ended it: that is no failure
     try:
-        _runner()(run(application, listener, limits, on_ready=lambda server: _hear(application, server)))
+        _runner()(
+            run(application, listener, limits, on_ready=lambda server: _handle_signals(application, server))
+        )
     finally:
         logs.flush()
 
 
-def _hear(application: Application, server: Server) -> None:
+def _handle_signals(application: Application, server: Server) -> None:
     """Signals that end nothing."""
     loop = asyncio.get_running_loop()
     under_way: set[asyncio.Task[None]] = set()
@@ -311,7 +313,7 @@ def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
     return uvloop.run
 
 
-def _within_files(limits: Limits) -> Limits:
+def _fit_file_limit(limits: Limits) -> Limits:
     """As many files may be open as there may be connections, and some; or else fewer connections."""
     import resource
     from dataclasses import replace
