@@ -464,7 +464,7 @@ def test_a_journal_that_should_be_there_is_not_made_in_silence(drive, tmp_path, 
     assert list(tmp_path.iterdir()) == []
     session = drive()
     assert session.service.created
-    assert "a new journal was made" in caplog.text
+    assert "new journal created" in caplog.text
     session.close()
     assert not drive(create=False).service.created
 

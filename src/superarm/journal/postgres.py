@@ -30,7 +30,7 @@ from superarm.journal.store import (
 
 __all__ = ["PostgresStore"]
 
-# a database that is away is told by us: once, in one line
+# we log a database that is away ourselves: once, in one line
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 APPEND = """SELECT numbers, digests FROM append(
@@ -176,7 +176,7 @@ class PostgresStore(Store):
     # ------------------------------------------------------------ what many processes need
 
     def published(self, newer_than: int = -1, time: float = 0.0) -> Snapshot | None:
-        """The newest model, its shadows and totals, if it knows more events, or as many and is younger."""
+        """The newest published model, its shadows and totals, if it is of a later event, or younger."""
         sql = """SELECT part, seq, time, data, totals FROM published
         WHERE seq > ? OR seq = ? AND time > ?::float8"""
         rows = self._select(sql, (newer_than, newer_than, time))
@@ -187,7 +187,7 @@ class PostgresStore(Store):
         return Snapshot(seq, at, parts, loads(totals), {})
 
     def publish(self, snapshot: Snapshot, totals: bytes) -> None:
-        """Let everybody have it; one that knows fewer events than the last does not count."""
+        """Publish a model; one of an earlier event than the last is ignored."""
         with self.writing() as connection, connection.transaction():
             for part, data in snapshot.parts.items():
                 values = (part, snapshot.seq, snapshot.time, data, totals if part == "model" else b"")

@@ -45,7 +45,7 @@ MOST_REFUSED = 1_000  # refusals that are remembered
 
 
 class ErasedPast(Exception):
-    """What an event did cannot be done again: the content it needs was erased since."""
+    """An event cannot be applied again: the content it needs was erased since."""
 
     def __init__(self, seq: int) -> None:
         super().__init__(seq)

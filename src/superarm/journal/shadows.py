@@ -1,9 +1,9 @@
-"""Shadows: other learners that learn from the same sets and answers, and are never shown.
+"""Shadows: other learners that learn from the same sets and outcomes, and are never shown.
 
-How good a shadow is, is estimated before it learns from an answer: it would have shown its top set T for that
+The hit rate of a shadow is estimated before it learns from an outcome: it would have shown its top set T for that
 row; the set S that was shown had the probability p(S). With w = 1 if S = T, else 0, divided by
 p(S), the mean of w hit over the mean of w estimates its hit rate (logs/estimates.py: snips). The model
-itself is judged by the same rule, as if it always showed its own top set. A shadow needs no events: it is
+itself is estimated by the same rule, as if it always showed its own top set. A shadow needs no events: it is
 rebuilt from the journal, and kept with the snapshots to make that quick.
 """
 
@@ -33,14 +33,14 @@ AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class ShadowReport:
-    """How good a learner is, had it shown its top sets.
+    """The estimated hit rate of a learner, had it shown its top sets.
 
     Attributes:
         spec: as it was asked for; the model itself comes first.
-        rate, low, high: its hit rate, with an interval of 95 %; NaN while nothing can be said.
-        rows: answers that say something about it.
-        learnt: answers it has learnt from.
-        problem: why not to believe it; empty if nothing speaks against it.
+        rate, low, high: its hit rate, with an interval of 95 %; NaN before there is an estimate.
+        rows: outcomes that the estimate rests on.
+        learnt: outcomes it has learnt.
+        problem: why the estimate cannot be trusted; empty if it can.
     """
 
     spec: str
@@ -53,7 +53,7 @@ class ShadowReport:
 
 
 class HitRateEstimate:
-    """The estimated hit rate of somebody's top sets."""
+    """The estimated hit rate of the top sets of a learner."""
 
     def __init__(self, sums: Sums | None = None) -> None:
         self._sums = Sums("set") if sums is None else sums
@@ -76,7 +76,7 @@ class HitRateEstimate:
             self._waiting.clear()
 
     def report(self, spec: str, learnt: int) -> ShadowReport:
-        # of a copy: whoever asks may run beside the one who adds
+        # of a copy: reading may run in another thread than adding
         now = HitRateEstimate.from_dict(self._sums.to_dict())
         now._waiting = list(self._waiting)
         now._count()
@@ -103,7 +103,7 @@ class Shadow:
     def outcome(
         self, decision: Decision, hit: bool | None, label: Any, *, timeout: bool, default: bool | None
     ) -> None:
-        """An outcome of the world's, or the default of a timeout: estimate, then learn."""
+        """An outcome, or the default of a timeout: estimate, then learn."""
         if self.broken or hit is None:
             return
         try:
@@ -174,7 +174,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
     example = model.example_row()
-    if isinstance(example, dict):  # what has names is told by its columns, or by the first row
+    if isinstance(example, dict):  # rows with names: the columns, or the first row, fix it
         common["n_features"] = None
     shadows = {}
     for spec in specs:
@@ -185,7 +185,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         some = model.decide(example, at=model.cursor())
         given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
         if "hit" not in learner.feedback or not learner.learns_from(given):
-            wanted = "a learner that learns from sets that somebody else chose, such as set-logit"
+            wanted = "a learner that learns from sets that another learner chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)
         shadows[f"shadow:{spec}"] = Shadow(spec, learner)
     return shadows

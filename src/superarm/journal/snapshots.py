@@ -31,12 +31,12 @@ def check_kind(meta: dict[str, Any]) -> None:
 
 
 def load_class(meta: dict[str, Any], learner: str | None) -> None:
-    """A learner in a user's own file must be imported before it can be loaded, by the user's word alone."""
+    """A learner in a user's own file must be imported before it can be loaded, and only if the user names it."""
     check_kind(meta)
     spec = str(meta["learner"])
     if spec.partition(":")[0].endswith(".py"):
         if learner is None:
-            wanted = f"given: it is in a file ({spec}), and a journal's word is not enough to run one"
+            wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
             raise JournalForeign.must("--learner", "superarm", wanted, None)
         parse(learner)
 
@@ -57,7 +57,7 @@ def learner_from(data: bytes) -> Learner:
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: `save` syncs its file, which nobody needs here."""
+    """A folder in memory, where there is one: `save` syncs its file, which is not needed here."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 

@@ -1,7 +1,7 @@
 """A journal in one SQLite file. (sqlite_schema.py: its tables; store.py: what each method promises)
 
 Write-ahead log, synchronous=FULL: `append` returns after the log has reached the disk. One process at a time may
-write (lock.py); a mark outside of the log tells how far it had come (mark.py).
+write (lock.py); a mark outside of the log says how far it had come (mark.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SqliteStore(Store):
 
     Args:
         path: the file. Links are followed once, here: lock and log are beside the real file.
-        read_only: look, and take no lock: also while a service runs on it; one moment of it.
+        read_only: take no lock, also while a service writes it; it reads one moment of the journal.
         max_mb: the size in megabytes beyond which it counts as full; None: the disk is the limit.
         accept_loss: open it although the mark says that its last events are lost.
     """
@@ -58,7 +58,7 @@ class SqliteStore(Store):
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._retired: list[sqlite3.Connection] = []
-        self._one = Lock()
+        self._reader_lock = Lock()
         self._files: list[tuple[int, int]] = []  # what each name stood for when it was opened
         if not self.path.is_file():
             raise JournalForeign.must("journal", "superarm", "an existing file", str(path))
@@ -95,10 +95,10 @@ class SqliteStore(Store):
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
         self._write_all([("DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)", ())])
-        self._files = self._named()
+        self._files = self._file_ids()
 
-    def _named(self) -> list[tuple[int, int]]:
-        """Which files stand under the names of the journal, its log and its lock."""
+    def _file_ids(self) -> list[tuple[int, int]]:
+        """The files under the names of the journal, its log and its lock."""
         stats = [os.stat(f"{self.name}{end}") for end in ("", "-wal", ".lock")]  # noqa: PTH116
         return [(file.st_dev, file.st_ino) for file in stats]
 
@@ -106,7 +106,7 @@ class SqliteStore(Store):
         if not self._files:
             return
         try:
-            same = self._named() == self._files
+            same = self._file_ids() == self._files
         except FileNotFoundError:
             same = False
         except OSError as error:
@@ -129,7 +129,7 @@ class SqliteStore(Store):
         except BaseException:
             reader.close()
             raise
-        # somebody may be looking through the old ones at this moment: they close next time
+        # another thread may still read through the old ones: they close next time
         for connection in self._retired:
             connection.close()
         self._retired, self.read_only = old, False
@@ -225,7 +225,9 @@ class SqliteStore(Store):
         except (sqlite3.Error, OSError) as error:
             raise down(self.path, error) from error
         if busy:
-            raise JournalDown(f"the log of journal {self.path} cannot be emptied while somebody reads in it")
+            raise JournalDown(
+                f"the log of journal {self.path} cannot be emptied while another process reads it"
+            )
 
     def probe(self) -> None:
         for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
@@ -243,7 +245,7 @@ class SqliteStore(Store):
         if self._reader is None:
             raise JournalDown(f"journal {self.path} is closed")
         try:
-            with self._one:  # those who look run beside the thread that writes
+            with self._reader_lock:  # views run in other threads than the writer
                 return self._reader.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise self._unreadable(error) from error

@@ -1,9 +1,9 @@
-"""Whether the write-ahead log beside a journal is its own, and whether the journal is as long as its mark says.
+"""Whether the write-ahead log beside a journal is its own, and whether the journal is as long as its mark.
 
 SQLite takes any `-wal` that has the right name. One that was left beside a restored file may even be right: if it
 holds all that came after the copy, the journal is whole. If it does not, pages of two moments are mixed: some events
 after the last one of the file itself are missing, or the indexes do not know them. So these are looked at before
-anything is written; and where the mark that was left tells that the file is another copy, the log is refused at once.
+anything is written; and where the mark is that of another copy, the log is refused at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_mark(path: Path, head: Head) -> None:
 
 
 def check_log(store: Any, *, any_copy: bool = False) -> None:
-    """Refuse a log that does not go on where the file itself ends; nobody else may be writing.
+    """Refuse a log that does not go on where the file itself ends; no other process may be writing.
 
     Args:
         store: the journal, with its log.
@@ -87,7 +87,7 @@ def check_log(store: Any, *, any_copy: bool = False) -> None:
 
 
 def _end_of_file(path: Path) -> tuple[int | None, int | None]:
-    """The last event of the file without its log, and which copy it is; None if that cannot be told."""
+    """The last event of the file without its log, and which copy it is; None if that cannot be read."""
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:

@@ -1,7 +1,7 @@
-"""Store: what everybody needs of a journal. Two databases implement it, and one suite of tests holds for both.
+"""Store: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
 
 A store holds events in one order, an index of those that wait for an outcome, snapshots of whatever projects the
-events, how far some work has come (progress), and what it was made for (meta). It knows nothing of learners.
+events, how far some work has come (progress), and what it was made for (meta). Learners are unknown to it.
 Events and snapshots are checked whenever they are read: what comes out is what went in, or JournalDamaged.
 """
 
@@ -61,7 +61,7 @@ class SnapshotNote(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What a projector had made of all events up to one."""
+    """The model and the totals after an event."""
 
     seq: int
     time: float
@@ -78,7 +78,7 @@ class Store(Protocol):
 
     name: str  # as messages call it
     read_only: bool
-    AMONG: str  # how a statement asks for some ids
+    AMONG: str  # the condition of a statement for some ids
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
@@ -99,7 +99,7 @@ class Store(Protocol):
         """
 
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        """Forget x and context of the decisions that an erasure names, and drop snapshots; how many."""
+        """Erase x and context of the decisions that an erasure names, and drop snapshots; how many decisions."""
 
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
@@ -114,7 +114,7 @@ class Store(Protocol):
         """Begin anew, after a failure."""
 
     def check(self) -> None:
-        """Whether what is written can still be found under the journal's name; JournalDown if not."""
+        """JournalDown if the files under the journal's name are not those that are written any more."""
 
     def problems(self) -> Iterator[str]:
         """What the database itself finds wrong, one sentence each; for verify."""
@@ -147,7 +147,7 @@ class Store(Protocol):
             raise self._damaged(expected, "is missing")
 
     def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """The same, as they are read."""
+        """The same events, without the checks."""
         until = self.head().seq if until is None else until
         sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_AT_ONCE}"
         while after < until:
@@ -197,7 +197,7 @@ class Store(Protocol):
     def pending(
         self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
     ) -> list[Pending]:
-        """Decisions that wait, by their numbers: after that one, up to that one, made before a time."""
+        """Pending decisions, by their numbers: after one, up to another, made before a time."""
         sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND seq <= ? AND time < ? ORDER BY seq LIMIT ?"
         last, latest = 1 << 62 if until is None else until, inf if before is None else before
         return [Pending(*row) for row in self._select(sql, (after, last, latest, limit))]
@@ -218,7 +218,7 @@ class Store(Protocol):
         return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
 
     def progress(self, key: str) -> int:
-        """How far some work has come; 0 if it has not begun."""
+        """The last event that some work has reached; 0 if it has not begun."""
         rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
         return int(rows[0][0]) if rows else 0
 
@@ -277,7 +277,7 @@ class Store(Protocol):
 
 
 def is_url(journal: object) -> bool:
-    """Whether a journal is in PostgreSQL, and not a file. What is neither may hold a password: not told."""
+    """Whether a journal is in PostgreSQL, and not a file; other addresses are refused, and not shown (passwords)."""
     text = str(journal)
     if text.startswith(("postgresql://", "postgres://")):
         return True
@@ -329,5 +329,5 @@ def drop_statements(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
 
 
 def snapshot_digest(chain: bytes, seq: int, at: float, totals: str, made_by: str, parts: str) -> bytes:
-    """Of everything that a snapshot says, and of the event it stands after."""
+    """The digest of everything in a snapshot, and of the chain up to its event."""
     return digest(chain + pack("<qd", seq, at) + "\0".join((totals, made_by, parts)).encode())

@@ -120,7 +120,7 @@ class Verifier:
                 waiting.pop(event.body.of, None)
 
     def _index(self, waiting: dict[int, str]) -> None:
-        """The list of decisions that wait says what the events say."""
+        """The index of pending decisions must agree with the events."""
         after = 0
         while page := self.store.pending(5_000, after):
             for listed in page:

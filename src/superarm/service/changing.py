@@ -1,4 +1,4 @@
-"""What an operator changes while a service runs: an event, which whoever projects makes."""
+"""Changes by an operator while a service runs: each is an event, which takes effect when it is projected."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ async def change(service: Service, change: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _projected(service: Service, seq: int | None) -> None:
-    """Wait until whoever projects has come to an event."""
+    """Wait until an event is projected, here or by the process that learns."""
     until = time.monotonic() + WAIT_SECONDS
     while seq is not None and service.model.seq < seq:
         if time.monotonic() > until:
             raise JournalDown(
-                "nobody learns at the moment: the change is kept, and made as soon as somebody does"
+                "no process learns at the moment: the change is in the journal, and takes effect when one does"
             )
         await asyncio.sleep(0.02)
         await service.read(lambda service: service.model.refresh())

@@ -40,7 +40,7 @@ class Learning:
         shadows: specs of learners that learn beside it.
         settings: timeout, default, retain, snapshot_every, keep_snapshots.
         every: seconds between two publications.
-        trust_clock: believe the clock, however far it is from the last event.
+        trust_clock: use the clock, however far it is from the last event.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Learning:
         self.projector = self._newest(tuple(shadows))
         self.eraser = Eraser(store, self.projector)
         self.projector.on_erasure = self.eraser
-        self.projector.catch_up(tick=lease.beat)
+        self.projector.catch_up(tick=lease.renew)
         self.snapshot_seq = max(note.seq for note in store.snapshots())
         self._upkeep_at = self._retain_at = self._published_at = self._cost = 0.0
         self._publish()
@@ -79,12 +79,12 @@ class Learning:
 
     def turn(self) -> float:
         """Take what has come; how many seconds to wait before the next turn."""
-        self.lease.beat()
+        self.lease.renew()
         before = self.projector.seq
         events = list(islice(self.store.events(before), AT_ONCE))
         if events:
             self.projector.project(events)
-            self.lease.beat()
+            self.lease.renew()
             self._publish()
         if monotonic() >= self._upkeep_at:
             self._upkeep_at = monotonic() + UPKEEP_EVERY
@@ -106,7 +106,7 @@ class Learning:
         totals = projector.totals() | {"reports": projector.reports(), "erased": erased}
         totals["clock_problem"] = self.clock_problem
         self.store.publish(Snapshot(projector.seq, self.clock(), parts, {}, made_by()), dumps(totals))
-        # what a publication costs: the processor here, and the bytes that everybody fetches
+        # what a publication costs: the processor here, and the bytes that all processes fetch
         self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
         self._published_at = monotonic()
 
@@ -120,7 +120,7 @@ class Learning:
                 for decision in due
             ]
             self.store.append(timeouts)
-            self.lease.beat()
+            self.lease.renew()
 
     def _retain(self) -> None:
         if self.retain is None or self.clock_problem is not None or monotonic() < self._retain_at:
@@ -135,6 +135,6 @@ class Learning:
         if self.projector.seq - newest < self.snapshot_every:
             return
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):
-            self.lease.beat()
+            self.lease.renew()
         self.snapshot_seq = self.projector.seq
         self.store.drop_old_snapshots(self.keep_snapshots)

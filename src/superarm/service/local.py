@@ -1,4 +1,4 @@
-"""The model of a service that has its journal to itself: it projects what it has written."""
+"""The model of a service with a journal of its own: it projects what it has written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LocalModel:
     Args:
         store: the journal.
         shadows: specs of learners that learn beside it.
-        trust_clock: believe the clock, however far it is from the last event.
+        trust_clock: use the clock, however far it is from the last event.
         clock, steady: in place of the system's.
     """
 
@@ -45,7 +45,7 @@ class LocalModel:
     ) -> None:
         self.store, self.clock, self._shadow_specs, self._trusted = store, clock, tuple(shadows), trust_clock
         self._last = store.head().time
-        self.records = Records()  # one, for whoever handles requests, too
+        self.records = Records()  # shared with the request handler
         self.reload()
         self.steady = steady or (clock if clock is not time.time else time.monotonic)
         self.ages = Ages(clock, self.steady, store.head().seq)
@@ -79,7 +79,7 @@ class LocalModel:
         return ServingModel(projector.seq, projector.stats.learnt, projector.learner, disabled, frozen)
 
     def appended(self, events: Sequence[Event]) -> None:
-        """These are durable: project them."""
+        """Project durable events."""
         self.projector.project(events)
 
     def catch_up(self) -> None:
@@ -110,7 +110,7 @@ class LocalModel:
         return overdue
 
     def clock_problem(self) -> str | None:
-        """Why the clock is not to be believed with what would be closed or erased for ever."""
+        """Why nothing may expire or be erased by the clock; None if it may."""
         if self._trusted:
             return None
         if self._last and clock_problem(self.clock(), self._last) is None:

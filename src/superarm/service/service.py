@@ -1,4 +1,4 @@
-"""Service: requests to a journal, and what the journal makes of them. (http/ puts it behind a port)
+"""Service: requests become events of a journal, and events update the model. (http/ puts it behind a port)
 
     a turn: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
 
@@ -97,14 +97,14 @@ class Service:
             journal: a file, or ``postgresql://user@host/name`` without a password.
             learner: ``name:key=value,...`` as on the command line; ``set-logit`` by default.
             labels: their names, needed for a new journal.
-            n_features: the length of a row; left out, the first row tells it (and may have names).
+            n_features: the length of a row; left out, the first row fixes it (and may have names).
             set_size: how many labels to show.
             coverage: show as few as are needed to have the right one among them so often.
             seed: of the learner.
             columns: what the columns of rows with names are: a file of columns, a model file, or `superarm.Columns`.
-                Left out, each value is judged as it comes.
-            group: a column of rows with names, or a name in the context: what is kept of a coverage is told for each of
-                its values, too.
+                Left out, the kind of each value is guessed from itself.
+            group: a column of rows with names, or a name in the context: the coverage is also counted for each of
+                its values.
             model: a model file to start a new journal with, instead of all the above.
             max_mb: a limit for the size of the journal, if it is a file.
             create: make a journal if there is none; False refuses.
@@ -114,17 +114,17 @@ class Service:
                 database ``lease``, ``patience`` and ``every`` in seconds, and ``learn``; of a file ``clock`` and
                 ``steady``, in place of the system's.
         """
-        from superarm.service.opening import Wanted, open_service
+        from superarm.service.opening import OpenOptions, open_service
 
         declared = None if columns is None else Columns.of(columns).to_dict()
         given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
         asked = dict(zip(ASKED, given, strict=True))
-        return open_service(cls, journal, Wanted(asked, model, create, max_mb, shadows), settings)
+        return open_service(cls, journal, OpenOptions(asked, model, create, max_mb, shadows), settings)
 
     # ------------------------------------------------------------ turns
 
     def take(self, calls: list[Call]) -> list[Done]:
-        """Make calls, and return when all they wrote is durable and projected."""
+        """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
         done: list[Done] = []
         try:
@@ -133,7 +133,7 @@ class Service:
         except JournalDown as error:
             self.fail(error)
             raise
-        except JournalForeign as error:  # say, a right that was taken away: it may be given again
+        except JournalForeign as error:  # say, a privilege that was revoked: it may be granted again
             down = JournalDown(str(error))
             self.fail(down)
             raise down from error
@@ -157,14 +157,14 @@ class Service:
                 results.append((call, call[0](call[1])))
             except RetryNextPass:
                 retry.append(call)
-            except (JournalDown, JournalForeign):  # that is everybody's
+            except (JournalDown, JournalForeign):  # that concerns all calls
                 raise
-            except Exception as error:  # that caller is told, the others go on
+            except Exception as error:  # of that call alone
                 done.append((call[2], None, error))
         events = handler.take()
         if events:
             lost = self.store.append(events)
-            if lost:  # another process was faster: what it wrote is told
+            if lost:  # another process was faster: these calls are made again, and find what it wrote
                 taken = {(event.kind, event.id) for event in lost}
                 events = [event for event in events if (event.kind, event.id) not in taken]
                 for event in lost:
@@ -188,8 +188,8 @@ class Service:
             self.model.appended(events)
         except JournalDown:  # erasing could not be written: the rest is projected when it can be
             raise
-        except Exception:  # a bug, or an interrupt, in the midst of it: the events tell what should be
-            log.exception("projecting")
+        except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
+            log.exception("projection failed")
             self.model.reload()
 
     def fail(self, error: JournalDown) -> None:
@@ -269,14 +269,14 @@ class Service:
         self.upkeep.start()
 
     async def stop(self) -> None:
-        """Finish what has begun, keep a snapshot, and let go of the journal."""
+        """Finish what has begun, keep a snapshot, and close the journal."""
         await self.upkeep.stop()
         if self.turns is not None:
             await self.turns.close()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Snapshot, if it can be written, and let go of the journal."""
+        """Keep a snapshot, if it can be written, and close the journal."""
         try:
             if self.down is None and not self.model.shared:
                 self.store.check()
@@ -319,7 +319,7 @@ class Service:
         return await changing.change(self, change)
 
     async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
+        """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
         return await self.upkeep.model_file()
 
     async def take_snapshot(self) -> None:

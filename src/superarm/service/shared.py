@@ -117,7 +117,7 @@ class SharedModel:
         published = self.store.published()
         if published is not None:
             return published
-        projector, _ = Projector.newest(self.store)  # nobody has learnt since the database was started
+        projector, _ = Projector.newest(self.store)  # no process has learnt since the database was started
         projector.catch_up()
         totals = {**projector.totals(), "reports": projector.reports()}
         return Snapshot(projector.seq, self.clock(), {"model": model_bytes(projector.learner)}, totals, {})
@@ -159,11 +159,11 @@ class SharedModel:
 
     @property
     def seq(self) -> int:
-        """The last event that the newest model here knows."""
+        """The last event of the newest model here."""
         return self._next_model[0].seq if self._next_model is not None else self._serving.seq
 
     def appended(self, events: Sequence[Event]) -> None:
-        """These are durable: remember them; whoever learns projects them."""
+        """Put durable events into the records; the process that learns projects them."""
         for event in events:
             if event.kind == DECISION:
                 self.records.put(DecisionRecord(event))
@@ -201,7 +201,7 @@ class SharedModel:
         return round_
 
     def due(self, timeout: float, limit: int) -> list[Pending]:
-        return []  # whoever learns closes them
+        return []  # the process that learns closes them
 
     def clock_problem(self) -> str | None:
         return self.totals.get("clock_problem")
@@ -231,7 +231,7 @@ class SharedModel:
     def _read_late(self, work: asyncio.Future[Any]) -> None:
         self._overdue -= 1
         if not work.cancelled():
-            work.exception()  # nobody waits for it any more
+            work.exception()  # no caller waits for it any more
 
     def refresh(self) -> None:
         """Totals as the learner published them last, and who else serves."""
@@ -254,14 +254,14 @@ class SharedModel:
 
     @property
     def learner_age(self) -> float | None:
-        """Seconds since the learner was heard of; None if nobody has ever learnt."""
+        """Seconds since the lease was renewed; None if no process has ever learnt."""
         return None if self._beat is None else time.monotonic() - self._beat
 
     def trouble(self) -> tuple[str, ...]:
         sentences = [] if self.clock_problem() is None else [str(self.clock_problem())]
         age = self.learner_age
         if age is not None and age > 2.0 * self.lease_seconds + 1.0:
-            sentences.append(f"nobody has learnt for {age:.0f} s")
+            sentences.append(f"no process has learnt for {age:.0f} s")
         if self.learner_error is not None:
             sentences.append(f"learning fails: {self.learner_error}")
         return tuple(sentences)
@@ -279,7 +279,7 @@ class SharedModel:
     # ------------------------------------------------------------ threads
 
     def _listen(self) -> None:
-        """Hear of new models, and be heard of; until the end, whatever happens to the database."""
+        """Listen for new models, and show that this process is alive; until the end, whatever fails."""
         from superarm import __version__
 
         while not self._stop.is_set():
@@ -287,7 +287,7 @@ class SharedModel:
                 with self.address.connect("superarm listens") as connection:
                     connection.execute("LISTEN superarm")
                     while not self._stop.is_set():
-                        self.clock.learn(connection)
+                        self.clock.update(connection)
                         age = connection.execute(f"SELECT {NOW} - beat FROM lease").fetchone()
                         self._beat = None if age is None else time.monotonic() - float(age[0])
                         self._fetch_published()
@@ -300,7 +300,7 @@ class SharedModel:
             except (psycopg.Error, SuperarmError):
                 self._stop.wait(RETRY_SECONDS)
             except Exception:  # whatever it is: listen again
-                log.exception("listener")
+                log.exception("listening failed")
                 self._stop.wait(RETRY_SECONDS)
 
     def _learn(self) -> None:
@@ -319,14 +319,14 @@ class SharedModel:
                     if lease is not None:
                         self._learn_with(lease)
             except LeaseLost:
-                log.warning("the lease was lost: another process learns", extra={"who": self.process})
+                log.warning("the lease was lost: another process learns", extra={"process": self.process})
             except (psycopg.Error, JournalDown, JournalForeign) as error:
                 if not away and not self._stop.is_set():  # once, until it is back
-                    log.warning("learner", extra={"reason": str(error).splitlines()[0]})
+                    log.warning("learning failed", extra={"reason": str(error).splitlines()[0]})
                 away = True
             except Exception as error:  # a bug must not end learning for ever
                 self.learner_error = f"{type(error).__name__}: {error}"
-                log.exception("learner")
+                log.exception("learning failed")
             finally:
                 self.learning = None
             self._stop.wait(min(RETRY_SECONDS, self.lease_seconds / 4.0))
@@ -335,8 +335,8 @@ class SharedModel:
         store = PostgresStore(self.address)
         try:
             self.learning = Learning(lease, store, self.clock, **self._learning_options)
-            fields = {"who": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
-            log.info("learns", extra=fields)
+            fields = {"process": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
+            log.info("learning", extra=fields)
             self.learner_error = None
             while not self._stop.is_set():
                 self._stop.wait(self.learning.turn())

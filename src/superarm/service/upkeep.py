@@ -22,7 +22,7 @@ RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kep
 
 
 class Upkeep:
-    """Looks after a service. Each duty is tried on its own: one that fails keeps no other from its turn."""
+    """The regular work of a service. Each duty is tried on its own: a failure stops no other."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -52,18 +52,18 @@ class Upkeep:
             for duty in duties:
                 try:
                     await duty()
-                except JournalDown as error:  # that is told as such
+                except JournalDown as error:  # the status has it already
                     if service.down is None:
                         failure = f"{duty.__name__.lstrip('_')}: {error}"
                 except Exception as error:
                     failure = f"{duty.__name__.lstrip('_')}: {error}"
-                    log.exception("upkeep", extra={"duty": duty.__name__.lstrip("_")})
+                    log.exception("upkeep failed", extra={"duty": duty.__name__.lstrip("_")})
             self.failures += failure is not None
             self.error = failure
             await asyncio.sleep(EVERY)
 
     async def _check(self) -> None:
-        """Find whether the journal can be written and found, also if nobody asks; if not, try again."""
+        """Check, also without requests, whether the journal can be written and is in its place."""
         await self.service.submit(self._check_now)
 
     def _check_now(self, _: object) -> None:
@@ -111,7 +111,7 @@ class Upkeep:
             await self.service.submit(lambda _: eraser.finish())
 
     async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
+        """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
         if self._model_file is None:
             self._model_file = asyncio.ensure_future(self._make_model_file())
             self._model_file.add_done_callback(self._made_model_file)
@@ -120,7 +120,7 @@ class Upkeep:
     def _made_model_file(self, future: asyncio.Future[bytes]) -> None:
         self._model_file = None
         if not future.cancelled():
-            future.exception()  # whoever asked was told
+            future.exception()  # the callers have it
 
     async def _make_model_file(self) -> bytes:
         if self.service.model.shared:

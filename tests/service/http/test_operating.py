@@ -251,7 +251,7 @@ def test_a_trace_is_passed_on_in_logs(live, caplog, monkeypatch):
 
     monkeypatch.setattr(type(web.service), "read", broken)
     web.get("/v1/decisions/a", Traceparent=trace)
-    bug = next(one for one in caplog.records if one.message == "bug")
+    bug = next(one for one in caplog.records if one.message == "unexpected error")
     assert bug.trace_id == "4bf92f3577b34da6a3ce929d0e0e4736"
 
 

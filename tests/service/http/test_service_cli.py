@@ -135,7 +135,7 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file,
         "--timeout",
         "2h",
     )
-    assert "made a new one" in done.stderr
+    assert "new journal: " in done.stderr
     session = served[0][0]
     assert (session.retain, session.timeout) == (90 * 86400.0, 7200.0)
     assert [one["spec"] for one in session.model.reports()] == [

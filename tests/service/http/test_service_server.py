@@ -317,7 +317,7 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_
     status, answer = web.get("/v1/decisions/a", X_Request_Id="the-broken-one")
     assert status == 500
     assert "division" not in answer["error"]["message"]
-    bug = next(record for record in caplog.records if record.message == "bug")
+    bug = next(record for record in caplog.records if record.message == "unexpected error")
     assert bug.request == "the-broken-one"
     assert "ZeroDivisionError" in caplog.text
     assert b'superarm_requests_total{route="decision",status="500"} 1' in web.get("/metrics")[1]

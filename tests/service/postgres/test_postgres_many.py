@@ -250,7 +250,7 @@ def test_without_a_learner_changes_wait_and_say_so(shared, live, monkeypatch):
     decide(one, "a")
     status, told = one.post("/v1/changes", {"what": "freeze"})
     assert status == 503
-    assert "nobody learns at the moment" in told["error"]["message"]
+    assert "no process learns at the moment" in told["error"]["message"]
     two = live(shared())  # the change was kept, and is made
     soon(lambda: two.get("/v1/info")[1]["frozen"])
     assert [change["what"] for change in two.get("/v1/changes")[1]["changes"]] == ["freeze"]

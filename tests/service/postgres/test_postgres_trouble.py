@@ -308,10 +308,10 @@ def test_the_database_tells_the_time(shared, monkeypatch):
         assert before - 0.5 < told < clock() + 0.5
         clock._offset -= 100.0
         monkeypatch.setattr(postgres_clock, "SLOW", 0.0)
-        clock.learn(connection)  # an answer that took too long tells nothing
+        clock.update(connection)  # a query that took too long is not used
         assert clock() < told - 50.0
         monkeypatch.undo()
-        clock.learn(connection)
+        clock.update(connection)
         assert abs(clock() - told) < 1.0
 
 
@@ -323,4 +323,4 @@ def test_since_when_nobody_learns_is_told_also_if_nobody_looks(shared, live):
     soon(lambda: "trouble" not in web.get("/ready")[1])
     two.close()
     told = soon(lambda: web.get("/ready")[1].get("trouble"))[0]
-    assert told.startswith("nobody has learnt for")
+    assert told.startswith("no process has learnt for")

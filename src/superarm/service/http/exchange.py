@@ -1,4 +1,4 @@
-"""One request and its response, as the routes see them; how they come out of ASGI and go into it."""
+"""A request and its response, and how they are read from and written to ASGI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Header = tuple[bytes, bytes]
 PIECE = (
     1 << 18
 )  # bytes: a longer body is handed on in pieces, each when the caller has fetched the one before
-# no page may frame an answer, run it, embed it or guess its type, and nobody keeps it
+# no page may frame an answer, run it, embed it or guess its type, and no cache keeps it
 SAFE: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -95,14 +95,14 @@ class Request:
         return {} if match is None else {"trace_id": match[1].decode(), "parent_id": match[2].decode()}
 
     def check_host(self) -> None:
-        """HTTP/1.1 wants exactly one Host: with two, a proxy and we might not mean the same one."""
+        """HTTP/1.1 requires exactly one Host: with two, a proxy and this service might take different ones."""
         version = self.scope.get("http_version", "1.1")
         hosts = sum(name == b"host" for name, _ in self.scope["headers"]) if b"host" in self.headers else 0
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HttpRefused.must("host", "request", "given once", f"{hosts} of them", status=400)
 
     def check_no_body(self) -> None:
-        """What only looks takes no body."""
+        """Refuse a body, where the method takes none."""
         if self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers:
             raise HttpRefused.must("body", f"{self.method} request", "left out", "one", status=400)
 

@@ -1,7 +1,7 @@
-"""What uvicorn leaves unbounded: how much, how slowly and how often strangers may send.
+"""Limits that uvicorn does not have: how much, how slowly and how often clients may send.
 
 uvicorn reads and writes HTTP, with llhttp (Node's parser) under it. It has no limit for the size of a head or
-of trailers, for how slowly these come, for pipelined requests, for answers that nobody reads, nor for what an
+of trailers, for how slowly these come, for pipelined requests, for responses that are not read, nor for what an
 address may take. tests/service/http/test_attacks.py has the attacks; without this file they took 1.6 GB.
 """
 
@@ -28,11 +28,11 @@ __all__ = ["Connection", "Guard", "Limits"]
 log = logging.getLogger("superarm.service")
 
 SWEEP_SECONDS = 0.5
-CHANCE_SECONDS = 1.0  # many who come from one address at once are not yet an attack
+CHANCE_SECONDS = 1.0  # many connections from one address at once are not yet an attack
 PIECE = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
 MOST_HEADERS = 100
 MOST_PIPELINED = 32  # requests that wait behind another one on the same connection
-# of a body that nobody wants, once the refusal is out: time for the caller to read it
+# of a body that is refused: time for the client to read the refusal
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 1 << 20
 
@@ -43,8 +43,8 @@ class Limits:
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
     connections: int = 1_000
-    spare: int = 50  # beyond these, for whoever has just come: a token must be seen, /health must be answered
-    strangers_per_address: int = 250  # connections on which nobody has been let in yet
+    spare: int = 50  # beyond these, for new connections: to show a token, or to ask for /health
+    strangers_per_address: int = 250  # connections without an admitted request
     head_seconds: float = 10.0  # from the first byte to the end of the head; a stranger's silence
     body_seconds: float = 30.0  # from there to the end of the body
     idle_seconds: float = 75.0  # between two requests
@@ -52,14 +52,14 @@ class Limits:
 
 
 class TooMuch(Exception):
-    """Stops the parser; `Connection.status` says what the caller is told."""
+    """Stops the parser; `Connection.status` is that of the refusal."""
 
 
 class Guard:
-    """All connections of a server: counts them, and twice a second lets go of those who are late.
+    """All connections of a server: counts them, and closes late ones twice a second.
 
-    A stranger is a connection on which nobody has been let in yet. Whoever connects when there are too many
-    takes the place of the oldest stranger; it has one round trip to show a token, and is then none any more.
+    A stranger is a connection without an admitted request. When there are too many connections, a new one
+    replaces the oldest stranger; it has one round trip to show a token, and is a stranger no more.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -76,13 +76,13 @@ class Guard:
         if address and self._by_address[address] >= limits.strangers_per_address:
             oldest = next(one for one in self.strangers if one.address == address)
             if new.since - oldest.since >= CHANCE_SECONDS:
-                self._let_go(oldest)
+                self._close(oldest)
             elif self._by_address[address] >= 2 * limits.strangers_per_address:
                 self.turned_away += 1
                 return False
         if len(self.connections) >= limits.connections:
             if len(self.strangers) > limits.spare:
-                self._let_go(next(iter(self.strangers)))
+                self._close(next(iter(self.strangers)))
             elif len(self.connections) >= limits.connections + limits.spare:
                 self.turned_away += 1
                 return False
@@ -92,7 +92,7 @@ class Guard:
         return True
 
     def trust(self, one: Connection) -> None:
-        """It is no stranger any more."""
+        """Mark a connection as admitted: it is no stranger any more."""
         if one in self.strangers:
             del self.strangers[one]
             self._by_address[one.address] -= 1
@@ -103,7 +103,7 @@ class Guard:
         self.trust(one)
         self.connections.discard(one)
 
-    def _let_go(self, one: Connection) -> None:
+    def _close(self, one: Connection) -> None:
         self.turned_away += 1
         self.leave(one)
         one.transport.abort()
@@ -116,12 +116,12 @@ class Guard:
             for connection in tuple(self.connections):
                 try:
                     connection.sweep(now)
-                except Exception:  # one caller's trouble
+                except Exception:  # of one connection alone
                     log.exception("sweep")
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, within limits. It overrides what asyncio and httptools call, and what is said at the end."""
+    """uvicorn's protocol, within limits. It overrides what asyncio and httptools call, and the refusals."""
 
     def __init__(self, guard: Guard, config: Config, state: ServerState) -> None:
         super().__init__(config, state, {})
@@ -130,7 +130,7 @@ class Connection(HttpToolsProtocol):
         self.other_size = (
             0  # bytes that came and are in no body: of a head or trailers that are not at an end
         )
-        self.thrown = 0  # bytes of a body that nobody wants
+        self.thrown = 0  # bytes of a refused body
         self.in_head = self.in_request = False
         self.status = 400  # of what the parser is stopped for
         self.ending = 0  # the status of a refusal that waits for the answers before it
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         self.unsent, self.fetch_by = 0, 0.0
 
     def trust(self) -> None:
-        """Called by the application when it has let somebody in."""
+        """Called by the application when it has admitted a request."""
         self.guard.trust(self)
 
     # ------------------------------------------------------------ the socket
@@ -157,7 +157,7 @@ class Connection(HttpToolsProtocol):
         self.pipeline.clear()
         if self.cycle is not None:
             self.forget_body()
-            self.cycle.scope.pop("extensions", None)  # it leads back to us: nobody else would free us soon
+            self.cycle.scope.pop("extensions", None)  # a cycle: without this, memory is freed late
 
     def forget_body(self) -> None:
         """What came of a body that the application has not asked for."""
@@ -229,7 +229,7 @@ class Connection(HttpToolsProtocol):
                 self.deadline = monotonic() + LINGER_SECONDS
 
     def silence(self) -> float:
-        """Until when a caller may ask for nothing."""
+        """Until when a client may send nothing."""
         stranger = self in self.guard.strangers
         return monotonic() + (self.limits.head_seconds if stranger else self.limits.idle_seconds)
 
@@ -260,7 +260,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def sweep(self, now: float) -> None:
-        """Whoever is late is told so, or let go."""
+        """Refuse, or close, a connection that is late."""
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             if unsent != self.unsent:

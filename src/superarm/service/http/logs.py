@@ -1,4 +1,4 @@
-"""Log lines as JSON on standard error, which never keep anybody waiting: not even when nobody reads them."""
+"""Log lines as JSON on standard error; logging never blocks, not even when the lines are not read."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class NonBlockingHandler(logging.Handler):
             try:
                 while data:
                     data = data[os.write(self.descriptor, data) :]
-            except OSError:  # whoever read it has gone away
+            except OSError:  # the reader is gone
                 self.dropped += len(parts)
                 self.dropped_total += len(parts)
             self._writing = False

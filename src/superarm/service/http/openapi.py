@@ -38,7 +38,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {
             "title": "superarm",
             "version": "1",
-            "summary": "Shows sets of labels, takes answers whenever they come, and loses nothing.",
+            "summary": "Decisions (sets of labels) and their outcomes, kept in a journal.",
         },
         "paths": paths,
         "components": {
@@ -54,7 +54,7 @@ def _is_type(kind: Any) -> bool:
 
 
 def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
-    meanings = dict(route.told)
+    meanings = dict(route.meanings)
     statuses = WRITING if route.method == "POST" else LOOKING if route.roles else (403, 429, 503, 507)
     if route.takes is not None or "{id}" in route.path:
         statuses = (*statuses, 422)
@@ -90,6 +90,6 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
 
 def _given(one: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
     if isinstance(one.gives, str):
-        return {"description": "As it says.", "content": {one.gives: {}}}
+        return {"description": "A file of that type.", "content": {one.gives: {}}}
     schema = schema_of[one.gives] if one.gives is not None else {"type": "object"}
     return {"description": "Done.", "content": {"application/json": {"schema": schema}}}

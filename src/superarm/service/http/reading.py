@@ -155,12 +155,12 @@ def _find_not_finite(body: bytes) -> None:
             todo += [(f"{path}[{i}]", part) for i, part in enumerate(value)]
 
 
-# ---------------------------------------------------------------- from a message to the service's words
+# ---------------------------------------------------------------- from a message to a request of the service
 
 
 def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
-    """A request for a set; ``inputs`` is what the service knows of its rows and labels."""
-    x = _asked(request, inputs)
+    """A request for a decision, checked against the rows and labels of the service."""
+    x = _features(request, inputs)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
         _check_labels(eligible, inputs.labels)
@@ -179,7 +179,7 @@ def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
 
 
 def to_outcome(request: m.OutcomeRequest, id_: str, inputs: Any) -> OutcomeRequest:
-    """An answer."""
+    """The outcome of decision ``id_``."""
     hit, label = request.hit, request.label
     if (hit is None) == (label is None):
         raise Refused.must("hit", "outcome", "given, or label in its place, and not both", hit)
@@ -195,8 +195,8 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _asked(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any]:
-    """The row, or the scores in its place: whichever this service was made for."""
+def _features(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any]:
+    """The row, or the scores in its place: what this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:
         if inputs.scores:
@@ -243,7 +243,7 @@ def _mixed(features: list[float] | dict[str, Any], d: int, width: int) -> Row:
 
 def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
     if n_features is None:
-        wanted = "numbers or names: for sparse rows, superarm serve must be told --features"
+        wanted = "numbers or names: sparse rows need superarm serve --features"
         raise Refused.must("features", "decision", wanted, "indices and values")
     indices, values = features["indices"], features.get("values")
     if features.keys() != {"indices", "values"} or type(values) is not list or len(values) != len(indices):

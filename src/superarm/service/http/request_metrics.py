@@ -91,11 +91,13 @@ class RequestMetrics(Collector):
         yield counter("bugs", "Answers of status 500.", bugs)
         if self.tokens.file is not None:
             fine = self.tokens.trouble is None
-            yield gauge("token_file_ok", "0: it is missing or wrong, and nobody is let in.", fine)
+            yield gauge("token_file_ok", "0: it is missing or wrong, and no token is accepted.", fine)
         if self.tokens:
             yield gauge("tokens", "Tokens that are accepted.", len(self.tokens))
         if self.logs is not None:
-            yield counter("log_lines_dropped", "Log lines that nobody read.", self.logs.dropped_total)
+            yield counter(
+                "log_lines_dropped", "Log lines that were not read in time.", self.logs.dropped_total
+            )
         if self.guard is not None:
             yield from self._connections(self.guard)
 

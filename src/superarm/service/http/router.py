@@ -1,4 +1,4 @@
-"""A table of routes as an ASGI application: finds the route, checks who asks, reads, runs, and answers."""
+"""A table of routes as an ASGI application: find the route, check the token, decode, run, respond."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger("superarm.service")
 
 encode = msgspec.json.Encoder().encode
 
-Handler = Callable[..., Any]  # an answer, or something to wait for
+Handler = Callable[..., Any]  # gives a result, or an awaitable of one
 
 AGAIN = ((b"retry-after", b"1"),)
 WHO = ((b"www-authenticate", b"Bearer"),)
@@ -49,11 +49,11 @@ class Route:
         method, path: ``{id}`` stands for a decision's id.
         roles: of the tokens that may use it; empty: everybody.
         takes: the type of the body, or for a GET of the query.
-        gives: the type of the answer; a content type where it is not JSON.
-        told: what statuses mean here that the table of statuses does not tell.
+        gives: the type of the response; a content type where it is not JSON.
+        meanings: of statuses of this route that faults.py does not describe.
         examples: bodies for the document, by what they show.
         listed: whether it is in the document.
-        personal: whether ``run`` is told who asks: the person of the token, empty where tokens have no names.
+        personal: whether ``run`` gets the name of the person with the token; empty where tokens have no names.
         run: what it does; called with the context, then the person if it is personal, then the id if the path
             has one, then what it takes.
     """
@@ -64,7 +64,7 @@ class Route:
     run: Handler
     takes: Any = None
     gives: Any = None
-    told: tuple[tuple[int, str], ...] = ()
+    meanings: tuple[tuple[int, str], ...] = ()
     examples: tuple[tuple[str, Any], ...] = ()
     listed: bool = True
     personal: bool = False
@@ -122,7 +122,7 @@ class Router:
         if scope["type"] == "lifespan":
             return await self.lifespan(receive, send)
         if scope["type"] != "http":
-            raise NotImplementedError(f"superarm speaks HTTP, not {scope['type']}")
+            raise NotImplementedError(f"superarm serves HTTP, not {scope['type']}")
         request = Request(scope)
         try:
             target = self.admit(request)
@@ -177,11 +177,11 @@ class Router:
         return route, id_
 
     def admit(self, request: Request) -> Route:
-        """The route, if whoever asks may use it; its body has not been read."""
+        """The route of a request, if its token may use it; the body has not been read."""
         try:
             request.target = target, _ = self.find(request.method, request.path)
         except SuperarmError:
-            self.admission.check(request, OPEN)  # strangers count, and learn nothing of what is here
+            self.admission.check(request, OPEN)  # strangers count, too, and cannot find out which paths exist
             raise
         self.admission.check(request, target.roles)
         if target.roles or not self.admission.tokens:
@@ -199,12 +199,12 @@ class Router:
         return target
 
     def failed(self, request: Request, error: Exception) -> Response:
-        """The refusal that says what was wrong."""
+        """The response to an error."""
         body = error_of(error)
         status = body.error.status
         if status == 500:
             where = {"request": request.id, "path": request.path, **request.trace}
-            log.error("bug", exc_info=error, extra=where)
+            log.error("unexpected error", exc_info=error, extra=where)
         headers = HEADERS.get(status, ())
         if isinstance(error, HttpRefused) and error.allowed:
             headers = ((b"allow", error.allowed.encode()),)

@@ -1,4 +1,4 @@
-"""Every route: its path, who may use it, what it takes, gives and does.
+"""Every route: its path, its roles, its request and its response.
 
 A new one is a function in here with `@route` over it: the router, the checks and the OpenAPI document
 follow from that line and from the types it names.
@@ -16,7 +16,7 @@ from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, Refused, UnknownDecision
 from superarm.service import Service, views
 from superarm.service.http import messages as m
-from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
+from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
 from superarm.service.http.exchange import Response
 from superarm.service.http.faults import error_of, status_of
 from superarm.service.http.reading import read, to_decision, to_outcome
@@ -37,14 +37,14 @@ def route(
     *,
     takes: Any = None,
     gives: Any = None,
-    told: dict[int, str] | None = None,
+    meanings: dict[int, str] | None = None,
     examples: dict[str, Any] | None = None,
     listed: bool = True,
 ) -> Callable[[Handler], Handler]:
     """Put a function into the table."""
 
     def put(run: Handler) -> Handler:
-        more = tuple((told or {}).items()), tuple((examples or {}).items())
+        more = tuple((meanings or {}).items()), tuple((examples or {}).items())
         ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed))
         return run
 
@@ -52,7 +52,7 @@ def route(
 
 
 class Context:
-    """What the routes work with: the service, and what this process knows about its callers."""
+    """What the routes work with: the service, its tokens, and the metrics of this process."""
 
     def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
@@ -73,7 +73,7 @@ class Context:
     DECIDE,
     takes=m.DecisionRequest,
     gives=m.DecisionAnswer,
-    told={
+    meanings={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
     },
@@ -99,15 +99,15 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[st
     DECIDE,
     takes=m.OutcomeRequest,
     gives=m.OutcomeAnswer,
-    told={404: "No such decision.", 409: "It has been answered otherwise."},
+    meanings={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[dict[str, Any]]:
-    """Say whether the right label was among the shown ones: now, or days later."""
+    """Report whether the right label was among the shown ones: now, or days later."""
     return context.service.outcome(to_outcome(request, id_, context.service.inputs))
 
 
-ASK, ANSWER = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
+DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
 
 
 @route(
@@ -123,7 +123,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     service = context.service
 
     def one(item: msgspec.Raw) -> Any:
-        return service.decide(to_decision(read(ASK, item), service.inputs))
+        return service.decide(to_decision(read(DECISION, item), service.inputs))
 
     return m.DecisionResults(await _each(one, request.decisions))
 
@@ -141,8 +141,8 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
     service = context.service
 
     def one(item: msgspec.Raw) -> Any:
-        told = read(ANSWER, item)
-        return service.outcome(to_outcome(told, told.id, service.inputs))
+        request = read(OUTCOME, item)
+        return service.outcome(to_outcome(request, request.id, service.inputs))
 
     return m.OutcomeResults(await _each(one, request.outcomes))
 
@@ -178,9 +178,9 @@ async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) 
 # ---------------------------------------------------------------- looking
 
 
-@route("GET", "/v1/decisions/{id}", LOOK, gives=m.DecisionRecord, told={404: "No such decision."})
+@route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, meanings={404: "No such decision."})
 async def decision(context: Context, id_: str) -> dict[str, Any]:
-    """All that is known of a decision; `outcome` is null while nobody has answered."""
+    """All that is known of a decision; `outcome` is null while there is none."""
     record: dict[str, Any] | None = await context.service.read(views.find, id_)
     if record is None:
         raise UnknownDecision.must("id", "decision", "that of a decision", id_)
@@ -189,11 +189,11 @@ async def decision(context: Context, id_: str) -> dict[str, Any]:
 
 @route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
 def pending(context: Context, query: m.PendingQuery) -> Any:
-    """Decisions without an answer, oldest first."""
+    """Decisions without an outcome, oldest first."""
     return context.service.read(views.pending, query.limit, query.after)
 
 
-@route("GET", "/v1/info", LOOK, gives=m.Info)
+@route("GET", "/v1/info", ANY_ROLE, gives=m.Info)
 def info(context: Context) -> Any:
     """What the service was made for."""
     return views.info(context.service)
@@ -245,7 +245,7 @@ async def changes(context: Context) -> m.Changes:
     OPERATE,
     takes=m.AnyChange,
     gives=m.Changed,
-    told={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
+    meanings={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
 async def change(context: Context, request: Any) -> Any:

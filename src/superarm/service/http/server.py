@@ -1,4 +1,4 @@
-"""Run an application on uvicorn: a socket, TLS, signals, and rules about who may reach it.
+"""Run an application on uvicorn: a socket, TLS, signals, and where it may be reached from.
 
 SIGTERM, SIGINT   finish what has begun, snapshot, end
 SIGHUP            read tokens and certificates again
@@ -89,7 +89,7 @@ class Listener:
         if path.exists() or path.is_symlink():
             if not stat.S_ISSOCK(path.lstat().st_mode):
                 raise InvalidInput.must("--unix-socket", self.of, "a new path, or a socket", str(path))
-            if _answers(path):
+            if _is_listening(path):
                 raise InvalidInput.must("--unix-socket", self.of, "used by no other process", str(path))
             path.unlink(missing_ok=True)  # left over by a process that was killed
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -115,8 +115,8 @@ class Listener:
         return None if self.unix_socket is None else self.unix_socket.lstat().st_ino
 
 
-def _answers(path: Path) -> bool:
-    """Whether somebody listens on a socket in the file system."""
+def _is_listening(path: Path) -> bool:
+    """Whether a process listens on a socket in the file system."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -234,7 +234,7 @@ class Server(uvicorn.Server):
 
 
 async def _watchdog() -> None:
-    """Signs of life for systemd, from the loop itself: while that hangs, nobody is served."""
+    """Notify systemd's watchdog, from the event loop itself: while that hangs, no request is served."""
     every = systemd.watchdog_seconds()
     while every is not None:
         systemd.notify("WATCHDOG=1")
@@ -294,7 +294,7 @@ def _handle_signals(application: Application, server: Server) -> None:
                 await application.context.service.take_snapshot()
                 log.info("snapshot", extra={"because": "SIGUSR1"})
         except Exception as error:
-            log.error("no snapshot", extra={"reason": str(error)})
+            log.error("snapshot failed", extra={"reason": str(error)})
 
     def begin_snapshot() -> None:
         task = loop.create_task(snapshot())

@@ -16,7 +16,7 @@ ROLES = ("decide", "read", "operate")
 
 
 class Tokens:
-    """The tokens that are taken, and their roles.
+    """The tokens that are accepted, and their roles.
 
     A file holds one token a line, after its role:
 
@@ -25,10 +25,10 @@ class Tokens:
         operate 77c1e0…     all of it, and changes
 
     The file is read again when it changes. While it is missing or has a mistake in it, nobody is let in:
-    whoever takes a token back must be sure that it is gone.
+    a token that was taken back must not work any more.
 
     Args:
-        file: the file; a mistake in it is raised now, and told in `trouble` later.
+        file: the file; a mistake in it is raised now, and is in `trouble` later.
         single: a token that may do everything, where there is no file.
     """
 
