@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 
 import numpy as np
 import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import Clock, rows
 
-from superarm.journal.errors import Erased, UnknownDecision
+from superarm.journal.errors import Erased, Refused, UnknownDecision
 from superarm.journal.export import export
 from superarm.journal.verify import verify
 from superarm.service import views
@@ -99,6 +100,17 @@ def test_everything_older_than_a_time(drive, tmp_path):
     fill(session, 10, 9)
     assert replayed(session, from_start=True).same
     assert session.find("2.7").full()["context"] == {"n": 7}
+
+
+def test_a_time_in_milliseconds_does_not_erase_everything(drive):
+    session = drive()
+    fill(session, 3)
+    for before in (time.time() * 1000.0, time.time() + 60.0, 1e308):
+        with pytest.raises(
+            Refused, match="before of erase must be a time in the past, in seconds since 1970"
+        ):
+            session.erase(before=before)
+    assert session.erase(before=time.time()) == 3
 
 
 def test_a_snapshot_that_stands_too_near_tells_a_row_and_goes(drive):

@@ -55,6 +55,24 @@ def test_an_id_for_another_request_is_a_conflict(drive, field, changed):
     assert caught.value.field == field
 
 
+def test_true_is_not_one(drive):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], id="a", context={"a": [1, {"b": 0}], "c": 2}))
+    session.decide(
+        DecisionRequest(rows(1)[0], id="a", context={"c": 2.0, "a": [1.0, {"b": 0}]})
+    )  # the same JSON
+    for other in ({"a": [True, {"b": 0}], "c": 2}, {"a": [1, {"b": False}], "c": 2}, {"a": [1], "c": 2}):
+        with pytest.raises(
+            Conflict, match="context of decision must be as in the first request with the id 'a'"
+        ):
+            session.decide(DecisionRequest(rows(1)[0], id="a", context=other))
+    named = drive("named.db", n_features=None)
+    named.decide(DecisionRequest({"member": True, "age": 41}, id="a"))
+    named.decide(DecisionRequest({"age": 41.0, "member": True}, id="a"))
+    with pytest.raises(Conflict, match="features of decision"):
+        named.decide(DecisionRequest({"member": 1, "age": 41}, id="a"))
+
+
 def test_a_sparse_row_is_the_same_request_as_its_dense_form(drive):
     session = drive()
     session.decide(DecisionRequest(np.array([0, 1, 0, 2, 0], np.float32), id="a"))
@@ -71,7 +89,9 @@ def test_answers_come_once(drive):
     version = session.stats.learnt
     assert session.outcome(OutcomeRequest("a", hit=True)).outcome == first
     assert session.stats.learnt == version == 1
-    with pytest.raises(Conflict, match=r"hit of outcome must be True, as it was first answered, got False"):
+    with pytest.raises(
+        Conflict, match=r"hit of outcome must be as in the first outcome \(hit True\), got False"
+    ):
         session.outcome(OutcomeRequest("a", hit=False))
     with pytest.raises(Conflict, match="label of outcome"):
         session.outcome(OutcomeRequest("a", label="label-0"))

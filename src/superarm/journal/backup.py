@@ -14,7 +14,7 @@ from secrets import randbits
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
-from superarm.journal.files import PRIVATE_FILE, discard
+from superarm.journal.files import PRIVATE_FILE, discard, real_path
 from superarm.journal.mark import Marker
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.sqlite_log import COPY
@@ -27,7 +27,7 @@ __all__ = ["backup"]
 
 def backup(path: str | Path, to: str | Path) -> Verified:
     """Copy a journal to a new file, and verify the copy."""
-    source, target = Path(path).resolve(), Path(to).resolve()
+    source, target = real_path(path), real_path(to)
     if target.exists():
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing

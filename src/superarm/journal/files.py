@@ -6,9 +6,19 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["clear_parts", "discard", "sync_file"]
+from superarm.journal.errors import JournalForeign
+
+__all__ = ["clear_parts", "discard", "real_path", "sync_file"]
 
 PRIVATE_FILE = 0o600
+
+
+def real_path(path: str | Path) -> Path:
+    """The path without links: lock and log lie beside the real file."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise JournalForeign(f"journal of superarm must be a file, got a loop of links: {path}") from error
 
 
 def sync_file(path: Path) -> None:

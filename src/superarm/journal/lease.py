@@ -1,9 +1,9 @@
 """The lease: the process whose connection holds an advisory lock learns.
 
 The lock ends with the connection: a process that is killed, or loses the database, has lost it at once.
-One that is paused keeps its connection: so it must renew the lease (``beat``, by the database's clock), and another process
-that finds it older than the lease ends that connection. Two that learn at the same time would come
-to the same bits, and publish the same models: the lease saves work, and correctness does not depend on it.
+One that is paused keeps its connection: so it must renew the lease (``beat``, by the database's clock), and another
+process that finds it older than the lease ends that connection. Two that learn at the same time would come to the
+same bits, and publish the same models: the lease saves work, and correctness does not depend on it.
 """
 
 from __future__ import annotations

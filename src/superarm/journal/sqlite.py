@@ -17,7 +17,7 @@ from orjson import dumps
 
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
-from superarm.journal.files import clear_parts, sync_file
+from superarm.journal.files import clear_parts, real_path, sync_file
 from superarm.journal.lock import FileLock
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
@@ -50,7 +50,7 @@ class SqliteStore(Store):
         max_mb: int | None = None,
         accept_loss: bool = False,
     ) -> None:
-        self.path, self.read_only, self.max_mb = Path(path).resolve(), read_only, max_mb
+        self.path, self.read_only, self.max_mb = real_path(path), read_only, max_mb
         self.name = str(self.path)
         self._log_path = log_of(self.path)
         self._lock: FileLock | None = None
@@ -59,9 +59,11 @@ class SqliteStore(Store):
         self._writer: sqlite3.Connection | None = None
         self._retired: list[sqlite3.Connection] = []
         self._reader_lock = Lock()
-        self._files: list[tuple[int, int]] = []  # what each name stood for when it was opened
+        self._files: list[tuple[int, int]] = []  # log and lock, when it was opened
+        self._stamp: tuple[int, ...] = ()  # the file after our last write
         if not self.path.is_file():
-            raise JournalForeign.must("journal", "superarm", "an existing file", str(path))
+            wanted = "a regular file" if self.path.exists() else "an existing file"
+            raise JournalForeign.must("journal", "superarm", wanted, str(path))
         if not read_only:
             self._lock = FileLock(self.path)
         try:
@@ -98,23 +100,31 @@ class SqliteStore(Store):
         self._files = self._file_ids()
 
     def _file_ids(self) -> list[tuple[int, int]]:
-        """The files under the names of the journal, its log and its lock."""
-        stats = [os.stat(f"{self.name}{end}") for end in ("", "-wal", ".lock")]  # noqa: PTH116
+        """The files under the names of the log and the lock."""
+        stats = [os.stat(f"{self.name}{end}") for end in ("-wal", ".lock")]  # noqa: PTH116
         return [(file.st_dev, file.st_ino) for file in stats]
+
+    def _find_stamp(self) -> tuple[int, ...]:
+        """The file under the journal's name: only commits and `scrub` change it, any other change is not ours."""
+        try:
+            stat = os.stat(self.path)  # noqa: PTH116
+        except FileNotFoundError:
+            return ()
+        return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def check(self) -> None:
         if not self._files:
             return
         try:
-            same = self._file_ids() == self._files
+            same = self._find_stamp() == self._stamp and self._file_ids() == self._files
         except FileNotFoundError:
             same = False
         except OSError as error:
             raise down(self.path, error) from error
         if not same:
             raise JournalDown(
-                f"journal {self.path}, its log or its lock was replaced or deleted under the running service: "
-                "stop it, put the file in its place, and start it"
+                f"journal {self.path}, its log or its lock was replaced, overwritten or deleted while the service "
+                "runs: stop it, put the file in its place, and start it"
             )
 
     def reopen(self) -> None:
@@ -157,6 +167,8 @@ class SqliteStore(Store):
         writer = self._writer
         if writer is None:
             raise JournalDown(f"journal {self.path} was opened to be read only")
+        if self._stamp and self._find_stamp() != self._stamp:
+            self.check()
         try:
             writer.execute("BEGIN IMMEDIATE")
             result = work(writer)
@@ -169,6 +181,8 @@ class SqliteStore(Store):
             except sqlite3.Error:
                 pass  # reopen() begins anew
             raise down(self.path, error) from error
+        finally:
+            self._stamp = self._find_stamp()
 
     def head(self) -> Head:
         return self._head
@@ -224,6 +238,8 @@ class SqliteStore(Store):
             sync_file(self._log_path)
         except (sqlite3.Error, OSError) as error:
             raise down(self.path, error) from error
+        finally:
+            self._stamp = self._find_stamp()
         if busy:
             raise JournalDown(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"

@@ -9,6 +9,7 @@ from typing import Any
 
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start
+from superarm.journal.files import real_path
 from superarm.journal.mark import read_mark
 from superarm.journal.replay import Replayed, replay
 from superarm.journal.store import Store, open_store
@@ -149,7 +150,7 @@ def chain(store: Store) -> Iterator[tuple[Event | None, int, str | None]]:
 
 def accept_loss(path: str | Path) -> tuple[int, int]:
     """Let a journal go on without the events it has lost: how many were durable, and how many are left."""
-    mark = read_mark(Path(path).resolve())
+    mark = read_mark(real_path(path))
     store = open_store(path, accept_loss=True)  # (opening it has written the mark anew)
     try:
         left: int = store.head().seq

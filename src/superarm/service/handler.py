@@ -284,6 +284,8 @@ class RequestHandler:
     def erase(self, ids: Sequence[str] | None, before: float | None) -> Event:
         """Stage an erasure; each id must be that of a decision."""
         if ids is None:
+            if before is None or before > self.now():  # in milliseconds, it would erase everything
+                raise Refused.must("before", "erase", "a time in the past, in seconds since 1970", before)
             return self.stage(Event.new(self.now(), ERASURE, {"before": before}))
         names = list(dict.fromkeys(ids))
         self.know(names)
@@ -330,18 +332,18 @@ class RequestHandler:
             "set_size": request.set_size == body.asked,
             "coverage": request.coverage == body.coverage,
             "context": context == kept
-            or (None not in (context, kept) and request.context == loads(kept or b"")),
+            or (None not in (context, kept) and _same_json(request.context, loads(kept or b""))),
         }
         for field, same in checks.items():
             if not same:
-                wanted = f"what they were when decision {event.id!r} was first asked for"
-                raise Conflict.must(field, "decision", wanted, "something else")
+                message = f"{field} of decision must be as in the first request with the id {event.id!r}"
+                raise Conflict(message, field=field)
         return event
 
     def _has_same_row(self, x: Any, event: Event) -> bool:
         width, layout = event.body.width, self.model.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
-            return isinstance(x, dict) and bool(plain_row(x) == loads(event.x or b"{}"))
+            return isinstance(x, dict) and _same_json(plain_row(x), loads(event.x or b"{}"))
         row = as_row(x, self.model.learner.n_features, "decision")
         return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
 
@@ -349,9 +351,9 @@ class RequestHandler:
         if hit == kept.hit and request.label in (None, kept.label):
             return
         field = "hit" if request.label is None else "label"
-        first = kept.hit if kept.label is None or field == "hit" else kept.label
+        first = f"hit {kept.hit}" if kept.label is None or field == "hit" else f"label {kept.label!r}"
         got = request.hit if request.label is None else request.label
-        raise Conflict.must(field, "outcome", f"{first!r}, as it was first answered", got)
+        raise Conflict.must(field, "outcome", f"as in the first outcome ({first})", got)
 
 
 def context_bytes(context: Any) -> bytes | None:
@@ -369,6 +371,15 @@ def context_bytes(context: Any) -> bytes | None:
         wanted = f"nested at most {CONTEXT_DEPTH} deep"
         raise Refused.must("context", "decision", wanted, "a deeper one")
     return data
+
+
+def _same_json(a: Any, b: Any) -> bool:
+    """Whether two values are the same in JSON: 1 and 1.0 are, 1 and true are not (Python thinks so)."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same_json(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same_json, a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 
 def _depth(value: Any) -> int:

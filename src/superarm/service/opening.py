@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from superarm.errors import InvalidInput
 from superarm.journal.create import check_same_purpose, first
 from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.files import real_path
 from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite_schema import create as create_file
@@ -55,7 +56,7 @@ def open_service(
     if is_url(journal):
         source, created, down = _open_shared(str(journal), open_options, mine, settings)
     else:
-        path = Path(journal).resolve()
+        path = real_path(journal)
         kept = {name: value for name, value in settings.items() if name not in OF_DATABASES}
         source, created, down = _open_local(path, open_options, kept)
     try:
@@ -64,7 +65,7 @@ def open_service(
         source.close()
         source.store.close()
         if created and not is_url(journal):
-            _remove(Path(journal).resolve())
+            _remove(real_path(journal))
         raise
     service.created, service.down = created, down
     service.restart_seconds = time.perf_counter() - began

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 
 import pytest
@@ -114,6 +115,21 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
     soon(lambda: web.get("/v1/stats")[0] in (401, 429))
     assert metric + b" 0.0" in web.application.metrics.text([])
     assert caplog.text.count("tokens refused") >= 6
+
+
+def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeypatch):
+    monkeypatch.setattr(asgi_module, "REFRESH_SECONDS", 0.02)
+    file = tmp_path / "tokens"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="--token-file of superarm serve must be a regular file"):
+        Tokens(tmp_path / "pipe")
+    file.write_text(TOKENS)
+    web = live(tokens=Tokens(file))
+    web.token = "the-token-of-the-team"
+    (tmp_path / "pipe").replace(file)
+    soon(lambda: web.get("/v1/stats")[0] == 401)
+    status, answer = web.get("/ready")
+    assert (status, "must be a regular file" in answer["error"]["message"]) == (503, True)
 
 
 def test_a_token_file_must_be_usable(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -245,6 +246,13 @@ def test_a_refusal_says_what_the_field_must_be_and_what_it_is(live, open_service
         status, answer = web.get(f"/v1/pending?{query}")
         assert status == 422
         assert sentence in answer["error"]["message"]
+
+
+def test_compressed_bodies_are_refused(live):
+    web = live()
+    packed = gzip.compress(b'{"features": [1, 2, 3, 4, 5]}')
+    status, answer = web.post("/v1/decisions", packed, **{"Content-Encoding": "gzip"})
+    assert (status, answer["error"]["field"]) == (415, "content-encoding")
 
 
 def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):

@@ -101,6 +101,15 @@ class Request:
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HttpRefused.must("host", "request", "given once", f"{hosts} of them", status=400)
 
+    def check_encoding(self) -> None:
+        """Refuse compressed bodies."""
+        coding = self.headers.get(b"content-encoding", b"identity").lower()
+        if coding != b"identity" or self.headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            wanted = "left out: bodies are not compressed"
+            raise HttpRefused.must(
+                "content-encoding", "request", wanted, coding.decode("latin-1"), status=415
+            )
+
     def check_no_body(self) -> None:
         """Refuse a body, where the method takes none."""
         if self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers:

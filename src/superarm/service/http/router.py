@@ -189,6 +189,7 @@ class Router:
             if server is not None and "superarm" in server:
                 server["superarm"].trust()  # our own server keeps a share of its connections for these
         if request.method == "POST":
+            request.check_encoding()
             kind = request.headers.get(b"content-type", b"")
             if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
                 raise HttpRefused.must(

@@ -30,7 +30,7 @@ from superarm.service.http import systemd
 from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
 from superarm.service.http.logs import log_to
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.tokens import Tokens, check_regular
 
 __all__ = ["Listener", "Server", "check_exposure", "run", "serve"]
 
@@ -60,6 +60,8 @@ class Listener:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
+            for option, path in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
+                check_regular(path, path.stat(), option, self.of)
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 
 from superarm.errors import InvalidInput
 
-__all__ = ["ROLES", "People", "Tokens"]
+__all__ = ["ROLES", "People", "Tokens", "check_regular"]
 
 log = logging.getLogger("superarm.service")
 
 ROLES = ("decide", "read", "operate")
+MOST_BYTES = 1 << 20  # of a file that is read while the service runs
 
 
 class Tokens:
@@ -91,6 +94,7 @@ class Tokens:
             stat = file.stat()
         except OSError as error:
             raise InvalidInput.must("--token-file", self.of, "a file", str(file)) from error
+        check_regular(file, stat, "--token-file", self.of)
         return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
     def _read(self, file: Path) -> dict[bytes, str]:
@@ -117,6 +121,12 @@ class Tokens:
             wanted = "at least 16 visible ASCII characters"
             raise InvalidInput.must("token", self.of, wanted, "a weaker one")
         return token
+
+
+def check_regular(file: Path, stat: os.stat_result, option: str, owner: str) -> None:
+    """Refuse a pipe or a device: reading one again would block the event loop."""
+    if not S_ISREG(stat.st_mode) or stat.st_size > MOST_BYTES:
+        raise InvalidInput.must(option, owner, f"a regular file of at most {MOST_BYTES:,} bytes", str(file))
 
 
 class People(Tokens):
