@@ -1,20 +1,25 @@
 """Replay: apply the events of a journal again, and compare on the way.
 
 Outcomes are learnt again in their order, by the Projector; every decision is made again with the model that it was
-made with (as of its event ``model``), at its cursor; the model is compared with every kept snapshot.
+made with (as of its event ``model``), at its cursor; the model is compared with every kept snapshot. Another kind of
+CPU may round the last bit of a sum differently: that is no damage; another set, or a propensity that differs by more
+than rounding, may be.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from superarm.journal.compare import BITS, PROPENSITY, SAME, SETS, compare, nearly_same_model
+import numpy as np
+
+from superarm.decisions import Decision
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import DECISION, Event
+from superarm.journal.events import DECISION, DecisionBody, Event
 from superarm.journal.projector import ErasedPast, Projector
 from superarm.journal.snapshots import load_class, model_bytes
 from superarm.journal.store import Store
@@ -25,6 +30,12 @@ __all__ = ["Replay", "Replayed", "replay"]
 
 AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
 Tick = Callable[[int], object]
+
+# how a decision that was made again differs from the one in the journal
+SAME, BITS, PROPENSITY, SETS = "same", "last bits only", "propensity differs", "set differs"
+ROUNDING = 1e-5
+NOT_IN_JOURNAL = {"format", "learner"}
+NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may differ by rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +226,50 @@ class Replay:
             return
         near = self.near if nearly_same_model(model, snapshot) else self.broken
         (self.same if model == snapshot else near).append(seq)
+
+
+# ---------------------------------------------------------------- rounding, or damage
+
+
+def compare(decision: Decision, body: DecisionBody) -> str:
+    """How a decision that was made again differs from the one in the journal."""
+    values = decision.to_dict(row=False)
+    different = {
+        name for name, value in values.items() if name not in NOT_IN_JOURNAL and getattr(body, name) != value
+    }
+    if not different:
+        return SAME
+    if not different <= NUMBERS:
+        return SETS
+    return BITS if all(_near(values[name], getattr(body, name)) for name in different) else PROPENSITY
+
+
+def _near(a: Any, b: Any) -> bool:
+    """Whether two values are equal but for rounding."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_near(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_near, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return abs(a - b) <= ROUNDING * max(1.0, abs(a), abs(b))
+    return bool(a == b)
+
+
+def nearly_same_model(a: bytes, b: bytes) -> bool:
+    """Whether two model files differ by rounding alone: by at most 1e-3 of each array's largest."""
+    with np.load(io.BytesIO(a)) as left, np.load(io.BytesIO(b)) as right:
+        if left.files != right.files:
+            return False
+        for name in left.files:
+            one, two = left[name], right[name]
+            if one.shape != two.shape or one.dtype != two.dtype:
+                return False
+            if one.dtype.kind != "f":
+                if not np.array_equal(one, two):
+                    return False
+            elif one.size and np.abs(one - two).max() > 1e-3 * max(np.abs(one).max(), 1e-30):
+                return False
+    return True
 
 
 def replay(

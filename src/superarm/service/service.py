@@ -18,10 +18,10 @@ from typing import Any
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
-from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import SnapshotDraft
-from superarm.service import changing, views
+from superarm.service import views
 from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest, RequestHandler, RetryNextPass
 from superarm.service.metrics import Metric, counter, gauge, service_metrics
 from superarm.service.status import Status
@@ -34,6 +34,7 @@ log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
 EXPIRED_AT_ONCE = 500
+PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
 
 
 class Service:
@@ -315,8 +316,40 @@ class Service:
         return None if event is None else self.model.was_learnt(event, record)
 
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
-        """Change something while it runs; each change is an event of the journal."""
-        return await changing.change(self, change)
+        """Make a change by an operator: an event, which takes effect when it is projected."""
+        what, erased, finished = change["what"], 0, True
+        if what == "erase":
+            ids, before = change.get("ids"), change.get("before")
+            if (ids is None) == (before is None):
+                raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
+            seq = await self.submit(self.erase_now, (ids, before))
+            await self._projected(seq)
+            erased, finished = self.model.erased(seq)
+        else:
+            given = {name: value for name, value in change.items() if value is not None}
+            if what == "set_explore":
+                params = {name: given[name] for name in ("explore", "uniform") if name in given}
+                given = {"what": what, "params": params}
+            seq = await self.submit(self.change_now, given)
+            await self._projected(seq)
+            if seq in self.model.refused:
+                reason, field = self.model.refused[seq]
+                raise Refused(str(reason), field=field)
+        serving = self.model.model()
+        result = {"what": what, "seq": seq or self.model.seq, "labels": list(serving.learner.labels or ())}
+        result |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
+        return result | {"erased": erased, "finished": finished}
+
+    async def _projected(self, seq: int | None) -> None:
+        """Wait until an event is projected, here or by the process that learns."""
+        until = time.monotonic() + PROJECTED_SECONDS
+        while seq is not None and self.model.seq < seq:
+            if time.monotonic() > until:
+                raise JournalDown(
+                    "no process learns at the moment: the change is in the journal, and takes effect when one does"
+                )
+            await asyncio.sleep(0.02)
+            await self.read(lambda service: service.model.refresh())
 
     async def model_file(self) -> bytes:
         """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""

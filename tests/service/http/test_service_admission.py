@@ -105,7 +105,7 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
         soon(lambda: web.get("/v1/stats")[0] in (401, 429))
         status, answer = web.get("/ready")
         assert status == 503
-        assert "nobody is let in" in answer["error"]["message"]
+        assert "no token is accepted" in answer["error"]["message"]
         assert web.get("/health")[0] == 200
         file.write_text("operate the-new-token-of-the-team")
         soon(lambda: web.get("/v1/stats")[0] == 200)

@@ -27,7 +27,7 @@ class Tokens:
         read    9a01d2…     looking at everything
         operate 77c1e0…     all of it, and changes
 
-    The file is read again when it changes. While it is missing or has a mistake in it, nobody is let in:
+    The file is read again when it changes. While it is missing or has a mistake in it, no token is accepted:
     a token that was taken back must not work any more.
 
     Args:
@@ -79,7 +79,7 @@ class Tokens:
             log.info("tokens read", extra={"count": len(self._roles)})
         except InvalidInput as error:
             self._roles = {}
-            sentence = f"nobody is let in: {error}"
+            sentence = f"no token is accepted: {error}"
             if sentence != self.trouble:
                 log.error("tokens refused", extra={"reason": str(error)})
             self.trouble = sentence
