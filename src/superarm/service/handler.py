@@ -39,6 +39,7 @@ __all__ = ["DecisionRequest", "Inputs", "OutcomeRequest", "RequestHandler", "Ret
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
+MOST_WARNINGS = 100  # columns that the dashboard lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class RequestHandler:
         self._random: list[str] = []  # ends of ids that nobody has yet
         self._at: float | None = None
         self.notices: dict[str, str] = {}  # of the last decision: columns that are not what was declared
-        self.warnings: dict[str, str] = {}  # the same of all decisions, each column once
+        self.warnings: dict[str, str] = {}  # the same of all decisions, each column once, the first ones
         self.warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
@@ -209,7 +210,8 @@ class RequestHandler:
             raise Refused.must("features", "decision", wanted, "an overflow") from error
         if isinstance(request.x, dict) and model.learner.notices:
             self.notices = model.learner.notices
-            self.warnings = self.notices | self.warnings
+            if len(self.warnings) < MOST_WARNINGS:  # names come from callers
+                self.warnings = dict([*(self.warnings | self.notices).items()][:MOST_WARNINGS])
             self.warned += 1
         at = self.now()
         id_ = request.id or self._new_id(at)

@@ -205,31 +205,16 @@ def asgi(
         log_requests: write a log line for each request.
         more: further options of the service (`superarm.service.Service.open`).
     """
-    options = {
-        "labels": None if labels is None else list(labels),
-        "n_features": features,
-        "set_size": set_size,
-        "learner": learner,
-        "model": model,
-        "seed": seed,
-        "create": create,
-        "shadows": tuple(shadow),
-        "timeout": timeout,
-        "retain": retain,
-        "default": default_outcome,
-        "snapshot_every": snapshot_every,
-        "keep_snapshots": keep_snapshots,
-        **more,
-    }
-    if coverage is not None:
-        options["coverage"] = coverage
-    if max_journal_mb is not None:
-        options["max_mb"] = max_journal_mb
 
     def open_service() -> Any:
         from superarm.service import Service
 
-        return Service.open(journal, **options)
+        return Service.open(
+            journal, labels=None if labels is None else list(labels), n_features=features, set_size=set_size,
+            coverage=coverage, learner=learner, model=model, seed=seed, create=create, shadows=tuple(shadow),
+            timeout=timeout, retain=retain, default=default_outcome, snapshot_every=snapshot_every,
+            keep_snapshots=keep_snapshots, max_mb=max_journal_mb, **more,
+        )  # fmt: skip
 
     tokens = Tokens(None if token_file is None else Path(token_file), token)
     return Application(

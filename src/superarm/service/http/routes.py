@@ -219,24 +219,24 @@ async def stats(context: Context) -> dict[str, Any]:
 
 
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)
-async def shadows(context: Context) -> m.Shadows:
+async def shadows(context: Context) -> dict[str, Any]:
     """Estimated hit rates: of the model itself, then of each shadow."""
-    return m.Shadows([m.Shadow(**one) for one in await context.service.read(views.shadows)])
+    return {"shadows": await context.service.read(views.shadows)}
 
 
 @route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
-async def snapshots(context: Context) -> m.Snapshots:
+async def snapshots(context: Context) -> dict[str, Any]:
     """The kept snapshots, oldest first."""
-    return m.Snapshots([m.Snapshot(**one) for one in await context.service.read(views.snapshots)])
+    return {"snapshots": await context.service.read(views.snapshots)}
 
 
 # ---------------------------------------------------------------- changes
 
 
 @route("GET", "/v1/changes", READ, gives=m.Changes)
-async def changes(context: Context) -> m.Changes:
+async def changes(context: Context) -> dict[str, Any]:
     """What operators have changed, oldest first."""
-    return m.Changes(await context.service.read(views.changes))
+    return {"changes": await context.service.read(views.changes)}
 
 
 @route(
