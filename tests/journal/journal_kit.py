@@ -215,7 +215,7 @@ def forge(driver: Driver, seq: int, **fields: Any) -> None:
     for event in list(driver.store.unchecked(seq - 1)):
         if event.seq == seq:
             event.text = dumps(loads(event.text) | fields)
-        before = link(before, event.seq, event.own())
+        before = link(before, event.seq, event.own_digest())
         sql(driver, "UPDATE events SET body = ?, digest = ? WHERE seq = ?", (event.text, before, event.seq))
     for kept in driver.kept():
         if kept >= seq:

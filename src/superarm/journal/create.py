@@ -18,7 +18,7 @@ from superarm.journal.store import Snapshot
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
-__all__ = ["ASKED", "UNIFORM", "check_same_purpose", "first"]
+__all__ = ["ASKED", "UNIFORM", "check_same_purpose", "new_journal"]
 
 # The share of uniform sets of a SetLogit, or of somebody's Scores, of which nothing else was said. It costs
 # UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
@@ -44,9 +44,9 @@ def _is_file(spec: str) -> bool:
     return spec.partition(":")[0].endswith(".py")
 
 
-def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
+def new_journal(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
     """What a new journal is made for, and its first snapshot."""
-    learner, spec = _given(asked, model) if model is not None else _new(asked)
+    learner, spec = _from_model(asked, model) if model is not None else _from_options(asked)
     assert learner.labels is not None
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     common |= {"coverage": _promised(learner), "columns": asked["columns"], "group": asked["group"]}
@@ -60,7 +60,7 @@ def _promised(learner: Learner) -> float | None:
     return None if learner.coverage is None else learner.coverage.promised
 
 
-def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
+def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     if asked["learner"] is not None:
         parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
@@ -91,7 +91,7 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     return learner, spec
 
 
-def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
+def _from_options(asked: dict[str, Any]) -> tuple[Learner, str]:
     if asked["labels"] is None:
         raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
     spec = asked["learner"] or "set-logit"

@@ -198,7 +198,7 @@ class Event:
             self.erased,
         )  # fmt: skip
 
-    def own(self) -> bytes:
+    def own_digest(self) -> bytes:
         """The digest of all but its number and the events before it."""
         name = self.id.encode()
         head = _HEAD.pack(self.time, self.kind, len(name))
@@ -212,7 +212,7 @@ class Event:
         if x is None and self.context is not None:
             return False
         try:
-            return link(before, self.seq, self.own()) == self.digest
+            return link(before, self.seq, self.own_digest()) == self.digest
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had
             return False
 

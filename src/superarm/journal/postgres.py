@@ -99,7 +99,7 @@ class PostgresStore(Store):
             raise JournalDown(f"journal {self.name} was opened to be read only")
         try:
             with failures(self.address):
-                if self._writer is not None and _gone(self._writer):
+                if self._writer is not None and _is_closed(self._writer):
                     self._writer.close()
                     self._writer = None
                 if self._writer is None:
@@ -249,12 +249,12 @@ def _columns(events: Sequence[Event]) -> list[Any]:
         [event.context for event in events],
         [event.text for event in events],
         [event.content for event in events],
-        [event.own() for event in events],
+        [event.own_digest() for event in events],
         abouts,
     ]
 
 
-def _gone(connection: Connection) -> bool:
+def _is_closed(connection: Connection) -> bool:
     """Whether the server has ended the connection: an idle one has nothing to read but that."""
     if connection.closed:
         return True

@@ -194,7 +194,7 @@ class SqliteStore(Store):
         for event in events:
             seq += 1
             event.seq, kind = seq, event.kind
-            event.digest = chain = link(chain, seq, event.own())
+            event.digest = chain = link(chain, seq, event.own_digest())
             rows.append(event.values)
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))

@@ -133,9 +133,11 @@ class RequestHandler:
         self._at = None
         self.records.next_turn()
         kinds = (DecisionRequest, OutcomeRequest)
-        self.know([call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None])
+        self.load_records(
+            [call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None]
+        )
 
-    def know(self, ids: Sequence[str]) -> None:
+    def load_records(self, ids: Sequence[str]) -> None:
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
         try:
             by_id = self.store.find(missing) if missing else {}
@@ -183,7 +185,7 @@ class RequestHandler:
             known = self._staged.get((DECISION, request.id))
             record = self.records.get(request.id)
             if known is not None or record is not None:
-                return self._same(known or record.event, request, context)  # type: ignore[union-attr]
+                return self._check_same_request(known or record.event, request, context)  # type: ignore[union-attr]
         model, cursor, moved = self.model, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
@@ -290,7 +292,7 @@ class RequestHandler:
                 raise Refused.must("before", "erase", "a time in the past, in seconds since 1970", before)
             return self.stage(Event.new(self.now(), ERASURE, {"before": before}))
         names = list(dict.fromkeys(ids))
-        self.know(names)
+        self.load_records(names)
         for id_ in names:
             if id_ not in self.records:
                 raise UnknownDecision.must("id", "erase", "that of a decision", id_)
@@ -323,7 +325,7 @@ class RequestHandler:
             )
             raise Refused.must("features", "decision", wanted, str(error)) from error
 
-    def _same(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
+    def _check_same_request(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
         if event.x is None:
             raise Erased.must("id", "decision", "one whose features were not erased", request.id)
         eligible = None if request.eligible is None else sorted(request.eligible)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from superarm.errors import InvalidInput
-from superarm.journal.create import check_same_purpose, first
+from superarm.journal.create import check_same_purpose, new_journal
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.files import real_path
 from superarm.journal.shadows import make_shadows
@@ -85,7 +85,7 @@ def _open_local(path: Path, open_options: OpenOptions, settings: dict[str, Any])
     if created:
         if not open_options.create:
             raise JournalForeign.must("journal", "superarm serve", "there already", str(path))
-        create_file(path, *first(open_options.asked, open_options.model))
+        create_file(path, *new_journal(open_options.asked, open_options.model))
         log.warning("new journal created", extra={"journal": str(path)})
     down = None
     try:
@@ -142,7 +142,7 @@ def _create_shared(address: Address, open_options: OpenOptions) -> bool:
             return False
     if not open_options.create:
         raise JournalForeign.must("journal", "superarm serve", "there already", str(address))
-    meta, begin = first(open_options.asked, open_options.model)
+    meta, begin = new_journal(open_options.asked, open_options.model)
     make_shadows(
         open_options.shadows, learner_from(begin.parts["model"])
     )  # a start that will fail leaves nothing

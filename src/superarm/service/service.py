@@ -130,7 +130,7 @@ class Service:
         done: list[Done] = []
         try:
             while calls:
-                calls = self._pass(calls, done)
+                calls = self._commit_once(calls, done)
         except JournalDown as error:
             self.fail(error)
             raise
@@ -147,7 +147,7 @@ class Service:
             raise error
         return result
 
-    def _pass(self, calls: list[Call], done: list[Done]) -> list[Call]:
+    def _commit_once(self, calls: list[Call], done: list[Done]) -> list[Call]:
         """One commit; the calls that must be made again."""
         handler = self.handler
         handler.begin(self.model.model(), calls)
@@ -323,7 +323,7 @@ class Service:
             if (ids is None) == (before is None):
                 raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
             seq = await self.submit(self.erase_now, (ids, before))
-            await self._projected(seq)
+            await self._wait_projected(seq)
             erased, finished = self.model.erased(seq)
         else:
             given = {name: value for name, value in change.items() if value is not None}
@@ -331,7 +331,7 @@ class Service:
                 params = {name: given[name] for name in ("explore", "uniform") if name in given}
                 given = {"what": what, "params": params}
             seq = await self.submit(self.change_now, given)
-            await self._projected(seq)
+            await self._wait_projected(seq)
             if seq in self.model.refused:
                 reason, field = self.model.refused[seq]
                 raise Refused(str(reason), field=field)
@@ -340,7 +340,7 @@ class Service:
         result |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
         return result | {"erased": erased, "finished": finished}
 
-    async def _projected(self, seq: int | None) -> None:
+    async def _wait_projected(self, seq: int | None) -> None:
         """Wait until an event is projected, here or by the process that learns."""
         until = time.monotonic() + PROJECTED_SECONDS
         while seq is not None and self.model.seq < seq:

@@ -101,7 +101,7 @@ class SharedModel:
         self._overdue = 0  # threads that still read for a caller who got a 503
         with failures(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
-        self._take(self._first())
+        self._set_next_model(self._initial_snapshot())
         make_shadows(shadows, self._serving.learner)  # refused here, not by the thread that learns
         self.refresh()
         jobs = [self._listen] + [self._learn] * learn
@@ -113,7 +113,7 @@ class SharedModel:
 
     # ------------------------------------------------------------ the model that decides
 
-    def _first(self) -> Snapshot:
+    def _initial_snapshot(self) -> Snapshot:
         published = self.store.published()
         if published is not None:
             return published
@@ -122,7 +122,7 @@ class SharedModel:
         totals = {**projector.totals(), "reports": projector.reports()}
         return Snapshot(projector.seq, self.clock(), {"model": model_bytes(projector.learner)}, totals, {})
 
-    def _take(self, snapshot: Snapshot) -> None:
+    def _set_next_model(self, snapshot: Snapshot) -> None:
         """Have a newer model for the next turn."""
         if (snapshot.seq, snapshot.time) < self._taken:  # another thread was faster
             return
@@ -138,7 +138,7 @@ class SharedModel:
         snapshot = self.store.published(*self._taken)
         if snapshot is not None:
             with self._picking:
-                self._take(snapshot)
+                self._set_next_model(snapshot)
 
     def model(self) -> ServingModel:
         coming, self._next_model = self._next_model, None
@@ -209,7 +209,7 @@ class SharedModel:
     def model_file(self) -> bytes:
         """The model that was published last."""
         published = self.store.published()
-        return self._first().parts["model"] if published is None else published.parts["model"]
+        return self._initial_snapshot().parts["model"] if published is None else published.parts["model"]
 
     # ------------------------------------------------------------ for views
 

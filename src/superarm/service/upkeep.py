@@ -114,10 +114,10 @@ class Upkeep:
         """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
         if self._model_file is None:
             self._model_file = asyncio.ensure_future(self._make_model_file())
-            self._model_file.add_done_callback(self._made_model_file)
+            self._model_file.add_done_callback(self._clear_model_file)
         return await asyncio.shield(self._model_file)
 
-    def _made_model_file(self, future: asyncio.Future[bytes]) -> None:
+    def _clear_model_file(self, future: asyncio.Future[bytes]) -> None:
         self._model_file = None
         if not future.cancelled():
             future.exception()  # the callers have it

@@ -263,7 +263,7 @@ class Client:
                 continue
             if status in (200, 202):  # 202: an erasure that is not finished yet, and says so
                 return json.loads(content)  # type: ignore[no-any-return]
-            failure = _fault(status, content)
+            failure = _error_from(status, content)
             if status not in AGAIN:
                 break
         assert failure is not None
@@ -272,7 +272,7 @@ class Client:
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """One request: status, content, and the seconds of Retry-After."""
         connection = self._connection
-        if connection.sock is not None and _is_over(connection.sock):
+        if connection.sock is not None and _is_closed(connection.sock):
             connection.close()  # the service has hung up meanwhile, say after a restart
         used = connection.sock is not None
         try:
@@ -286,18 +286,18 @@ class Client:
                     raise
                 connection.request(method, self._base + path, body, self._headers)
                 response = connection.getresponse()
-            return response.status, response.read(), _pause(response.headers.get("retry-after"))
+            return response.status, response.read(), _retry_seconds(response.headers.get("retry-after"))
         except (OSError, HTTPException):
             connection.close()
             raise
 
 
-def _is_over(sock: socket.socket) -> bool:
+def _is_closed(sock: socket.socket) -> bool:
     """Whether there is something to read on an idle connection: that can only be its end."""
     return bool(select.select([sock], [], [], 0)[0])
 
 
-def _pause(retry_after: str | None) -> float:
+def _retry_seconds(retry_after: str | None) -> float:
     """Seconds; a date, or anything else that is no number, counts as 0."""
     return min(float(retry_after), LONGEST_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
@@ -334,7 +334,7 @@ def _checked(result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _fault(status: int, content: bytes) -> ServiceError:
+def _error_from(status: int, content: bytes) -> ServiceError:
     try:
         error = json.loads(content)["error"]
         return ServiceError(error["message"], status, error["field"])

@@ -127,13 +127,13 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, state, {})
         self.guard, self.limits = guard, guard.limits
         self.address = ""
-        self.other_size = (
+        self.head_bytes = (
             0  # bytes that came and are in no body: of a head or trailers that are not at an end
         )
-        self.thrown = 0  # bytes of a refused body
+        self.dropped_bytes = 0  # bytes of a refused body
         self.in_head = self.in_request = False
         self.status = 400  # of what the parser is stopped for
-        self.ending = 0  # the status of a refusal that waits for the answers before it
+        self.pending_refusal = 0  # the status of a refusal that waits for the answers before it
         self.since = monotonic()
         self.deadline = self.since + self.limits.head_seconds
         self.unsent, self.fetch_by = 0, 0.0
@@ -148,7 +148,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
         if not self.guard.enter(self):
-            self.turn_down(503)
+            self.refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.guard.leave(self)
@@ -156,10 +156,10 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         self.pipeline.clear()
         if self.cycle is not None:
-            self.forget_body()
+            self.drop_body()
             self.cycle.scope.pop("extensions", None)  # a cycle: without this, memory is freed late
 
-    def forget_body(self) -> None:
+    def drop_body(self) -> None:
         """What came of a body that the application has not asked for."""
         self.cycle.body = bytearray()
 
@@ -171,18 +171,18 @@ class Connection(HttpToolsProtocol):
                 self.feed(data[start : start + PIECE])
 
     def feed(self, data: bytes) -> None:
-        if self.ending or self.transport.is_closing():
+        if self.pending_refusal or self.transport.is_closing():
             return
-        self.other_size += len(data)
+        self.head_bytes += len(data)
         super().data_received(data)
-        if self.in_request and (self.other_size > self.limits.max_head or len(self.headers) > MOST_HEADERS):
-            self.turn_down(431)
+        if self.in_request and (self.head_bytes > self.limits.max_head or len(self.headers) > MOST_HEADERS):
+            self.refuse(431)
 
     # ------------------------------------------------------------ the parser
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.other_size = self.thrown = 0
+        self.head_bytes = self.dropped_bytes = 0
         self.in_head = self.in_request = True
         self.deadline = monotonic() + self.limits.head_seconds
 
@@ -194,7 +194,7 @@ class Connection(HttpToolsProtocol):
         if len(self.url) + sum([len(name) + len(value) for name, value in headers]) > self.limits.max_head:
             self.status = 431
             raise TooMuch
-        self.in_head, self.other_size = False, 0
+        self.in_head, self.head_bytes = False, 0
         self.deadline = monotonic() + self.limits.body_seconds
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
         self.scope["extensions"] = {"superarm": self}  # type: ignore[dict-item]
@@ -203,16 +203,18 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        self.other_size = max(0, self.other_size - 2 * len(body))  # chunks may have sizes before them
+        self.head_bytes = max(0, self.head_bytes - 2 * len(body))  # chunks may have sizes before them
         if self.cycle.response_complete:
-            self.thrown += len(body)
-            if self.thrown > LINGER_BYTES:
+            self.dropped_bytes += len(body)
+            if self.dropped_bytes > LINGER_BYTES:
                 self.transport.abort()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self.in_request, self.other_size = False, 0
-        self.deadline = self.silence() if self.cycle.response_complete else float("inf")  # it is our turn
+        self.in_request, self.head_bytes = False, 0
+        self.deadline = (
+            self.idle_deadline() if self.cycle.response_complete else float("inf")
+        )  # it is our turn
         super().on_message_complete()
 
     # ------------------------------------------------------------ answers
@@ -220,26 +222,26 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():  # or the next one has begun
-            self.forget_body()
-            if self.ending:
-                self.finish(self.ending)
+            self.drop_body()
+            if self.pending_refusal:
+                self.finish(self.pending_refusal)
             elif not self.in_request:
-                self.deadline = self.silence()
+                self.deadline = self.idle_deadline()
             elif not self.in_head:  # refused before all of it was here
                 self.deadline = monotonic() + LINGER_SECONDS
 
-    def silence(self) -> float:
+    def idle_deadline(self) -> float:
         """Until when a client may send nothing."""
         stranger = self in self.guard.strangers
         return monotonic() + (self.limits.head_seconds if stranger else self.limits.idle_seconds)
 
     def send_400_response(self, msg: str) -> None:
         """What uvicorn calls when the parser is at its end."""
-        self.turn_down(self.status)
+        self.refuse(self.status)
 
-    def turn_down(self, status: int) -> None:
+    def refuse(self, status: int) -> None:
         """A refusal, after which nothing more is read; what was asked for before is answered first."""
-        if self.transport.is_closing() or self.ending:
+        if self.transport.is_closing() or self.pending_refusal:
             return
         self.guard.refused[status] += 1
         if self.in_request and not self.in_head and self.pipeline and self.pipeline[0][0] is self.cycle:
@@ -249,7 +251,7 @@ class Connection(HttpToolsProtocol):
             busy = self.cycle is not None and not self.cycle.response_complete
             busy = busy and (self.in_head or not self.in_request)
         if busy:
-            self.ending, self.deadline = status, float("inf")
+            self.pending_refusal, self.deadline = status, float("inf")
             self.flow.pause_reading()
         else:
             self.finish(status)
@@ -273,7 +275,7 @@ class Connection(HttpToolsProtocol):
             return
         refused = not self.in_head and self.cycle is not None and self.cycle.response_complete
         if self.in_request and not refused:
-            self.turn_down(408)
+            self.refuse(408)
         else:
             self.transport.close()
 

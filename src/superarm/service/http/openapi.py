@@ -63,7 +63,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
         "summary": (route.run.__doc__ or "").strip(),
         "description": f"Roles: {', '.join(sorted(route.roles))}." if route.roles else "No token is needed.",
         "parameters": [],
-        "responses": {"200": _given(route, schema_of)},
+        "responses": {"200": _success_response(route, schema_of)},
     }
     for status in sorted({*statuses, *meanings}):
         content = {"application/json": {"schema": schema_of[messages.Error]}}
@@ -88,7 +88,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
     return operation
 
 
-def _given(one: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
+def _success_response(one: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
     if isinstance(one.gives, str):
         return {"description": "A file of that type.", "content": {one.gives: {}}}
     schema = schema_of[one.gives] if one.gives is not None else {"type": "object"}

@@ -15,6 +15,7 @@ import msgspec
 
 from superarm.errors import SuperarmError
 from superarm.service.http.admission import OPEN, Admission
+from superarm.service.http.decoding import check_id, read, read_query
 from superarm.service.http.exchange import (
     Disconnected,
     Receive,
@@ -26,7 +27,6 @@ from superarm.service.http.exchange import (
     send_response,
 )
 from superarm.service.http.faults import HttpRefused, error_of
-from superarm.service.http.reading import check_id, read, read_query
 
 __all__ = ["Handler", "Route", "Router"]
 

@@ -17,9 +17,9 @@ from superarm.journal.errors import JournalDown, JournalFull, Refused, UnknownDe
 from superarm.service import Service, views
 from superarm.service.http import messages as m
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
+from superarm.service.http.decoding import read, to_decision, to_outcome
 from superarm.service.http.exchange import Response
 from superarm.service.http.faults import error_of, status_of
-from superarm.service.http.reading import read, to_decision, to_outcome
 from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
 from superarm.service.http.tokens import Tokens
@@ -125,7 +125,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     def one(item: msgspec.Raw) -> Any:
         return service.decide(to_decision(read(DECISION, item), service.inputs))
 
-    return m.DecisionResults(await _each(one, request.decisions))
+    return m.DecisionResults(await _submit_each(one, request.decisions))
 
 
 @route(
@@ -144,13 +144,13 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
         request = read(OUTCOME, item)
         return service.outcome(to_outcome(request, request.id, service.inputs))
 
-    return m.OutcomeResults(await _each(one, request.outcomes))
+    return m.OutcomeResults(await _submit_each(one, request.outcomes))
 
 
 AT_ONCE = 100  # items of a batch between two looks at other callers
 
 
-async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) -> list[Any]:
+async def _submit_each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) -> list[Any]:
     """Submit all items; a result or a refusal for each."""
     waiting: list[Any] = []
     for number, item in enumerate(items, 1):

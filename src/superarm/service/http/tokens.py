@@ -45,10 +45,10 @@ class Tokens:
         self._roles: dict[bytes, str] = {}
         self._stamp: tuple[int, int, int] | None = None
         if file is not None:
-            self._stamp = self._look(file)
+            self._stamp = self._file_stamp(file)
             self._roles = self._read(file)
         elif single is not None:
-            self._roles = {_digest(self._strong(single)): "operate"}
+            self._roles = {_digest(self._checked(single)): "operate"}
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
@@ -59,7 +59,7 @@ class Tokens:
 
     def role(self, header: bytes) -> str | None:
         """The role of the token in an Authorization header."""
-        return self._word(header)
+        return self._entry(header)
 
     def person(self, header: bytes) -> str:
         """Whose token it is; empty where tokens have no names."""
@@ -71,7 +71,7 @@ class Tokens:
             return
         stamp = None
         try:
-            stamp = self._look(self.file)
+            stamp = self._file_stamp(self.file)
             if stamp == self._stamp and not force:
                 return
             self._roles = self._read(self.file)
@@ -85,11 +85,11 @@ class Tokens:
             self.trouble = sentence
         self._stamp = stamp
 
-    def _word(self, header: bytes) -> str | None:
+    def _entry(self, header: bytes) -> str | None:
         kind, _, token = header.partition(b" ")
         return self._roles.get(sha256(token).digest()) if kind.lower() == b"bearer" else None
 
-    def _look(self, file: Path) -> tuple[int, int, int]:
+    def _file_stamp(self, file: Path) -> tuple[int, int, int]:
         try:
             stat = file.stat()
         except OSError as error:
@@ -111,12 +111,12 @@ class Tokens:
                 first = f"one of {', '.join(self.words)}" if self.words else "a name without spaces"
                 wanted = f"{first}, and a token"  # what it is instead may be a secret
                 raise InvalidInput.must(f"line {number}", str(file), wanted, f"{len(parts)} words")
-            roles[_digest(self._strong(parts[1]))] = parts[0]
+            roles[_digest(self._checked(parts[1]))] = parts[0]
         if not roles:
             raise InvalidInput.must("--token-file", self.of, "a file with a token", str(file))
         return roles
 
-    def _strong(self, token: str) -> str:
+    def _checked(self, token: str) -> str:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
             wanted = "at least 16 visible ASCII characters"
             raise InvalidInput.must("token", self.of, wanted, "a weaker one")
@@ -143,10 +143,10 @@ class People(Tokens):
         super().__init__(file)
 
     def role(self, header: bytes) -> str | None:
-        return None if self._word(header) is None else "person"
+        return None if self._entry(header) is None else "person"
 
     def person(self, header: bytes) -> str:
-        return self._word(header) or ""
+        return self._entry(header) or ""
 
 
 def _digest(token: str) -> bytes:
