@@ -163,7 +163,7 @@ def test_a_database_that_is_away_is_told_once(shared, monkeypatch, caplog):
         pid = learning.lease.connection.info.backend_pid
         connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
     soon(lambda: len(refused) > 3)
-    assert [record.message for record in caplog.records].count("learner") == 1
+    assert [record.message for record in caplog.records].count("learning failed") == 1
     assert logging.getLogger("psycopg.pool").getEffectiveLevel() == logging.ERROR
     monkeypatch.undo()
     learner_of(one)
