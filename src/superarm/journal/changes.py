@@ -1,4 +1,4 @@
-"""What an operator may change while a service runs: each change is an event, and a replay makes it again.
+"""Changes by an operator while a service runs: each change is an event, and a replay makes it again.
 
 add_labels      {"labels": [...]}                 new labels; a disabled one comes back
 disable_labels  {"labels": [...]}                 never shown again; outcomes about them are still taken
@@ -27,7 +27,7 @@ LONGEST_LABEL = 1_000
 
 
 class LabelSettings(Struct):
-    """What changes have set, beside the learner."""
+    """Settings by changes, beside the learner: disabled labels, and when learning was frozen."""
 
     disabled: tuple[str, ...] = ()
     switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …

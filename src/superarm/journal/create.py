@@ -1,4 +1,4 @@
-"""A new journal is given its learner, once; all later starts must agree with it."""
+"""The learner of a new journal; all later starts must agree with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from superarm.learners.registry import make, parse
 
 __all__ = ["ASKED", "UNIFORM", "check_same_purpose", "new_journal"]
 
-# The share of uniform sets of a SetLogit, or of somebody's Scores, of which nothing else was said. It costs
+# The default share of uniform sets of SetLogit and Scores. It costs
 # UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 UNIFORM = 0.02
 EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something else
@@ -45,7 +45,7 @@ def _is_file(spec: str) -> bool:
 
 
 def new_journal(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
-    """What a new journal is made for, and its first snapshot."""
+    """The meta and the first snapshot of a new journal."""
     learner, spec = _from_model(asked, model) if model is not None else _from_options(asked)
     assert learner.labels is not None
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}

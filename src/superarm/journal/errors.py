@@ -70,7 +70,7 @@ class JournalForeign(JournalError):
 
 
 class JournalDamaged(JournalError):
-    """What the journal holds is not what was written.
+    """The journal is damaged: its content is not what was written.
 
     Attributes:
         event: the number of the damaged event, where it is one.

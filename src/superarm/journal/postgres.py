@@ -143,7 +143,7 @@ class PostgresStore(Store):
         return self._write_all([(sql, (seq, seq, value)), *drop_statements(drop)])[0]
 
     def scrub(self) -> None:
-        """Nothing: what the pages and the log of the database still have is for VACUUM and for its backups."""
+        """Does nothing: VACUUM frees what was erased from the pages of the database."""
 
     def probe(self) -> None:
         with self.writing() as connection:
@@ -156,7 +156,7 @@ class PostgresStore(Store):
                 connection.execute(APPEND, _columns(()), binary=True)
 
     def reopen(self) -> None:
-        """Nothing: the next use opens what is needed."""
+        """Does nothing: the next use opens what is needed."""
 
     def check(self) -> None:
         self.probe()

@@ -118,7 +118,7 @@ class Projector:
         return self.learner.labels
 
     def totals(self) -> dict[str, Any]:
-        """What a snapshot keeps beside the learner."""
+        """The totals, as a snapshot keeps them beside the learner."""
         return {
             "stats": self.stats.to_dict(),
             "settings": to_builtins(self.settings),

@@ -63,7 +63,7 @@ def _memory() -> str | None:
 
 @lru_cache(maxsize=1)
 def made_by() -> dict[str, str]:
-    """What decides the last bits of a model: our version, and the level of processor."""
+    """The version and the level of processor: they decide the last bits of a model."""
     from superarm import __version__
 
     return {"superarm": __version__, "cpu": cpu_level()}

@@ -285,7 +285,7 @@ class SqliteStore(Store):
     # ------------------------------------------------------------ for people on call
 
     def integrity(self) -> Iterator[str]:
-        """What SQLite finds wrong with the file."""
+        """Faults that SQLite finds in the file."""
         for (fault,) in self._select("PRAGMA integrity_check(20)"):
             if fault != "ok":
                 yield f"the database is damaged: {fault}"

@@ -117,7 +117,7 @@ class Store(Protocol):
         """JournalDown if the files under the journal's name are not those that are written any more."""
 
     def problems(self) -> Iterator[str]:
-        """What the database itself finds wrong, one sentence each; for verify."""
+        """Faults that the database itself finds, one sentence each; for verify."""
 
     def size(self) -> int:
         """Bytes on the disk."""
@@ -214,7 +214,7 @@ class Store(Protocol):
     # ------------------------------------------------------------ meta and progress
 
     def meta(self) -> dict[str, Any]:
-        """What it was made for."""
+        """The learner, labels and options that the journal was made for."""
         return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
 
     def progress(self, key: str) -> int:
@@ -255,7 +255,7 @@ class Store(Protocol):
         return [SnapshotNote(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
 
     def snapshot(self, seq: int) -> Snapshot:
-        """One of them, checked."""
+        """The snapshot of an event, checked."""
         where = f"the snapshot after event {seq} of {self.name}"
         rows = self._select(
             "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?", (seq,)

@@ -56,7 +56,7 @@ class DecisionRequest:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRequest:
-    """What came of a decision: the bit, or the right label."""
+    """The outcome of a decision: hit or miss, or the right label."""
 
     id: str
     hit: bool | None = None
@@ -64,7 +64,7 @@ class OutcomeRequest:
 
 
 class Inputs(NamedTuple):
-    """What a request may hold."""
+    """Valid contents of a request."""
 
     width: int | None  # of a row; None until it is known
     named: bool | None  # whether rows have names; None if both are taken, or no row has come
@@ -154,7 +154,7 @@ class RequestHandler:
                 self.records.put(record)
 
     def take(self) -> list[Event]:
-        """What the turn has to write, in its order."""
+        """The events that the turn has to write, in their order."""
         return sorted([*self._staged.values(), *self._more], key=attrgetter("kind"))
 
     def now(self) -> float:

@@ -160,7 +160,7 @@ class LocalModel:
         ]
 
     def refresh(self) -> None:
-        """Nothing: what is in memory is the newest."""
+        """Does nothing: the model in memory is the newest."""
 
     def close(self) -> None:
-        """Nothing of its own to close."""
+        """Does nothing: there is nothing to close."""

@@ -302,7 +302,7 @@ class Service:
         return self.submit(self.decide_now, request)
 
     def outcome(self, request: OutcomeRequest) -> asyncio.Future[dict[str, Any]]:
-        """What was kept of an outcome, when it is on the disk."""
+        """The recorded outcome, when it is on the disk."""
         return self.submit(self.outcome_now, request)
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
@@ -363,7 +363,7 @@ class Service:
 
     @property
     def inputs(self) -> Inputs:
-        """What a request may hold, as of now; computed once for each learner and row layout."""
+        """Valid contents of a request, as of now; computed once for each learner and row layout."""
         learner, begun = self.model.learner, self.model.stats.decisions > 0
         now = (learner.known, learner.inputs.layout, learner.set_size, begun)
         if now != self._inputs_of:

@@ -45,7 +45,7 @@ class Status:
 
     @property
     def trouble(self) -> tuple[str, ...]:
-        """What is wrong, worst first, one sentence each; empty if nothing is."""
+        """Problems, worst first, one sentence each; empty if there are none."""
         sentences = [] if self.down is None else [self.down]
         if self.turn_seconds > HUNG_SECONDS:
             sentences.append(f"a commit has been waiting for the disk for {self.turn_seconds:.0f} s")

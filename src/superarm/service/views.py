@@ -25,7 +25,7 @@ MOST_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
 def info(service: Service) -> dict[str, Any]:
-    """What the service was made for."""
+    """The learner, labels and options of the service."""
     from superarm import __version__
 
     serving = service.model.model()
@@ -75,7 +75,7 @@ def snapshots(service: Service) -> list[dict[str, Any]]:
 
 
 def changes(service: Service) -> list[dict[str, Any]]:
-    """What operators have changed, oldest first; not what was refused."""
+    """Changes by operators, oldest first, without refused ones."""
     listed = []
     for event in service.store.changes():
         if event.seq in service.model.refused:

@@ -55,7 +55,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the service has kept as the answer.
+    """An outcome, as the service has recorded it.
 
     Attributes:
         hit, label: the answer.
@@ -186,11 +186,11 @@ class Client:
         return self._call("GET", f"/v1/pending?limit={limit}&after={after}")
 
     def info(self) -> dict[str, Any]:
-        """What the service was made for."""
+        """The learner, labels and options of the service."""
         return self._call("GET", "/v1/info")
 
     def stats(self) -> dict[str, Any]:
-        """What its dashboard shows."""
+        """The figures of the dashboard."""
         return self._call("GET", "/v1/stats")
 
     # ------------------------------------------------------------ for operators
@@ -226,7 +226,7 @@ class Client:
         return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
 
     def changes(self) -> list[dict[str, Any]]:
-        """What operators have changed, oldest first."""
+        """Changes by operators, oldest first."""
         return self._call("GET", "/v1/changes")["changes"]  # type: ignore[no-any-return]
 
     def snapshots(self) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ class Habits:
 
 @dataclass(slots=True)
 class Tally:
-    """What has happened so far."""
+    """Counts of requests so far."""
 
     decisions: int = 0
     outcomes: int = 0

@@ -41,7 +41,7 @@ class Disconnected(Exception):
 
 
 class Response(NamedTuple):
-    """What a caller is sent.
+    """A response.
 
     ``own_policy``: its headers have a content security policy. ``done`` is called when it is out, or the
     caller has gone.

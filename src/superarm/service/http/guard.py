@@ -39,7 +39,7 @@ LINGER_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one connection, and all of them together, may take."""
+    """Limits of one connection, and of all of them together."""
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
     connections: int = 1_000
@@ -160,7 +160,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.scope.pop("extensions", None)  # a cycle: without this, memory is freed late
 
     def drop_body(self) -> None:
-        """What came of a body that the application has not asked for."""
+        """Drop the part of a body that the application has not read."""
         self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:
@@ -236,7 +236,7 @@ class Connection(HttpToolsProtocol):
         return monotonic() + (self.limits.head_seconds if stranger else self.limits.idle_seconds)
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls when the parser is at its end."""
+        """Called by uvicorn when the parser fails."""
         self.refuse(self.status)
 
     def refuse(self, status: int) -> None:

@@ -253,7 +253,7 @@ class Shadows(Struct):
 
 
 class Change(Strict, tag_field="what", omit_defaults=True):
-    """What an operator changes while it runs."""
+    """A change by an operator while the service runs."""
 
 
 class AddLabels(Change, tag="add_labels"):

@@ -52,14 +52,14 @@ def route(
 
 
 class Context:
-    """What the routes work with: the service, its tokens, and the metrics of this process."""
+    """The context of the routes: the service, its tokens, and the metrics of this process."""
 
     def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
         self.downloads = asyncio.Semaphore(DOWNLOADS)
 
     def trouble(self) -> list[str]:
-        """What is wrong, worst first."""
+        """Problems, worst first."""
         own = [] if self.tokens.trouble is None else [self.tokens.trouble]
         return own + list(self.service.status().trouble)
 
@@ -195,7 +195,7 @@ def pending(context: Context, query: m.PendingQuery) -> Any:
 
 @route("GET", "/v1/info", ANY_ROLE, gives=m.Info)
 def info(context: Context) -> Any:
-    """What the service was made for."""
+    """The learner, labels and options of the service."""
     return views.info(context.service)
 
 
@@ -235,7 +235,7 @@ async def snapshots(context: Context) -> dict[str, Any]:
 
 @route("GET", "/v1/changes", READ, gives=m.Changes)
 async def changes(context: Context) -> dict[str, Any]:
-    """What operators have changed, oldest first."""
+    """Changes by operators, oldest first."""
     return {"changes": await context.service.read(views.changes)}
 
 
