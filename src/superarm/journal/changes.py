@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import Refused
@@ -31,6 +31,11 @@ class LabelSettings(Struct):
 
     disabled: tuple[str, ...] = ()
     switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
+
+    @classmethod
+    def of(cls, totals: dict[str, Any]) -> LabelSettings:
+        """Those in the totals of a snapshot."""
+        return convert(totals["settings"], cls)
 
     @property
     def frozen(self) -> bool:

@@ -12,7 +12,7 @@ from itertools import islice
 from math import exp
 from typing import Any
 
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
@@ -106,7 +106,7 @@ class Projector:
         self._staged_in_follower: list[int] = []
         totals = snapshot.totals
         self.stats = Stats.of(self.labels, totals["stats"])
-        self.settings = convert(totals["settings"], LabelSettings)
+        self.settings = LabelSettings.of(totals)
         self.estimate = HitRateEstimate.from_dict(totals["estimate"])
         self.refused: dict[int, list[str | None]] = {int(seq): why for seq, why in totals["refused"].items()}
         self.seq = snapshot.seq

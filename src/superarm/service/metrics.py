@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client.core import (
+from superarm.extras import need
+from superarm.journal.snapshots import made_by
+from superarm.journal.stats import AGES, Stats
+from superarm.service.status import Status
+
+need("serve")
+from prometheus_client.core import (  # noqa: E402
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
-
-from superarm.journal.snapshots import made_by
-from superarm.journal.stats import AGES, Stats
-from superarm.service.status import Status
 
 if TYPE_CHECKING:
     from superarm.service.service import Service

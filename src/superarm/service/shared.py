@@ -18,8 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from msgspec import convert
-
 from superarm.errors import SuperarmError
 from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalDown, JournalForeign
@@ -127,7 +125,7 @@ class SharedModel:
         if (snapshot.seq, snapshot.time) < self._taken:  # another thread was faster
             return
         learner, totals = learner_from(snapshot.parts["model"]), snapshot.totals
-        settings = convert(totals["settings"], LabelSettings)
+        settings = LabelSettings.of(totals)
         version, disabled = totals["stats"]["learnt"], frozenset(settings.disabled)
         self._next_model = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
         self._taken = snapshot.seq, snapshot.time
@@ -182,8 +180,7 @@ class SharedModel:
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool | None:
         if event.seq > self._serving.seq:
             return None
-        settings = convert(self.totals["settings"], LabelSettings)
-        return was_learnt(event, record, settings, self.refused)
+        return was_learnt(event, record, LabelSettings.of(self.totals), self.refused)
 
     def erased(self, seq: int) -> tuple[int, bool]:
         self.model()
