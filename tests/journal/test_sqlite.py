@@ -288,6 +288,20 @@ def test_a_journal_that_is_overwritten_in_place_is_not_written_any_more(drive, t
         session.recover()
 
 
+def test_a_journal_that_is_deleted_during_a_commit_is_not_acknowledged(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+
+    def delete(writer):
+        (tmp_path / "events.db").rename(tmp_path / "away")
+        writer.execute("DELETE FROM probe")
+
+    session.store._transaction(delete)
+    for _ in range(2):
+        with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+            session.store.check()
+
+
 def test_commits_that_copy_the_log_into_the_file_are_our_own(drive):
     session = drive()
     before = session.store._stamp

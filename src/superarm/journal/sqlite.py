@@ -107,15 +107,21 @@ class SqliteStore(Store):
         """The file under the journal's name: only commits and `scrub` change it, any other change is not ours."""
         try:
             stat = os.stat(self.path)  # noqa: PTH116
-        except FileNotFoundError:
+        except OSError:
             return ()
         return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+    def _wrote(self) -> None:
+        """We have changed the file, unless it was replaced or deleted meanwhile: that is for `check` to find."""
+        now = self._find_stamp()
+        if not self._stamp or now[:2] == self._stamp[:2]:
+            self._stamp = now
 
     def check(self) -> None:
         if not self._files:
             return
         try:
-            same = self._find_stamp() == self._stamp and self._file_ids() == self._files
+            same = self._file_ids() == self._files and self._find_stamp() == self._stamp
         except FileNotFoundError:
             same = False
         except OSError as error:
@@ -181,7 +187,7 @@ class SqliteStore(Store):
                 pass  # reopen() begins anew
             raise down(self.path, error) from error
         finally:
-            self._stamp = self._find_stamp()
+            self._wrote()
 
     def head(self) -> Head:
         return self._head
@@ -238,7 +244,7 @@ class SqliteStore(Store):
         except (sqlite3.Error, OSError) as error:
             raise down(self.path, error) from error
         finally:
-            self._stamp = self._find_stamp()
+            self._wrote()
         if busy:
             raise JournalDown(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"
