@@ -257,12 +257,12 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
 
 
 def test_groups_beyond_the_most_are_counted_together() -> None:
-    stats = Stats(["x", "y"])
+    stats = Stats.of(["x", "y"])
     for i in range(MOST_GROUPS + 5):
-        stats.part(True, 2, "new", str(i))
+        stats.count_for_promise(True, 2, "new", str(i))
     assert len(stats.groups) == MOST_GROUPS + 1
     assert stats.groups[OTHERS] == [5, 5, 10]
     assert stats.named == [[0, 0, 0], [0, 0, 0]]
     stats.grow(["x", "y", "new"])
-    stats.part(False, 1, "new", None)
+    stats.count_for_promise(False, 1, "new", None)
     assert stats.named[2] == [1, 0, 1]

@@ -8,13 +8,14 @@ from typing import Any
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import Replayed, replay
 from superarm.journal.snapshots import model_bytes
+from superarm.service import views
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
-__all__ = ["Driver", "Found", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
+__all__ = ["Driver", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
 
 
-class Found:
+class StoredDecision:
     """A decision as the journal has it now."""
 
     def __init__(self, driver: Driver, id_: str) -> None:
@@ -28,15 +29,15 @@ class Found:
 
     @property
     def labels(self) -> list[str]:
-        return self.record.made.labels
+        return self.record.body.labels
 
     @property
     def top(self) -> list[str]:
-        return self.record.made.top
+        return self.record.body.top
 
     @property
     def body(self) -> Any:
-        return self.record.made
+        return self.record.body
 
     @property
     def decision(self) -> Any:
@@ -53,14 +54,14 @@ class Found:
     @property
     def outcome(self) -> dict[str, Any] | None:
         record = self._read()
-        return record.answered(self.driver.service.learnt_of(record))
+        return record.outcome_summary(self.driver.service.learnt_of(record))
 
     def shown(self) -> dict[str, Any]:
-        return self.record.shown()
+        return self.record.summary()
 
     def full(self) -> dict[str, Any]:
         record = self._read()
-        return record.full(self.driver.service.learnt_of(record))
+        return record.details(self.driver.service.learnt_of(record))
 
 
 class Driver:
@@ -74,11 +75,11 @@ class Driver:
     def call(self, method: Any, argument: Any = None) -> Any:
         return self.service.call(method, argument)
 
-    def decide(self, request: DecisionRequest) -> Found:
-        return Found(self, self.call(self.service.decide_now, request)["id"])
+    def decide(self, request: DecisionRequest) -> StoredDecision:
+        return StoredDecision(self, self.call(self.service.decide_now, request)["id"])
 
-    def outcome(self, request: OutcomeRequest) -> Found:
-        return Found(self, self.call(self.service.outcome_now, request)["id"])
+    def outcome(self, request: OutcomeRequest) -> StoredDecision:
+        return StoredDecision(self, self.call(self.service.outcome_now, request)["id"])
 
     def expire(self) -> int:
         return int(self.call(self.service.expire_now))
@@ -86,8 +87,8 @@ class Driver:
     def snapshot(self) -> None:
         self.call(self.service.snapshot_now)
 
-    def find(self, id_: str) -> Found | None:
-        return Found(self, id_) if self.store.find([id_]) else None
+    def find(self, id_: str) -> StoredDecision | None:
+        return StoredDecision(self, id_) if self.store.find([id_]) else None
 
     def change(self, **change: Any) -> None:
         seq = self.call(self.service.change_now, change)
@@ -120,7 +121,7 @@ class Driver:
     def recover(self) -> None:
         """As if a moment had gone by."""
         self.service._retry_at = 0.0
-        self.service._be_up()
+        self.service._recover()
 
     def close(self) -> None:
         self.service.close()
@@ -166,7 +167,7 @@ class Driver:
         return [note.seq for note in self.store.snapshots()]
 
     def changes(self) -> list[dict[str, Any]]:
-        return self.service.changes_now()
+        return views.changes(self.service)
 
     def reports(self) -> list[dict[str, Any]]:
         return self.service.model.reports()
@@ -214,7 +215,7 @@ def forge(driver: Driver, seq: int, **fields: Any) -> None:
     for event in list(driver.store.unchecked(seq - 1)):
         if event.seq == seq:
             event.text = dumps(loads(event.text) | fields)
-        before = link(before, event.seq, event.own())
+        before = link(before, event.seq, event.own_digest())
         sql(driver, "UPDATE events SET body = ?, digest = ? WHERE seq = ?", (event.text, before, event.seq))
     for kept in driver.kept():
         if kept >= seq:

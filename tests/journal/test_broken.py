@@ -427,7 +427,7 @@ def test_a_journal_cannot_have_a_file_executed(drive, tmp_path):
         plain = [sys.executable, "-m", "superarm", command, path]
         done = subprocess.run(plain, capture_output=True, text=True)
         assert done.returncode == 2
-        assert "a journal's word is not enough to run one" in done.stderr
+        assert "code is only run if you name its file" in done.stderr
         assert "executed" not in done.stdout
         given = [*plain, "--learner", f"{tmp_path / 'own.py'}:Own"]
         assert subprocess.run(given, capture_output=True).returncode == 0
@@ -464,7 +464,7 @@ def test_a_journal_that_should_be_there_is_not_made_in_silence(drive, tmp_path, 
     assert list(tmp_path.iterdir()) == []
     session = drive()
     assert session.service.created
-    assert "a new journal was made" in caplog.text
+    assert "new journal created" in caplog.text
     session.close()
     assert not drive(create=False).service.created
 

@@ -8,6 +8,7 @@ from journal_kit import bits, replayed, sha256_of
 from people import people as world_of_people
 from service_kit import LABELS
 
+from superarm.data.columns import Columns
 from superarm.journal.errors import Conflict, Refused
 from superarm.learners.registry import make
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -124,3 +125,13 @@ def test_numbers_of_all_sizes_and_words_are_learnt(drive):
         right.append(LABELS[wanted] in entry.top)
         session.outcome(OutcomeRequest(entry.id, hit=LABELS[wanted] in entry.labels))
     assert np.mean(right[-1_000:]) >= 0.98
+
+
+def test_new_columns_without_end_take_no_memory(drive):
+    columns = Columns.look([{"age": i % 9, "city": "Rome" if i % 2 else "Oslo"} for i in range(30)])
+    session = drive(n_features=None, columns=columns)
+    for i in range(30):
+        session.decide(DecisionRequest({"age": 1, "city": "Rome"} | {f"{i}.{n}": n for n in range(10)}))
+    warnings = session.service.handler.warnings
+    assert (len(warnings), warnings["0.0"]) == (100, "column '0.0' is new: it is left out")
+    assert session.service.handler.warned == 30

@@ -14,6 +14,7 @@ import pytest
 from journal_kit import Driver, replayed, sha256_of
 from service_kit import LABELS, D, rows
 
+from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign, JournalFull, JournalHeld
 from superarm.journal.store import open_store
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -241,11 +242,11 @@ def test_what_is_not_under_its_name_is_not_acknowledged(drive, tmp_path, what, h
     (tmp_path / what).rename(tmp_path / "away")
     if how == "replaced":
         (tmp_path / what).write_bytes((tmp_path / "away").read_bytes())
-    with pytest.raises(JournalDown, match="replaced or deleted"):
+    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "b"))
     assert not session.status().ready
-    assert "replaced or deleted" in session.status().trouble[0]
-    with pytest.raises(JournalDown, match="replaced or deleted"):
+    assert "replaced, overwritten or deleted" in session.status().trouble[0]
+    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
         session.recover()
     (tmp_path / "away").replace(tmp_path / what)
     session.recover()
@@ -268,6 +269,58 @@ def test_a_swapped_journal_is_noticed_within_a_second_also_if_nobody_asks(drive,
 
     asyncio.run(asyncio.wait_for(main(), 20))
     assert not (tmp_path / "events.db").exists()  # nor made anew
+
+
+def test_a_journal_that_is_overwritten_in_place_is_not_written_any_more(drive, tmp_path):
+    """A backup is copied over the file of a running service: the same file, other pages."""
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    backup(tmp_path / "events.db", tmp_path / "copy.db")
+    for i, x in enumerate(rows(50)):
+        session.decide(DecisionRequest(x, f"b{i}"))
+    (tmp_path / "events.db").write_bytes((tmp_path / "copy.db").read_bytes())
+    log = (tmp_path / "events.db-wal").read_bytes()
+    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+        session.decide(DecisionRequest(rows(1)[0], "c"))
+    assert not session.status().ready
+    assert (tmp_path / "events.db-wal").read_bytes() == log
+    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+        session.recover()
+
+
+def test_a_journal_that_is_deleted_during_a_commit_is_not_acknowledged(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+
+    def delete(writer):
+        (tmp_path / "events.db").rename(tmp_path / "away")
+        writer.execute("DELETE FROM probe")
+
+    session.store._transaction(delete)
+    for _ in range(2):
+        with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+            session.store.check()
+
+
+def test_commits_that_copy_the_log_into_the_file_are_our_own(drive):
+    session = drive()
+    before = session.store._stamp
+    for part in range(30):  # more than the thousand pages of a checkpoint
+        session.call(lambda _, part=part: [session.service.handler.decide(
+            DecisionRequest(x, f"{part}.{i}", context="c" * 4000)) for i, x in enumerate(rows(50))])  # fmt: skip
+    assert session.store._stamp != before
+    assert session.status().ready
+    session.store.scrub()
+    session.decide(DecisionRequest(rows(1)[0], "after"))
+
+
+def test_a_path_that_leads_nowhere_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "a.db").symlink_to(tmp_path / "b.db")
+    (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
+    with pytest.raises(JournalForeign, match="journal of superarm must be a file, got a loop of links"):
+        Driver.open(tmp_path / "a.db", labels=LABELS)
+    with pytest.raises(JournalForeign, match="must be a regular file"):
+        Driver.open(tmp_path, labels=LABELS)
 
 
 def test_a_log_of_another_journal_beside_a_restored_file_is_told_in_one_sentence(drive, tmp_path):

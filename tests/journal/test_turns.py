@@ -55,6 +55,24 @@ def test_an_id_for_another_request_is_a_conflict(drive, field, changed):
     assert caught.value.field == field
 
 
+def test_true_is_not_one(drive):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], id="a", context={"a": [1, {"b": 0}], "c": 2}))
+    session.decide(
+        DecisionRequest(rows(1)[0], id="a", context={"c": 2.0, "a": [1.0, {"b": 0}]})
+    )  # the same JSON
+    for other in ({"a": [True, {"b": 0}], "c": 2}, {"a": [1, {"b": False}], "c": 2}, {"a": [1], "c": 2}):
+        with pytest.raises(
+            Conflict, match="context of decision must be as in the first request with the id 'a'"
+        ):
+            session.decide(DecisionRequest(rows(1)[0], id="a", context=other))
+    named = drive("named.db", n_features=None)
+    named.decide(DecisionRequest({"member": True, "age": 41}, id="a"))
+    named.decide(DecisionRequest({"age": 41.0, "member": True}, id="a"))
+    with pytest.raises(Conflict, match="features of decision"):
+        named.decide(DecisionRequest({"member": 1, "age": 41}, id="a"))
+
+
 def test_a_sparse_row_is_the_same_request_as_its_dense_form(drive):
     session = drive()
     session.decide(DecisionRequest(np.array([0, 1, 0, 2, 0], np.float32), id="a"))
@@ -71,7 +89,9 @@ def test_answers_come_once(drive):
     version = session.stats.learnt
     assert session.outcome(OutcomeRequest("a", hit=True)).outcome == first
     assert session.stats.learnt == version == 1
-    with pytest.raises(Conflict, match=r"hit of outcome must be True, as it was first answered, got False"):
+    with pytest.raises(
+        Conflict, match=r"hit of outcome must be as in the first outcome \(hit True\), got False"
+    ):
         session.outcome(OutcomeRequest("a", hit=False))
     with pytest.raises(Conflict, match="label of outcome"):
         session.outcome(OutcomeRequest("a", label="label-0"))
@@ -273,20 +293,33 @@ def test_a_model_draws_uniform_sets_too_unless_it_was_told_otherwise(drive, tmp_
     assert "uniform" not in drive("other.db", model=tmp_path / "other.npz").learner.params
 
 
-def test_labels_must_be_names(drive, tmp_path):
-    sa.SetLogit(n_labels=4, n_features=D).save(tmp_path / "numbers.npz")
-    with pytest.raises(JournalForeign, match=r"names \(strings\)"):
-        drive(model=tmp_path / "numbers.npz")
+def test_labels_that_are_numbers_become_names(drive, tmp_path):
+    numbers = sa.SetLogit(n_labels=4, n_features=D, set_size=2)
+    for x in rows(20):
+        numbers.update(numbers.decide(x), hit=True)
+    numbers.save(tmp_path / "numbers.npz")
+    driver = drive(model=tmp_path / "numbers.npz", learner="set-logit:uniform=0")
+    assert driver.learner.labels == ("0", "1", "2", "3")
+    assert driver.decide(DecisionRequest(rows(1)[0])).labels == [
+        str(label) for label in numbers.decide(rows(1)[0]).labels
+    ]
+    names = ["0", "1", "2", "3"]
+    assert drive("named.db", model=tmp_path / "numbers.npz", labels=names).learner.labels == tuple(names)
+    with pytest.raises(JournalForeign, match=r"left out or \['0', '1', '2', '3'\], which"):
+        drive("other.db", model=tmp_path / "numbers.npz", labels=["a", "b", "c", "d"])
+
+
+def test_a_set_has_no_more_labels_than_there_are(drive):
     with pytest.raises(InvalidInput, match="set_size"):
         drive("b.db", set_size=99)
 
 
 def test_the_curves_of_the_totals_stay_short():
-    stats = Stats(LABELS)
+    stats = Stats.of(LABELS)
     for i in range(5000):
-        stats.decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
+        stats.count_decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
     assert len(stats.slots) <= 240
     assert sum(slot[0] for slot in stats.slots) == 5000
     assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
     assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
-    assert Stats.from_dict(LABELS, stats.to_dict()).to_dict() == stats.to_dict()
+    assert Stats.of(LABELS, stats.to_dict()).to_dict() == stats.to_dict()

@@ -164,5 +164,5 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
         "refused": sum(one.status == 503 for one in history),
         "why": Counter(one.told["error"]["message"] for one in history if one.status == 503).most_common(3),
         "events": report.events,
-        "snapshots met": len(report.replayed.checked),
+        "snapshots met": len(report.replayed.snapshots_same),
     }

@@ -89,7 +89,7 @@ def check(web: Web, journal: Path, load: Load) -> None:
     for id_, labels in load.decided.items():
         record = DecisionRecord.of(looking.find([id_]).get(id_, ()))
         assert record is not None, f"decision {id_} was acknowledged and is lost"
-        assert tuple(record.made.labels) == labels
+        assert tuple(record.body.labels) == labels
         if id_ in load.answered:
             assert record.outcome is not None, f"the outcome of {id_} was acknowledged and is lost"
             assert record.outcome.body.hit is load.answered[id_]
@@ -163,7 +163,7 @@ def test_the_command_itself(tmp_path):
     # before the log begins, the command says in words that it has made a new journal
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     assert "journal" in log.read_text().splitlines()[0]
-    assert lines[-2]["message"] != "upkeep"
+    assert lines[-2]["message"] != "upkeep failed"
     assert any(line["message"] == "closed" for line in lines[-5:])
     looking = open_store(journal, read_only=True)
     assert looking.snapshots()[-1].seq == looking.head().seq

@@ -17,6 +17,7 @@ from superarm.journal.store import open_store
 from superarm.service import Service, views
 from superarm.service.client.client import Client
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.metrics import service_metrics
 
 
 def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:
@@ -31,6 +32,10 @@ def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:
         hit = label in decision.labels
         service.call(handler.outcome, OutcomeRequest(f"d{i}", hit=hit))
     return made
+
+
+def samples(service: Any) -> dict[str, float]:
+    return {family.name: family.samples[0].value for family in service_metrics(service) if family.samples}
 
 
 def test_a_promise_in_the_journal(tmp_path):
@@ -55,11 +60,11 @@ def test_a_promise_in_the_journal(tmp_path):
     assert stats["sizes"][0] == 0
     assert stats["promise"]["promised"] == 0.9
     assert stats["promise"]["kept"] == learner.coverage.kept
-    numbers = {one.name: one.samples[0][1] for one in views.metrics(service)}
-    assert numbers["coverage_promised"] == 0.9
-    assert numbers["coverage_kept"] == learner.coverage.kept
-    assert numbers["set_size_mean"] == learner.coverage.mean_size
-    assert numbers["coverage_broken"] == 0
+    numbers = samples(service)
+    assert numbers["superarm_coverage_promised"] == 0.9
+    assert numbers["superarm_coverage_kept"] == learner.coverage.kept
+    assert numbers["superarm_set_size_mean"] == learner.coverage.mean_size
+    assert numbers["superarm_coverage_broken"] == 0
     thresholds = learner.core.rule.state()["thresholds"].copy()
     service.close()
 
@@ -97,9 +102,45 @@ def test_a_promise_that_cannot_be_kept_is_told(tmp_path):
     [trouble] = service.status().trouble
     assert trouble.startswith("set_size is too small for a coverage of 0.9: 0.600 of 1,500 answers were yes")
     assert "500 of the misses" in trouble
-    numbers = {one.name: one.samples[0][1] for one in views.metrics(service)}
-    assert numbers["coverage_broken"] == 1
+    numbers = samples(service)
+    assert numbers["superarm_coverage_broken"] == 1
     service.close()
+
+
+def test_by_label_and_by_group_count_the_services_own_coverage_only(tmp_path):
+    rule = Cover(coverage=0.9, warm_up=0)
+    SetLogit(labels=LABELS, n_features=D, explore=rule, curves=0).save(tmp_path / "model.npz")
+    service = Service.open(tmp_path / "events.db", model=tmp_path / "model.npz", group="site")
+
+    def round_(id_: str, **asked: Any) -> None:
+        request = DecisionRequest(np.ones(D, np.float32), id_, context={"site": "rome"}, **asked)
+        service.call(service.decide_now, request)
+        service.call(service.outcome_now, OutcomeRequest(id_, label=LABELS[0]))
+
+    for n in range(10):
+        round_(f"own.{n}")
+    round_("own.10", coverage=0.9)  # asked for, and the same
+    before = views.stats(service)
+    assert [(part["name"], part["rows"]) for part in before["by_label"]["parts"]] == [(LABELS[0], 11)]
+    assert [(part["name"], part["rows"]) for part in before["by_group"]["parts"]] == [("rome", 11)]
+    for n in range(10):
+        round_(f"other.{n}", coverage=0.5)
+    after = views.stats(service)
+    assert (after["by_label"], after["by_group"]) == (before["by_label"], before["by_group"])
+    assert after["outcomes"] == 21
+    service.close()
+
+
+def test_a_promise_in_its_warm_up_has_no_figures_yet(live, open_service):
+    web = live(open_service(coverage=0.9, set_size=None))
+    for n in range(3):
+        web.post("/v1/decisions", {"features": [0.1 * n] * D, "id": f"d{n}"})
+        web.post(f"/v1/decisions/d{n}/outcome", {"hit": True})
+    text = web.get("/metrics")[1].decode()
+    assert "superarm_coverage_promised 0.9" in text
+    assert "nan" not in text.lower()
+    promise = web.get("/v1/stats")[1]["promise"]
+    assert (promise["kept"], promise["mean_size"], promise["answers"]) == (None, None, 0.0)
 
 
 def test_http(live, open_service):

@@ -28,9 +28,9 @@ def backup(
     if is_url(journal):
         wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
         raise InvalidInput.must("JOURNAL", "superarm backup", wanted, "a database")
-    found = run(journal, to)
+    result = run(journal, to)
     if as_json:
-        told = {"events": found.events, "snapshots": found.snapshots}
-        print(json.dumps({"journal": str(journal), "to": str(to), **told}))
+        counts = {"events": result.events, "snapshots": result.snapshots}
+        print(json.dumps({"journal": str(journal), "to": str(to), **counts}))
     else:
-        print(f"{found.events:,} events, {found.snapshots} snapshots in {to}, verified")
+        print(f"{result.events:,} events, {result.snapshots} snapshots in {to}, verified")

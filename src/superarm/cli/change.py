@@ -35,17 +35,19 @@ def _root(
     context.obj = client, as_json
 
 
-def _say(context: typer.Context, told: dict[str, Any]) -> None:
+def _print_result(context: typer.Context, result: dict[str, Any]) -> None:
     if context.obj[1]:
-        print(json.dumps(told))
+        print(json.dumps(result))
         return
-    shown = len(told["labels"]) - len(told["disabled"])
-    words = [f"{told['what']}: event {told['seq']:,}", f"{shown} labels are shown"]
-    words += [f"{len(told['disabled'])} are disabled"] if told["disabled"] else []
-    words += ["learning is frozen"] if told["frozen"] else []
-    words += [f"{told['erased']:,} decisions erased"] if told["what"] == "erase" else []
+    shown = len(result["labels"]) - len(result["disabled"])
+    words = [f"{result['what']}: event {result['seq']:,}", f"{shown} labels are shown"]
+    words += [f"{len(result['disabled'])} are disabled"] if result["disabled"] else []
+    words += ["learning is frozen"] if result["frozen"] else []
+    words += [f"{result['erased']:,} decisions erased"] if result["what"] == "erase" else []
     words += (
-        [] if told["finished"] else ["not finished: something of it is still on the disk; it is tried again"]
+        []
+        if result["finished"]
+        else ["not finished: some of it is still on the disk; the service tries again"]
     )
     print("; ".join(words))
 
@@ -56,34 +58,34 @@ def add_label(context: typer.Context, names: Names) -> None:
 
     Example: **superarm change http://127.0.0.1:8800 add-label weather**
     """
-    _say(context, context.obj[0].add_labels(names))
+    _print_result(context, context.obj[0].add_labels(names))
 
 
 @app.command("disable-label")
 def disable_label(context: typer.Context, names: Names) -> None:
-    """Never show these labels again; answers about them are still taken.
+    """Never show these labels again; outcomes about them are still accepted.
 
     Example: **superarm change http://127.0.0.1:8800 disable-label weather**
     """
-    _say(context, context.obj[0].disable_labels(names))
+    _print_result(context, context.obj[0].disable_labels(names))
 
 
 @app.command()
 def freeze(context: typer.Context) -> None:
-    """Keep answers, and learn nothing from them.
+    """Keep outcomes, and learn nothing from them.
 
     Example: **superarm change http://127.0.0.1:8800 freeze**
     """
-    _say(context, context.obj[0].freeze())
+    _print_result(context, context.obj[0].freeze())
 
 
 @app.command()
 def unfreeze(context: typer.Context) -> None:
-    """Learn again, from the answers that come from now on.
+    """Learn again, from the outcomes that come from now on.
 
     Example: **superarm change http://127.0.0.1:8800 unfreeze**
     """
-    _say(context, context.obj[0].unfreeze())
+    _print_result(context, context.obj[0].unfreeze())
 
 
 @app.command()
@@ -98,7 +100,7 @@ def explore(
 
     Example: **superarm change http://127.0.0.1:8800 explore 0.5**
     """
-    _say(context, context.obj[0].set_explore(explore=_number_or_word(explore), uniform=uniform))
+    _print_result(context, context.obj[0].set_explore(explore=_number_or_word(explore), uniform=uniform))
 
 
 @app.command()
@@ -109,7 +111,7 @@ def rollback(
 
     Example: **superarm change http://127.0.0.1:8800 rollback 50000**
     """
-    _say(context, context.obj[0].rollback(event))
+    _print_result(context, context.obj[0].rollback(event))
 
 
 @app.command()
@@ -118,14 +120,14 @@ def erase(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of decisions.")] = None,
     older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
 ) -> None:
-    """Forget features and context of decisions: by id, or all that are older than a time.
+    """Erase features and context of decisions: by id, or all that are older than a time.
 
     Example: **superarm change http://127.0.0.1:8800 erase order-4711**
     """
     if bool(ids) == (older is not None):
         raise InvalidInput.must("ids", "superarm change", "given, or --older in their place", ids)
     before = None if older is None else time.time() - seconds_of(older, "--older", "superarm change")
-    _say(context, context.obj[0].erase(ids=ids or None, before=before))
+    _print_result(context, context.obj[0].erase(ids=ids or None, before=before))
 
 
 @app.command("list")

@@ -19,18 +19,18 @@ def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Pa
         return path
     command = f"superarm {context.info_name}"
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput.must("--config", command, "a TOML file", f"{path}: {error}") from error
-    known = {one.name: one for one in context.command.params if one.name != parameter.name}
-    found: dict[str, Any] = {}
-    for key, value in told.items():
+    known = {option.name: option for option in context.command.params if option.name != parameter.name}
+    defaults: dict[str, Any] = {}
+    for key, value in table.items():
         name = key.replace("-", "_")
         if name not in known:
             wanted = (
                 "left out: there is no such option" if not isinstance(value, dict) else "an option, no table"
             )
             raise InvalidInput.must(key, str(path), wanted, value)
-        found[name] = value
-    context.default_map = {**found, **(context.default_map or {})}
+        defaults[name] = value
+    context.default_map = {**defaults, **(context.default_map or {})}
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -19,16 +20,17 @@ def replay(
     ],
     output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
     force: Force = False,
-    from_start: Annotated[bool, typer.Option(help="Begin with the very first event.")] = False,
+    from_start: Annotated[bool, typer.Option(help="Start with the first event.")] = False,
     learner: Annotated[
         str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Rebuild the model from the oldest kept snapshot, and compare on the way.
+    """Rebuild the model from a journal, and compare on the way.
 
-    Every decision must come out as it was shown, and every later snapshot must be met. Last bits may differ
-    on another kind of CPU; if more does, the exit status is 1.
+    It starts from the oldest kept snapshot before the last event, or from the first event. Every decision is made
+    again and must come out as it was shown, and every later snapshot must come out the same. Last bits may differ on
+    another kind of CPU; if more differs, or if there was nothing to compare, the exit status is 1.
 
     Example: **superarm replay events.db --output model.npz**
     """
@@ -46,36 +48,30 @@ def replay(
     if output is not None:
         done.learner.save(output)
     if as_json:
-        told = {
-            "journal": str(journal),
-            "start": done.start,
-            "events": done.events,
-            "different": done.different,
-            "sets_differ": done.sets,
-            "odds_differ": done.odds,
-            "last_bits_differ": done.bits,
-            "unchecked": done.unchecked,
-            "snapshots_met": list(done.checked),
-            "snapshots_met_but_for_rounding": list(done.near),
-            "snapshots_missed": list(done.broken),
-            "snapshots_taken_over": list(done.jumps),
-            "same": done.same,
-            "sound": done.sound,
-            "sha256": done.sha256,
-            "seconds": seconds,
-        }
-        print(json.dumps(told))
+        figures = {one.name: getattr(done, one.name) for one in fields(done) if one.name != "learner"}
+        report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
+        report |= {"sound": done.sound, "seconds": seconds}
+        print(json.dumps(report))
     else:
-        print(f"replayed {done.events:,} events from event {done.start:,} on, in {seconds:.1f} s")
-        print(f"decisions that came out otherwise: {done.different:,}")
+        print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
+        print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")
         if done.different:
-            print(f"  another set {done.sets:,}, other odds {done.odds:,}, last bits only {done.bits:,}")
-        met, all_ = len(done.checked), len(done.checked) + len(done.near) + len(done.broken)
-        print(f"later snapshots met bit for bit: {met} of {all_}")
-        if done.near:
-            print(f"  met but for roundings: {len(done.near)}")
-        if done.jumps:
-            print(f"stretches with erased events, passed by way of a snapshot: {len(done.jumps)}")
+            print(
+                f"  another set {done.sets_differ:,}, another propensity {done.propensities_differ:,}, "
+                f"last bits only {done.last_bits_differ:,}"
+            )
+        if done.unchecked:
+            print(f"decisions not compared, since content was erased: {done.unchecked:,}")
+        print(f"later snapshots compared: {done.snapshots:,}, different: {len(done.snapshots_different):,}")
+        if done.snapshots_near:
+            print(f"  the same but for rounding: {len(done.snapshots_near):,}")
+        if done.snapshots_loaded:
+            print(
+                f"stretches with erased events, passed by loading a snapshot: {len(done.snapshots_loaded):,}"
+            )
         print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
+    if not done.compared:
+        wider = "the journal has too few events" if done.start == 0 else "--from-start compares all events"
+        print(f"superarm: nothing was compared: {wider}", file=sys.stderr)
     if not done.sound:
         sys.exit(1)

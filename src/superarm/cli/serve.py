@@ -38,7 +38,7 @@ def serve(
     ] = None,
     features: Annotated[
         int | None,
-        typer.Option(help="The length of a row (for a new journal). Default: the first row tells it.", min=1),
+        typer.Option(help="The length of a row (for a new journal). Default: that of the first row.", min=1),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show.", min=1)] = None,
     coverage: Annotated[
@@ -56,13 +56,13 @@ def serve(
         Path | None,
         typer.Option(
             help="What the columns of rows with names are: a file that train wrote, or a model (for a new journal). "
-            "Default: each value is judged as it comes."
+            "Default: the kind of each value is guessed from itself."
         ),
     ] = None,
     group: Annotated[
         str | None,
         typer.Option(
-            help="A column of rows with names, or a name in the context: the dashboard tells the coverage of each "
+            help="A column of rows with names, or a name in the context: the dashboard has the coverage of each "
             "of its values (for a new journal)."
         ),
     ] = None,
@@ -144,7 +144,7 @@ def serve(
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
     listener = Listener(host, port, unix_socket, tls_cert, tls_key)
     check_exposure(listener, tokens)
-    listener.context()  # what is wrong with the files is said before a journal is made
+    listener.context()  # refused before a journal is made
     service = Service.open(
         journal,
         learner=learner,
@@ -169,7 +169,7 @@ def serve(
         patience=patience,
     )
     if service.created:
-        print(f"superarm: there was no journal: made a new one, {service.store.name}", file=sys.stderr)
+        print(f"superarm: new journal: {service.store.name}", file=sys.stderr)
     elif model is not None:
         print(f"superarm: --model is not used: {service.store.name} has its model already", file=sys.stderr)
     application = Application(

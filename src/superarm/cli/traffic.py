@@ -20,7 +20,7 @@ def traffic(
         float | None, typer.Option(help="Decisions a second, together. Default: as fast as they can.")
     ] = None,
     delay: Annotated[float, typer.Option(help="Mean seconds before an answer.", min=0)] = 0.5,
-    lose: Annotated[float, typer.Option(help="Share of decisions that nobody answers.", min=0, max=1)] = 0.1,
+    lose: Annotated[float, typer.Option(help="Share of decisions without an outcome.", min=0, max=1)] = 0.1,
     repeat: Annotated[
         float, typer.Option(help="Share of requests that are sent twice.", min=0, max=1)
     ] = 0.05,

@@ -39,28 +39,28 @@ def verify(
         were, left = core.accept_loss(journal)
         print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
-    found = core.verify(journal, learner=learner, with_replay=replay)
+    result = core.verify(journal, learner=learner, with_replay=replay)
     seconds = perf_counter() - began
     if as_json:
-        told = {
+        report = {
             "journal": str(journal),
-            "events": found.events,
-            "erased": found.erased,
-            "snapshots": found.snapshots,
-            "problems": list(found.problems),
-            "damaged_events": list(found.damaged),
-            "replayed": None if found.replayed is None else found.replayed.events,
-            "sound": found.sound,
+            "events": result.events,
+            "erased": result.erased,
+            "snapshots": result.snapshots,
+            "problems": list(result.problems),
+            "damaged_events": list(result.damaged),
+            "replayed": None if result.replayed is None else result.replayed.events,
+            "sound": result.sound,
             "seconds": seconds,
         }
-        print(json.dumps(told))
+        print(json.dumps(report))
     else:
-        print(f"{found.events:,} events, {found.snapshots} snapshots: {seconds:.1f} s")
-        if found.erased:
-            print(f"features and context of {found.erased:,} decisions were erased")
-        for problem in found.problems:
+        print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
+        if result.erased:
+            print(f"features and context of {result.erased:,} decisions were erased")
+        for problem in result.problems:
             print(f"damaged: {problem}")
-        if found.sound:
-            print("all of it is what was written" + ("" if found.replayed is None else ", and replays"))
-    if not found.sound:
+        if result.sound:
+            print("all of it is what was written" + ("" if result.replayed is None else ", and replays"))
+    if not result.sound:
         sys.exit(1)

@@ -15,7 +15,7 @@ from secrets import randbits
 from superarm._files import sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
-from superarm.journal.files import PRIVATE_FILE, discard
+from superarm.journal.files import PRIVATE_FILE, discard, real_path
 from superarm.journal.mark import Marker
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.sqlite_log import COPY
@@ -27,7 +27,7 @@ __all__ = ["backup"]
 
 def backup(path: str | Path, to: str | Path) -> Verified:
     """Copy a journal to a new file, and verify the copy."""
-    source, target = Path(path).resolve(), Path(to).resolve()
+    source, target = real_path(path), real_path(to)
     if target.exists():
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
@@ -36,16 +36,16 @@ def backup(path: str | Path, to: str | Path) -> Verified:
     try:
         discard(*beside)
         _copy(source, part)
-        found = verify(part, with_replay=False)
-        if not found.sound:
-            raise JournalDamaged(f"the copy of {source} is damaged: {found.problems[0]}")
+        verified = verify(part, with_replay=False)
+        if not verified.sound:
+            raise JournalDamaged(f"the copy of {source} is damaged: {verified.problems[0]}")
         # the database last: what is there under its name is whole
         mark = part.with_name(part.name + "-mark")
         if mark.exists():
             os.replace(mark, target.with_name(target.name + "-mark"))  # noqa: PTH105
         os.replace(part, target)  # noqa: PTH105
         sync_folder(target.parent)
-        return found
+        return verified
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, JournalDamaged):
             raise

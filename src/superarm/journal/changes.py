@@ -1,4 +1,4 @@
-"""What an operator may change while a service runs: each change is an event, and a replay makes it again.
+"""Changes by an operator while a service runs: each change is an event, and a replay makes it again.
 
 add_labels      {"labels": [...]}                 new labels; a disabled one comes back
 disable_labels  {"labels": [...]}                 never shown again; outcomes about them are still taken
@@ -13,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from msgspec import Struct, convert
+
 from superarm.errors import InvalidInput
 from superarm.journal.errors import Refused
 from superarm.journal.snapshots import learner_from
@@ -24,12 +26,16 @@ __all__ = ["LabelSettings", "check_change"]
 LONGEST_LABEL = 1_000
 
 
-class LabelSettings:
-    """What changes have set, beside the learner."""
+class LabelSettings(Struct):
+    """Settings by changes, beside the learner: disabled labels, and when learning was frozen."""
 
-    def __init__(self) -> None:
-        self.disabled: tuple[str, ...] = ()
-        self.switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
+    disabled: tuple[str, ...] = ()
+    switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
+
+    @classmethod
+    def of(cls, totals: dict[str, Any]) -> LabelSettings:
+        """Those in the totals of a snapshot."""
+        return convert(totals["settings"], cls)
 
     @property
     def frozen(self) -> bool:
@@ -37,15 +43,6 @@ class LabelSettings:
 
     def frozen_at(self, seq: int) -> bool:
         return bisect_right(self.switches, seq) % 2 == 1
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"disabled": list(self.disabled), "switches": list(self.switches)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LabelSettings:
-        made = cls()
-        made.disabled, made.switches = tuple(data["disabled"]), list(data["switches"])
-        return made
 
     def apply(
         self, learner: Learner, change: dict[str, Any], seq: int, snapshot: Callable[[int], Snapshot]

@@ -1,7 +1,7 @@
-"""How long ago something was, although the clock may be set in between.
+"""Ages of events, although the clock may be set in between.
 
-Events carry the time that the clock said. A clock that jumps must neither switch timeouts off nor end all
-waiting at once: so ages are counted by the steady clock of the process. Each time the two drift
+Events carry the time of the clock. A clock that jumps must neither switch timeouts off nor expire everything
+at once: so ages are counted by the steady clock of the process. Each time the two drift
 apart, a new era begins, and a decision's age is counted by the offset of its era. A decision from before
 this process was made before it began, whatever its time says.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import NamedTuple
 
-__all__ = ["Ages", "implausible"]
+__all__ = ["Ages", "clock_problem"]
 
 DRIFT = 1.0  # seconds by which the two clocks may part before a new era begins
 
@@ -57,11 +57,11 @@ class Ages:
 AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
 
 
-def implausible(now: float, last: float) -> str | None:
-    """Why a clock is not to be believed, as far as what it would close or erase for ever; None if it is.
+def clock_problem(now: float, last: float) -> str | None:
+    """Why nothing may expire or be erased by this clock; None if it may.
 
     Args:
-        now: what it says.
+        now: its time.
         last: the time of the journal's last event; 0 if there is none.
     """
     if last == 0.0 or -BEHIND <= now - last <= AHEAD:
@@ -69,6 +69,6 @@ def implausible(now: float, last: float) -> str | None:
     days = abs(now - last) / 86_400.0
     where = "after" if now > last else "before"
     return (
-        f"the clock says that it is {days:.0f} days {where} the last event: nothing expires and nothing is "
-        "erased by age until it is right, or --trust-clock says that it is"
+        f"the clock is {days:.0f} days {where} the last event: nothing expires and nothing is erased by age until "
+        "it is set right, or the service is started with --trust-clock"
     )

@@ -1,28 +1,33 @@
-"""A new journal is given its learner, once; all later starts must agree with it."""
+"""The learner of a new journal; all later starts must agree with it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
+from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalForeign
-from superarm.journal.projector import first_totals
+from superarm.journal.shadows import HitRateEstimate
 from superarm.journal.snapshots import made_by, model_bytes
+from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
-__all__ = ["ASKED", "UNIFORM", "check_asked", "first"]
+__all__ = ["ASKED", "UNIFORM", "check_same_purpose", "new_journal"]
 
-# The share of uniform sets of a SetLogit, or of somebody's Scores, of which nothing else was said. It costs
+# The default share of uniform sets of SetLogit and Scores. It costs
 # UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 UNIFORM = 0.02
 EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something else
 ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed", "columns", "group")
 
 
-def check_asked(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
+def check_same_purpose(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
     """Refuse to use a journal for something else than it was made for."""
     for name, value in asked.items():
         if value is None:
@@ -39,33 +44,36 @@ def _is_file(spec: str) -> bool:
     return spec.partition(":")[0].endswith(".py")
 
 
-def first(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
-    """What a new journal is made for, and its first snapshot."""
-    learner, spec = _given(asked, model) if model is not None else _new(asked)
-    if learner.labels is None or not all(isinstance(label, str) for label in learner.labels):
-        raise JournalForeign.must("labels", "superarm serve", "names (strings)", learner.labels)
+def new_journal(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
+    """The meta and the first snapshot of a new journal."""
+    learner, spec = _from_model(asked, model) if model is not None else _from_options(asked)
+    assert learner.labels is not None
     common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     common |= {"coverage": _promised(learner), "columns": asked["columns"], "group": asked["group"]}
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}
-    labels = [str(label) for label in learner.labels]
-    return meta | common, Snapshot(0, now, parts, first_totals(labels), made_by())
+    return meta | common, Snapshot(0, now, parts, _empty_totals(learner.labels), made_by())
 
 
 def _promised(learner: Learner) -> float | None:
     return None if learner.coverage is None else learner.coverage.promised
 
 
-def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
+def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     if asked["learner"] is not None:
         parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
+    labels = learner.known.all()
+    if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
+        learner = learner.with_params(labels=[str(label) for label in labels])
     if asked["columns"] is not None:
         raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
     for name in ("labels", "n_features", "set_size", "coverage", "seed"):
         has = _promised(learner) if name == "coverage" else getattr(learner, name)
-        if asked[name] is not None and (tuple(asked[name]) if name == "labels" else asked[name]) != has:
+        if name == "labels":
+            has = list(learner.known.all())
+        if asked[name] is not None and asked[name] != has:
             wanted = f"left out or {has!r}, which {model} has"
             raise JournalForeign.must(name, "superarm serve", wanted, asked[name])
     spec = asked["learner"] or learner.name
@@ -83,7 +91,7 @@ def _given(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     return learner, spec
 
 
-def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
+def _from_options(asked: dict[str, Any]) -> tuple[Learner, str]:
     if asked["labels"] is None:
         raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
     spec = asked["learner"] or "set-logit"
@@ -96,3 +104,9 @@ def _new(asked: dict[str, Any]) -> tuple[Learner, str]:
     if asked["columns"] is not None:
         learner.use_columns(asked["columns"])
     return learner, spec
+
+
+def _empty_totals(labels: Sequence[str]) -> dict[str, Any]:
+    """The totals before the first event."""
+    empty = {"settings": to_builtins(LabelSettings()), "refused": {}}
+    return {"stats": Stats.of(labels).to_dict(), "estimate": HitRateEstimate().to_dict(), **empty}

@@ -1,13 +1,13 @@
-"""Forgetting people: features and context of decisions, wherever the journal keeps them.
+"""Erasing features and context of decisions, wherever the journal keeps them.
 
-An erasure is an event. Whoever projects it does, before anything after it happens:
+An erasure is an event. Projecting it takes three steps, before the events after it:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
     2. one transaction: contents gone from the events, and snapshots dropped that stand so near to an erased
-       event that two of them would tell its row
+       event that two of them would reveal its row
     3. nothing of it left on the disk (`Store.scrub`); while that fails the erasure is unfinished, and tried again
 
-What is left of a decision is its number, time, id, what was shown and with what odds, what was answered, and
+What is left of a decision is its number, time, id, what was shown and with what propensity, its outcome, and
 the digest of what was erased: the chain still verifies.
 """
 
@@ -26,12 +26,12 @@ __all__ = ["Eraser"]
 
 log = logging.getLogger("superarm.service")
 
-NEAR = 100  # events: two snapshots with fewer between them may tell what a single row was
+NEAR = 100  # events: two snapshots with fewer between them may reveal a single row
 ERASED, SCRUBBED = "erased", "scrubbed"  # progress: the last erasure that was made, and that left nothing
 
 
 class Eraser:
-    """Makes the erasures that a projector meets."""
+    """Makes the erasures of a projector; it is its ``on_erasure``."""
 
     def __init__(self, store: Store, projector: Projector) -> None:
         self.store, self.projector = store, projector
@@ -48,7 +48,7 @@ class Eraser:
             return
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, erasure.time).make()):
             pass
-        count = self.store.erase(erasure, self._telling(erasure.seq))
+        count = self.store.erase(erasure, self._revealing(erasure.seq))
         self.store.set_progress(ERASED, erasure.seq)
         self.projector.records.clear()
         self.counts[erasure.seq] = count
@@ -68,7 +68,7 @@ class Eraser:
         self.problem = None
         return True
 
-    def _telling(self, newest: int) -> list[int]:
+    def _revealing(self, newest: int) -> list[int]:
         """Snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
         kept = [note.seq for note in self.store.snapshots()]
         near = [(a, b) for a, b in pairwise(kept) if b - a < NEAR]

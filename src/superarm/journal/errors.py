@@ -1,10 +1,10 @@
-"""What can go wrong with a journal or in a service. http/ says it in status codes.
+"""Errors of a journal and of a service; http/faults.py has their status codes.
 
 SuperarmError
 ├── Refused             (ValueError)   a request that cannot be taken; `field` names what is at fault
 │   ├── UnknownDecision                 no decision has that id
 │   ├── Erased                          its features and context were erased: it cannot be asked for again
-│   └── Conflict                        the id, or the answer, is taken by something else
+│   └── Conflict                        the id, or the outcome, was used for something else
 ├── Overloaded          (RuntimeError)  too many requests wait; nothing has been done
 └── JournalError        (OSError)       the journal cannot be used
     ├── JournalHeld                      another process has it
@@ -50,7 +50,7 @@ class Erased(Refused):
 
 
 class Conflict(Refused):
-    """The id, or the answer, is taken by something else."""
+    """The id, or the outcome, was used for something else."""
 
 
 class Overloaded(SuperarmError, RuntimeError):
@@ -70,7 +70,7 @@ class JournalForeign(JournalError):
 
 
 class JournalDamaged(JournalError):
-    """What the journal holds is not what was written.
+    """The journal is damaged: its content is not what was written.
 
     Attributes:
         event: the number of the damaged event, where it is one.

@@ -1,11 +1,11 @@
 """The kinds of events, how a Decision is kept in one, and the chain of their digests.
 
-An event is a fact: something that happened outside. What the model made of it is computed (projector.py).
+An event is a fact: something that happened outside. Its effect on the model is computed (projector.py).
 
     DECISION    a row came and this set was shown     `DecisionBody`
-    OUTCOME     the world answered                    `OutcomeBody`
+    OUTCOME     hit or miss, or the right label       `OutcomeBody`
     TIMEOUT     time ran out                          `OutcomeBody`: what that counts as; hit is null for nothing
-    ANSWER      a person said something about a row   `AnswerBody`; several may be about one row
+    ANSWER      a person answered about a row         `AnswerBody`; several may be about one row
     CORRECTION  an earlier event is taken back        `AnswerBody`: what holds in its place; hit is null for nothing
     CHANGE      an operator changed something         {"what", …} (changes.py)
     ERASURE     content was to be erased              {"ids"} or {"before"}
@@ -79,10 +79,10 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
 
     Attributes:
         labels, drawn, top, eligible, rule, belief, log_propensity, log_ordered_propensity, round: as in the Decision.
-        model: the last event that the deciding model knew.
-        version: how many answers it had learnt.
+        model: the last event that was projected into the deciding model.
+        version: how many outcomes it had learnt.
         k: how many labels it had.
-        width: what `unpack_row` must be told: None for a dense row, "names", or the columns of both parts.
+        width: the layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts.
         asked, among, coverage: the set size, the labels and the promise of the request. (A promise that was given is in
             the rule.)
         cursor: what deciding had moved in the rule, where many processes decide.
@@ -108,7 +108,7 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
 
 
 class OutcomeBody(Struct, omit_defaults=True, gc=False):
-    """The facts of an outcome, or of a timeout: the bit, and the right label where the world named it."""
+    """The facts of an outcome, or of a timeout: hit or miss, and the right label where it is named."""
 
     of: int
     hit: bool | None
@@ -116,10 +116,10 @@ class OutcomeBody(Struct, omit_defaults=True, gc=False):
 
 
 class AnswerBody(Struct, omit_defaults=True, gc=False):
-    """What a person said: whether the right label is among some; left out, among those that were shown.
+    """A person's answer: whether the right label is among ``labels``; left out, among those that were shown.
 
     Of a labelling: ``of`` is 0 for answers; ``label`` the one that was named; ``audit`` that the row would have been
-    accepted unasked; ``final`` that nothing said before counts.
+    accepted unasked; ``final`` that earlier answers do not count.
     """
 
     of: int
@@ -198,7 +198,7 @@ class Event:
             self.erased,
         )  # fmt: skip
 
-    def own(self) -> bytes:
+    def own_digest(self) -> bytes:
         """The digest of all but its number and the events before it."""
         name = self.id.encode()
         head = _HEAD.pack(self.time, self.kind, len(name))
@@ -212,19 +212,19 @@ class Event:
         if x is None and self.context is not None:
             return False
         try:
-            return link(before, self.seq, self.own()) == self.digest
+            return link(before, self.seq, self.own_digest()) == self.digest
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had
             return False
 
     # ------------------------------------------------------------ of a decision
 
     def row(self) -> AnyRow | dict[str, Any]:
-        """What it was made for; for those that were not erased."""
+        """The row of a decision that was not erased."""
         assert self.x is not None
         return unpack_row(self.x, self.body.width)
 
     def draw_log(self, learner: Learner) -> np.ndarray[Any, Any]:
-        """What moves the rule of the learner that made it."""
+        """The draw log of a decision: what moves the rule of its learner."""
         if self._log is None and self.decision is not None:
             self._log = np.frombuffer(self.decision.draw_log)
         elif self._log is None:
@@ -256,7 +256,7 @@ def digest(data: bytes) -> bytes:
 
 
 def content_digest(x: bytes, context: bytes | None) -> bytes:
-    """What is kept of features and context even when they are erased."""
+    """The digest of features and context, which stays when they are erased."""
     return sha256(b"".join((_LENGTH.pack(len(x)), x, context or b""))).digest()[:16]
 
 
@@ -283,7 +283,7 @@ def pack_row(x: AnyRow | dict[str, Any]) -> bytes:
 
 
 def widths(x: AnyRow | dict[str, Any]) -> list[int] | str | None:
-    """What `unpack_row` must be told: None for a dense row, "names", or the columns of both parts."""
+    """The layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts."""
     if isinstance(x, dict):
         return "names"
     return [len(x.dense), x.width] if isinstance(x, Row) else None

@@ -4,8 +4,8 @@
 
 ``x`` is a list of floats, or the names and values of a row with names (as JSON, but in JSON lines), or
 ``x_indices`` and ``x_values`` take its place if the learner's rows are sparse. ``time`` is ISO 8601, UTC.
-``hit`` and ``label`` are the world's answer, in time or late, and null without one: the default outcome of a
-timeout is nobody's observation and does not count here. Decisions whose features were erased are left out.
+``hit`` and ``label`` are the outcome, in time or late, and null without one: the default of a timeout was not
+observed and does not count here. Decisions whose features were erased are left out.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ __all__ = ["export", "rows"]
 
 
 def rows(store: Store) -> Iterator[tuple[Decision, dict[str, Any]]]:
-    """Each decision with its answer, id, time and context, in the order they were made.
+    """Each decision with its outcome, id, time and context, in the order they were made.
 
     Two passes: outcomes come after their decisions, days later perhaps, and are small.
     """
     check_kind(store.meta())
-    answers = {event.id: event.body for event in store.events() if event.kind == OUTCOME}
+    outcomes = {event.id: event.body for event in store.events() if event.kind == OUTCOME}
     learner = store.meta()["learner"]
     for event in store.events():
         if event.kind != DECISION or event.x is None:
             continue
-        answer = answers.get(event.id)
+        outcome = outcomes.get(event.id)
         context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
         time = datetime.fromtimestamp(event.time, UTC).isoformat()
-        hit, label = (None, None) if answer is None else (answer.hit, answer.label)
+        hit, label = (None, None) if outcome is None else (outcome.hit, outcome.label)
         facts = {"hit": hit, "label": label, "id": event.id}
         yield event.to_decision(learner), {**facts, "time": time, "context": context}
 

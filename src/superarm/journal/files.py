@@ -1,14 +1,27 @@
-"""Files beside a journal: made durable, and taken away when a crash has left parts of them."""
+"""Files of a journal: paths, syncs, parts that a crash has left, and the lock of the one process that may write."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["clear_parts", "discard", "sync_file"]
+from superarm.journal.errors import JournalDown, JournalForeign, JournalHeld
+
+__all__ = ["FileLock", "clear_parts", "discard", "real_path", "sync_file"]
 
 PRIVATE_FILE = 0o600
+
+
+def real_path(path: str | Path) -> Path:
+    """The path without links: lock and log lie beside the real file."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise JournalForeign(f"journal of superarm must be a file, got a loop of links: {path}") from error
 
 
 def sync_file(path: Path) -> None:
@@ -30,3 +43,33 @@ def discard(*paths: Path) -> None:
 def clear_parts(path: Path) -> None:
     """Take away what a crash has left of files on their way to a name."""
     discard(*path.parent.glob(f".{path.name}.*.part*"))
+
+
+class FileLock:
+    """The lock beside a journal, until it is closed; it ends with its process, however that ends."""
+
+    def __init__(self, journal: Path) -> None:
+        if journal.is_file() and journal.stat().st_nlink > 1:  # the lock goes by the name
+            wanted = "a file with one name: two processes could hold it by different ones"
+            raise JournalHeld.must("journal", "superarm", wanted, f"{journal}, which has hard links")
+        path = journal.with_name(journal.name + ".lock")
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        except OSError as error:
+            raise JournalDown(f"journal {journal} cannot be opened for writing: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._file, 200, 0).decode(errors="replace").strip() or "an unknown process"
+            os.close(self._file)
+            wanted = "held by no other process"
+            message = f"journal of superarm must be {wanted}, got {journal}: held by {holder}"
+            raise JournalHeld(message) from error
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+        with suppress(OSError):  # that is for people; the lock holds without it
+            os.ftruncate(self._file, 0)
+            holder = f"process {os.getpid()} on {socket.gethostname()} since {since}\n"
+            os.pwrite(self._file, holder.encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._file)

@@ -2,7 +2,7 @@
 
 SQLite drops the end of its log, without a word, from the first frame whose checksum is wrong. The mark says
 how far the journal had come: number and digest of the last event that a commit made durable. It
-is written after each commit and synced now and then, so it may lag, but it never runs ahead. A third line tells
+is written after each commit and synced now and then, so it may lag, but it never runs ahead. A third line says
 which copy of the journal it belongs to (backup.py gives each a number of its own; 0 for none).
 """
 
@@ -45,7 +45,7 @@ def _mark(line: bytes) -> Mark | None:
 
 
 def read_mark(journal: Path) -> Mark | None:
-    """The mark, or None if there is none that can be read: a mark is a help, not a need."""
+    """The mark; None if there is none that can be read."""
     try:
         lines = _path(journal).read_bytes().splitlines(keepends=True)
     except OSError:
@@ -54,7 +54,7 @@ def read_mark(journal: Path) -> Mark | None:
 
 
 def read_copy(journal: Path) -> int | None:
-    """The number of the copy that the mark belongs to; None if it tells none."""
+    """The number of the copy that the mark belongs to; None if it has none."""
     try:
         words = [line.split() for line in _path(journal).read_text().splitlines()]
         return next((int(line[1]) for line in words if len(line) == 2 and line[0] == COPY), None)
@@ -82,7 +82,7 @@ class Marker:
             self._second = not self._second
 
     def begin(self, seq: int, chain: bytes, copy: int = 0) -> None:
-        """A mark that may go back: what either line said before does not count any more."""
+        """Set both lines: the mark may go back."""
         with suppress(OSError):
             os.pwrite(self._file, _line(Mark(seq, chain)) * 2 + f"{COPY} {copy:020d}\n".encode(), 0)
 

@@ -1,4 +1,4 @@
-"""A journal in a file goes on in a database: its events, digests, snapshots and all, in one transaction.
+"""Move a journal from a file to a database: events, digests and snapshots, in one transaction.
 
 Both have the same events in the same order, so there is nothing to compute. The file is left as it is.
 """
@@ -29,8 +29,8 @@ def move(
     learner: str | None = None,
     tick: Callable[[int], object] | None = None,
 ) -> int:
-    """Bring a journal that nobody serves to an empty database; how many events."""
-    source = SqliteStore(path)  # holds it: no service can write it meanwhile
+    """Move a journal that no service holds to an empty database; how many events."""
+    source = SqliteStore(path)  # holds the lock: no service can write it meanwhile
     try:
         load_class(source.meta(), learner)
         with address.connect("superarm moves") as connection, failures(address):

@@ -23,14 +23,14 @@ from superarm.journal.store import (
     Head,
     Snapshot,
     Store,
-    dropping,
+    drop_statements,
     pieces,
     snapshot_row,
 )
 
 __all__ = ["PostgresStore"]
 
-# a database that is away is told by us: once, in one line
+# we log a database that is away ourselves: once, in one line
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 APPEND = """SELECT numbers, digests FROM append(
@@ -99,7 +99,7 @@ class PostgresStore(Store):
             raise JournalDown(f"journal {self.name} was opened to be read only")
         try:
             with failures(self.address):
-                if self._writer is not None and _gone(self._writer):
+                if self._writer is not None and _is_closed(self._writer):
                     self._writer.close()
                     self._writer = None
                 if self._writer is None:
@@ -140,10 +140,10 @@ class PostgresStore(Store):
         )
         sql = f"""UPDATE events SET x = NULL, context = NULL, erased = ?
         WHERE kind = 1 AND x IS NOT NULL AND seq < ? AND {where}"""
-        return self._write_all([(sql, (seq, seq, value)), *dropping(drop)])[0]
+        return self._write_all([(sql, (seq, seq, value)), *drop_statements(drop)])[0]
 
     def scrub(self) -> None:
-        """Nothing: what the pages and the log of the database still have is for VACUUM and for its backups."""
+        """Does nothing: VACUUM frees what was erased from the pages of the database."""
 
     def probe(self) -> None:
         with self.writing() as connection:
@@ -156,7 +156,7 @@ class PostgresStore(Store):
                 connection.execute(APPEND, _columns(()), binary=True)
 
     def reopen(self) -> None:
-        """Nothing: the next use opens what is needed."""
+        """Does nothing: the next use opens what is needed."""
 
     def check(self) -> None:
         self.probe()
@@ -176,7 +176,7 @@ class PostgresStore(Store):
     # ------------------------------------------------------------ what many processes need
 
     def published(self, newer_than: int = -1, time: float = 0.0) -> Snapshot | None:
-        """The newest model, its shadows and totals, if it knows more events, or as many and is younger."""
+        """The newest published model, its shadows and totals, if it is of a later event, or younger."""
         sql = """SELECT part, seq, time, data, totals FROM published
         WHERE seq > ? OR seq = ? AND time > ?::float8"""
         rows = self._select(sql, (newer_than, newer_than, time))
@@ -187,7 +187,7 @@ class PostgresStore(Store):
         return Snapshot(seq, at, parts, loads(totals), {})
 
     def publish(self, snapshot: Snapshot, totals: bytes) -> None:
-        """Let everybody have it; one that knows fewer events than the last does not count."""
+        """Publish a model; one of an earlier event than the last is ignored."""
         with self.writing() as connection, connection.transaction():
             for part, data in snapshot.parts.items():
                 values = (part, snapshot.seq, snapshot.time, data, totals if part == "model" else b"")
@@ -249,12 +249,12 @@ def _columns(events: Sequence[Event]) -> list[Any]:
         [event.context for event in events],
         [event.text for event in events],
         [event.content for event in events],
-        [event.own() for event in events],
+        [event.own_digest() for event in events],
         abouts,
     ]
 
 
-def _gone(connection: Connection) -> bool:
+def _is_closed(connection: Connection) -> bool:
     """Whether the server has ended the connection: an idle one has nothing to read but that."""
     if connection.closed:
         return True

@@ -1,4 +1,4 @@
-"""Connections: addresses are told without secrets, all waits are bounded, failures are JournalDown."""
+"""Connections: addresses are shown without secrets, all waits are bounded, failures are JournalDown."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ __all__ = ["Address", "Connection", "down", "failures", "psycopg"]
 
 SECRETS = ("password", "sslpassword")
 CONNECT_SECONDS = 2  # the least that libpq knows
-GRACE_SECONDS = 1.0  # for the server's own word, before it counts as silent
+GRACE_SECONDS = 1.0  # for the server's own timeout, before it counts as silent
 NOWHERE = "postgresql://…"
 ADDRESS = re.compile(
     r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::(?P<secret>.*))?@)?(?P<rest>[^?#@]*)"
 )
 OPTION = re.compile(r"password=([^&#\s]*)")
-# where to, and no more: these go into messages and logs
 OPTIONS = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 5,
@@ -39,7 +38,7 @@ OPTIONS = {
 
 
 class Connection(psycopg.Connection[Any]):
-    """One whose waits end. A server ends statements that take too long, but one that hangs ends nothing."""
+    """A connection whose waits are bounded, also when the server hangs."""
 
     patience: float | None = None  # seconds for a statement; None for ever
 
@@ -49,7 +48,7 @@ class Connection(psycopg.Connection[Any]):
         try:
             return super().wait(gen, interval, self.patience + GRACE_SECONDS)
         except psycopg.errors._WaitTimeout as error:
-            self.pgconn.finish()  # whatever it may answer, it is too late
+            self.pgconn.finish()  # any later answer comes too late
             raise psycopg.OperationalError(f"no answer for {self.patience:g} s") from error
 
 
@@ -85,11 +84,11 @@ class Address:
         """A connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
         wait = self.patience if patience is None else patience
         with failures(self):
-            made = Connection.connect(
+            connection = Connection.connect(
                 **self._options(application, wait), autocommit=True, prepare_threshold=1
             )
-        made.patience = wait or None
-        return made
+        connection.patience = wait or None
+        return connection
 
     def pool(self, most: int = 4) -> ConnectionPool[Connection]:
         """Connections for reading, opened when they are needed."""
@@ -112,48 +111,50 @@ class Address:
         # what the role or the database has for these would end statements that have time left
         set_ = f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
         theirs = self._info.get("options", "")
-        # whatever the environment says, and whatever the database is in: both sides speak Unicode
-        made = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
+        # whatever the environment says, and whatever the database is in: both sides use UTF-8
+        options = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
         # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
-        return made | {"options": f"{theirs} {set_} -c jit=off -c search_path=superarm".strip()}
+        return options | {"options": f"{theirs} {set_} -c jit=off -c search_path=superarm".strip()}
 
 
 def redacted(text: str) -> str:
     """An address without user's secrets and without options; whatever it is, nothing secret is left."""
-    found = ADDRESS.match(text)
-    if found is None:
+    match = ADDRESS.match(text)
+    if match is None:
         return NOWHERE
-    user = f"{found['user']}@" if found["user"] else ""
-    told = f"{found['scheme']}://{user}{found['rest']}"
+    user = f"{match['user']}@" if match["user"] else ""
+    address = f"{match['scheme']}://{user}{match['rest']}"
     # one that is also the name of the user, the host or the database
-    secrets = [*OPTION.findall(text), found["secret"], os.environ.get("PGPASSWORD")]
-    return NOWHERE if any(one and unquote(one) in unquote(told) for one in secrets) else told
+    secrets = [*OPTION.findall(text), match["secret"], os.environ.get("PGPASSWORD")]
+    return NOWHERE if any(one and unquote(one) in unquote(address) for one in secrets) else address
 
 
 def down(where: object, error: BaseException) -> JournalDown:
-    """The refusal for an error of the database or of the way to it; nothing of its inside but one line."""
-    told = str(error).strip().splitlines() or [type(error).__name__]
-    line = re.sub(r"password\s*=\s*\S+", "password=…", told[0])
+    """The JournalDown for an error of the database or of the connection: its first line, without secrets."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    line = re.sub(r"password\s*=\s*\S+", "password=…", lines[0])
     secret = os.environ.get("PGPASSWORD")
     if secret:
         line = line.replace(secret, "…")
-    return JournalDown(f"the database {where} does not take it at the moment: {line}")
+    return JournalDown(f"the database {where} cannot be used at the moment: {line}")
 
 
 @contextmanager
 def failures(where: object) -> Iterator[None]:
-    """Errors of psycopg become JournalDown, or what they mean."""
+    """Errors of psycopg become JournalDown, JournalFull or JournalForeign."""
     try:
         yield
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         wanted = "a superarm journal (superarm serve with --labels makes one)"
         raise JournalForeign.must("journal", "superarm", wanted, str(where)) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        said = str(error).splitlines()[0]
-        raise JournalForeign.must("role", "superarm", "one that may do this (docs/scale.md)", said) from error
+        reason = str(error).splitlines()[0]
+        raise JournalForeign.must(
+            "role", "superarm", "one that may do this (docs/scale.md)", reason
+        ) from error
     except psycopg.errors.DiskFull as error:
         raise JournalFull(str(down(where, error))) from error
-    except PoolTimeout as error:  # only those who look share connections; who writes has one, and may go on
-        raise JournalDown(f"the database {where} has no connection left to look with: {error}") from error
+    except PoolTimeout as error:  # only reading shares connections; the writer has its own
+        raise JournalDown(f"the database {where} has no free connection for reading: {error}") from error
     except psycopg.Error as error:
         raise down(where, error) from error

@@ -1,8 +1,8 @@
-"""The database's time, without asking it each time.
+"""The database's time, without a query each time.
 
 Many machines write events, and their clocks differ; timeouts, retention and erasing compare the events' times
-with each other and with now. So all times are the database's: each process counts on from its last answer by
-its own steady clock. What the process's calendar says, or that it is set, plays no part.
+with each other and with now. So all times are the database's: each process counts on from the last query by
+its own steady clock. The clock of the process itself plays no part.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from superarm.journal.postgres_address import Connection
 __all__ = ["NOW", "DatabaseClock"]
 
 NOW = "extract(epoch FROM clock_timestamp())"
-SLOW = 0.5  # seconds; an answer that took longer tells too little of when it was given
+SLOW = 0.5  # seconds; a query that took longer is too inexact
 
 
 class DatabaseClock:
-    """Call it for the time. `learn` sets it, on a connection; from any thread."""
+    """Call it for the time. `update` sets it, on a connection; from any thread."""
 
     def __init__(self, connection: Connection) -> None:
         self._offset: float | None = None
-        self.learn(connection)
+        self.update(connection)
 
     def __call__(self) -> float:
         assert self._offset is not None
         return monotonic() + self._offset
 
-    def learn(self, connection: Connection) -> None:
-        asked = monotonic()
+    def update(self, connection: Connection) -> None:
+        sent = monotonic()
         row = connection.execute(f"SELECT {NOW}").fetchone()
-        told = monotonic()
+        received = monotonic()
         assert row is not None
-        if self._offset is None or told - asked < SLOW:
-            self._offset = float(row[0]) - (asked + told) / 2.0
+        if self._offset is None or received - sent < SLOW:
+            self._offset = float(row[0]) - (sent + received) / 2.0

@@ -9,8 +9,8 @@ pending     decisions that wait for an outcome
 snapshots, parts   models that are kept; parts in pieces
 progress    how far some work has come, by its name
 published   the newest model and its shadows: unlogged, since a snapshot and the events after it give them again
-lease       one row: who learns, and when it was last heard of
-processes   who serves, and with which model
+lease       one row: which process learns, and its last sign of life
+processes   those that serve, and their models
 rounds      a sequence that hands out blocks of rounds
 """
 
@@ -130,8 +130,8 @@ def check(connection: Connection, where: object) -> bool:
     if encoding is None or encoding[0] != "UTF8":
         wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
         raise JournalForeign.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {where}")
-    found = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
-    if found is None or found[0] is None:
+    table = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
+    if table is None or table[0] is None:
         return False
     row = connection.execute("SELECT version FROM superarm.format").fetchone()
     version = 0 if row is None else int(row[0])
@@ -142,7 +142,7 @@ def check(connection: Connection, where: object) -> bool:
 
 
 def make_tables(address: Address) -> bool:
-    """Have the tables, in one transaction; whether they are new."""
+    """Create the tables, if they are missing, in one transaction; whether they are new."""
     connecting = address.connect("superarm migrate", patience=600.0)
     with connecting as connection, failures(address), connection.transaction():
         # two that begin at the same moment: the second one waits, and finds the tables
@@ -155,7 +155,7 @@ def make_tables(address: Address) -> bool:
 
 
 def put_meta(connection: Connection, meta: dict[str, Any]) -> None:
-    """What the journal is made for, once; in the transaction under way."""
+    """Write the meta of a new journal, in the transaction under way."""
     for key, value in meta.items():
         connection.execute("INSERT INTO meta VALUES (%s, %s)", (key, dumps(value).decode()))
     connection.execute("INSERT INTO head VALUES (true, 0, 0.0, %b)", (chain_start(meta),))

@@ -12,6 +12,8 @@ from itertools import islice
 from math import exp
 from typing import Any
 
+from msgspec import to_builtins
+
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
@@ -28,7 +30,7 @@ from superarm.journal.events import (
     Event,
     loads,
 )
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
 from superarm.journal.stats import Stats
@@ -36,35 +38,29 @@ from superarm.journal.store import Snapshot, Store
 from superarm.learners import Learner
 from superarm.learners.stored_updates import StoredUpdates
 
-__all__ = ["ErasedPast", "Projector", "first_totals", "learnt"]
+__all__ = ["ErasedPast", "Projector"]
 
 AT_ONCE = 4_000  # events that are read at once
 MOST_REFUSED = 1_000  # refusals that are remembered
 
 
 class ErasedPast(Exception):
-    """What an event did cannot be done again: the content it needs was erased since."""
+    """An event cannot be applied again: the content it needs was erased since."""
 
     def __init__(self, seq: int) -> None:
         super().__init__(seq)
         self.seq = seq
 
 
-def first_totals(labels: Sequence[str]) -> dict[str, Any]:
-    """The totals before the first event."""
-    none = {"settings": LabelSettings().to_dict(), "refused": {}}
-    return {"stats": Stats(labels).to_dict(), "estimate": HitRateEstimate().to_dict(), **none}
-
-
 class Projector:
-    """What the events of a journal have made, up to one of them.
+    """The model and the totals after some event of a journal.
 
     Args:
         store: where decisions and snapshots are looked up.
         snapshot: where to begin.
         shadows: specs of learners that learn beside it; those that the snapshot does not have learn from the
             whole past first.
-        on_erasure: erases what an erasure names, before anything after it happens; None for those who only look.
+        on_erasure: erases content, before the events after the erasure are applied; None to erase nothing.
 
     Attributes:
         learner, stats, settings, shadows: as of event ``seq``.
@@ -80,7 +76,9 @@ class Projector:
         on_erasure: Callable[[Event], None] | None = None,
     ) -> None:
         self.store, self.on_erasure = store, on_erasure
-        self._column: str | None = store.meta().get("group")
+        meta = store.meta()
+        self._column: str | None = meta.get("group")
+        self._promised: float | None = meta.get("coverage")
         self.records = Records()
         self.shadows: dict[str, Shadow] = {}
         self.jumps: list[int] = []
@@ -102,13 +100,13 @@ class Projector:
 
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
-        self._use(learner_from(snapshot.parts["model"]))
-        # outcomes and timeouts that are counted next, whether each is learnt, or refused; which wait in `_updates`
-        self._counting: list[tuple[Event, DecisionRecord, bool, bool]] = []
-        self._learning: list[int] = []
+        self._set_learner(learner_from(snapshot.parts["model"]))
+        # outcomes and timeouts to be counted: whether each is learnt, or refused; and those that wait in `_updates`
+        self._staged: list[tuple[Event, DecisionRecord, bool, bool]] = []
+        self._staged_updates: list[int] = []
         totals = snapshot.totals
-        self.stats = Stats.from_dict(self.labels, totals["stats"])
-        self.settings = LabelSettings.from_dict(totals["settings"])
+        self.stats = Stats.of(self.labels, totals["stats"])
+        self.settings = LabelSettings.of(totals)
         self.estimate = HitRateEstimate.from_dict(totals["estimate"])
         self.refused: dict[int, list[str | None]] = {int(seq): why for seq, why in totals["refused"].items()}
         self.seq = snapshot.seq
@@ -120,10 +118,10 @@ class Projector:
         return self.learner.labels
 
     def totals(self) -> dict[str, Any]:
-        """What a snapshot keeps beside the learner."""
+        """The totals, as a snapshot keeps them beside the learner."""
         return {
             "stats": self.stats.to_dict(),
-            "settings": self.settings.to_dict(),
+            "settings": to_builtins(self.settings),
             "estimate": self.estimate.to_dict(),
             "refused": {str(seq): why for seq, why in self.refused.items()},
         }
@@ -158,49 +156,43 @@ class Projector:
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
 
     def project(self, events: Sequence[Event]) -> None:
-        """Make all that these events, the next ones in order, do."""
+        """Apply these events, the next ones in order."""
         self.records.next_turn()
         self._prefetch(events)
         for event in events:
             kind = event.kind
             if kind == DECISION:
-                self._decided(event)
+                self._on_decision(event)
             elif kind in (OUTCOME, TIMEOUT):
-                self._answered(event)
+                self._on_outcome(event)
             else:
-                self._settle()
+                self._learn_staged()
                 if kind in (ANSWER, CORRECTION):
-                    self._heard(event)
+                    self._on_answer(event)
                 elif kind == CHANGE:
-                    self._changed(event)
+                    self._on_change(event)
                 elif self.on_erasure is not None:
-                    self._erase(event)
+                    self._on_erasure(event)
                 self.seq = event.seq
-        self._settle()
+        self._learn_staged()
         if events:
             self.seq = events[-1].seq
         self.records.trim()
 
-    def was_learnt(self, event: Event | None) -> bool | None:
-        """Whether an outcome or a timeout has moved the model; None if it has not come to that yet."""
-        if event is None or event.seq > self.seq:
-            return None
-        return learnt(event, self.records.get(event.id), self.settings, self.refused)
-
     # ------------------------------------------------------------ each kind of event
 
-    def _decided(self, event: Event) -> None:
+    def _on_decision(self, event: Event) -> None:
         if self.teaches_model:
             if event.x is None:
                 raise ErasedPast(event.seq)
             self._updates.add_decision(event)
-        made = event.body
-        log = made.log_propensity
-        self.stats.decision(event.time, made.labels, made.top, None if log is None else exp(log))
+        body = event.body
+        log = body.log_propensity
+        self.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
         self.records.put(DecisionRecord(event))
 
-    def _answered(self, event: Event) -> None:
-        """An outcome or a timeout: what it teaches is learnt with the next `_settle`."""
+    def _on_outcome(self, event: Event) -> None:
+        """An outcome or a timeout; it is learnt with the next `_learn_staged`."""
         record = self._record(event)
         timeout, body, expired, erased = (
             event.kind == TIMEOUT,
@@ -217,57 +209,59 @@ class Projector:
             record.outcome = event
         teaches, default_learnt, refused = hit is not None and not self.settings.frozen, False, None
         if teaches and expired is not None:
-            self._settle()  # whether the default was learnt must be known
-            default_learnt = learnt(expired, record, self.settings, self.refused)
+            self._learn_staged()  # whether the default was learnt must be known
+            default_learnt = was_learnt(expired, record, self.settings, self.refused)
             teaches = not default_learnt or expired.body.hit != hit
-        # of a label that could not be shown when the set was made, the learner hears that it was not shown
-        named = label is not None and "label" in feedback and self._was_eligible(record.made, label)
+        # a label that could not be shown at the time counts as a miss
+        named = label is not None and "label" in feedback and self._was_eligible(record.body, label)
         if teaches and record.event.x is None:
             if self.teaches_model and erased is not None and erased > event.seq:
                 raise ErasedPast(event.seq)
             refused = "its features were erased"
         elif teaches and default_learnt:
-            refused = self._learn_given(record, record.made.drawn, hit)
+            refused = self._learn_given(record, record.body.drawn, hit)
         elif teaches and not named and "hit" not in feedback:
             refused = "the label is disabled"
         elif teaches and self.teaches_model:
-            self._learning.append(len(self._counting))
+            self._staged_updates.append(len(self._staged))
             self._updates.add_answer(record.event, hit, label if named else None)
         if refused is not None:
             self._refuse(event.seq, refused, None)
-        self._counting.append((event, record, teaches and refused is None, refused is not None))
+        self._staged.append((event, record, teaches and refused is None, refused is not None))
 
-    def _was_eligible(self, made: DecisionBody, label: str) -> bool:
-        if made.eligible is not None:
-            return label in made.eligible
-        return self._updates.number.get(label, made.k) < made.k
+    def _was_eligible(self, body: DecisionBody, label: str) -> bool:
+        if body.eligible is not None:
+            return label in body.eligible
+        return self._updates.number.get(label, body.k) < body.k
 
-    def _heard(self, event: Event) -> None:
-        """What a person said of a row, or what holds in place of an earlier event."""
+    def _on_answer(self, event: Event) -> None:
+        """A person's answer about a row, or the correction of an earlier event."""
         record, body = self._record(event), event.body
         refused = None
         if record.event.x is None:
             refused = "its features were erased"
         elif body.hit is not None and not self.settings.frozen:
-            refused = self._learn_given(record, body.labels or record.made.drawn, body.hit)
+            refused = self._learn_given(record, body.labels or record.body.drawn, body.hit)
         if refused is not None:
             self._refuse(event.seq, refused, None)
-        self.stats.heard(event.kind == CORRECTION, learnt(event, record, self.settings, self.refused))
+        self.stats.count_answer(
+            event.kind == CORRECTION, was_learnt(event, record, self.settings, self.refused)
+        )
 
     def _learn_given(self, record: DecisionRecord, labels: Sequence[str], hit: bool) -> str | None:
-        """Learn from a bit about a set and the row of a decision, beside its own answer; why that was not possible."""
-        made, learner = record.made, self.learner
+        """Learn a bit about a set and the row of a decision, beside its own outcome; why that was not possible."""
+        body, learner = record.body, self.learner
         if not self.teaches_model:
             return None
-        same = labels == made.drawn
-        log = made.log_propensity if same else None
+        same = labels == body.drawn
+        log = body.log_propensity if same else None
         given = Decision.given(
             record.event.row(),
             labels,
             None if log is None else exp(log) or None,
-            top=made.top if same else None,
-            eligible=made.eligible if made.eligible is not None else self.labels[: made.k],
-            rule=made.rule if same else None,
+            top=body.top if same else None,
+            eligible=body.eligible if body.eligible is not None else self.labels[: body.k],
+            rule=body.rule if same else None,
         )
         if "hit" not in learner.feedback or not learner.learns_from(given):
             return f"{learner.owner} learns from an answer once, and from no set but its own"
@@ -277,13 +271,13 @@ class Projector:
             return str(error)
         return None
 
-    def _changed(self, event: Event) -> None:
+    def _on_change(self, event: Event) -> None:
         change = event.body
         snapshots = [note.seq for note in self.store.snapshots()] if change["what"] == "rollback" else []
         try:
             if check_change(change, self.learner, self.settings.disabled, self.settings.frozen, snapshots):
                 learner = self.settings.apply(self.learner, change, event.seq, self.store.snapshot)
-                self._use(learner)
+                self._set_learner(learner)
         except (Refused, InvalidInput) as error:  # of two processes that changed the same, the second
             self._refuse(event.seq, str(error), error.field)
             return
@@ -291,7 +285,7 @@ class Projector:
         for shadow in self.shadows.values():
             shadow.change(change)
 
-    def _erase(self, event: Event) -> None:
+    def _on_erasure(self, event: Event) -> None:
         assert self.on_erasure is not None
         self.seq = event.seq
         try:
@@ -300,7 +294,7 @@ class Projector:
             self.seq = event.seq - 1
             raise
 
-    def _use(self, learner: Learner) -> None:
+    def _set_learner(self, learner: Learner) -> None:
         self.learner, self._updates = learner, StoredUpdates(learner)
 
     def _group(self, event: Event) -> str | None:
@@ -313,38 +307,47 @@ class Projector:
                 return group_names([held[self._column]])[0]
         return group_names([None])[0]
 
-    def _settle(self) -> None:
+    def _learn_staged(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
         for number, reason in self._updates.apply().items():
-            at = self._learning[number]
-            event, record, *_ = self._counting[at]
+            at = self._staged_updates[number]
+            event, record, *_ = self._staged[at]
             self._refuse(event.seq, reason, None)
-            self._counting[at] = event, record, False, True
-        for counted in self._counting:
+            self._staged[at] = event, record, False, True
+        for counted in self._staged:
             self._count(*counted)
-        self._learning.clear()
-        self._counting.clear()
+        self._staged_updates.clear()
+        self._staged.clear()
 
     def _count(self, event: Event, record: DecisionRecord, taught: bool, refused: bool) -> None:
-        made, body, timeout = record.made, event.body, event.kind == TIMEOUT
+        shown, outcome, timeout = record.body, event.body, event.kind == TIMEOUT
         expired = None if timeout else record.timeout
-        self.records.answered(event.id)
+        self.records.mark_answered(event.id)
         if timeout:
-            self.stats.timeout(taught, refused)
+            self.stats.count_timeout(taught, refused)
         else:
             age = max(0.0, event.time - record.event.time)
-            self.stats.outcome(event.time, age, made.labels, body.hit, expired is not None, taught, refused)
+            self.stats.count_outcome(
+                event.time, age, shown.labels, outcome.hit, expired is not None, taught, refused
+            )
         if record.event.x is None:
             return
         if not timeout:
-            self.estimate.add(made.top, made.labels, made.log_propensity, body.hit)
-            if made.rule is None or made.rule.get("counts", True):
-                self.stats.part(body.hit, len(made.labels), body.label, self._group(record.event))
+            self.estimate.add(shown.top, shown.labels, shown.log_propensity, outcome.hit)
+            if self._counts_for_promise(shown.rule):
+                self.stats.count_for_promise(
+                    outcome.hit, len(shown.labels), outcome.label, self._group(record.event)
+                )
         if self.shadows and not self.settings.frozen:
             default = None if expired is None else expired.body.hit
             decision = record.event.to_decision(self.learner.id)
             for shadow in self.shadows.values():
-                shadow.outcome(decision, body.hit, body.label, timeout=timeout, default=default)
+                shadow.outcome(decision, outcome.hit, outcome.label, timeout=timeout, default=default)
+
+    def _counts_for_promise(self, rule: dict[str, Any] | None) -> bool:
+        """Not while the rule warms up, and not at another coverage than the journal's own."""
+        promised = self._promised
+        return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
 
     def _refuse(self, seq: int, reason: str, field: str | None) -> None:
         self.refused[seq] = [reason, field]
@@ -357,7 +360,7 @@ class Projector:
         return self._fetch([event.id], event.seq - 1) if record is None else record
 
     def _prefetch(self, events: Sequence[Event]) -> None:
-        """Have all decisions at hand that are answered here and were made earlier."""
+        """Load the earlier decisions that these events are about."""
         here = {event.id for event in events if event.kind == DECISION}
         wanted = dict.fromkeys(event.id for event in events if event.kind in (OUTCOME, TIMEOUT))
         missing = [id_ for id_ in wanted if id_ not in here and id_ not in self.records]
@@ -366,10 +369,10 @@ class Projector:
 
     def _fetch(self, ids: Sequence[str], until: int) -> DecisionRecord:
         """Read decisions as they were after an event; the last of them."""
-        found = self.store.find(ids)
+        events = self.store.find(ids)
         record: DecisionRecord | None = None
         for id_ in ids:
-            record = DecisionRecord.of(event for event in found.get(id_, ()) if event.seq <= until)
+            record = DecisionRecord.of(event for event in events.get(id_, ()) if event.seq <= until)
             if record is None:
                 raise JournalDamaged(f"decision {id_}, which was answered, is missing")
             self.records.put(record)
@@ -379,33 +382,17 @@ class Projector:
     # ------------------------------------------------------------ shadows
 
     def _load_shadows(self, specs: Sequence[str], snapshot: Snapshot) -> dict[str, Shadow]:
-        made = make_shadows(specs, self.learner)
-        kept = {
-            name: Shadow.from_bytes(one.spec, snapshot.parts[name])
-            for name, one in made.items()
+        new_shadows = make_shadows(specs, self.learner)
+        loaded = {
+            name: Shadow.from_bytes(shadow.spec, snapshot.parts[name])
+            for name, shadow in new_shadows.items()
             if name in snapshot.parts
         }
-        new = [one.spec for name, one in made.items() if name not in kept]
+        new = [shadow.spec for name, shadow in new_shadows.items() if name not in loaded]
         if new:
             past = Projector(self.store, self.store.snapshot(0))
             past.teaches_model = False
             past.shadows = make_shadows(new, past.learner)
             past.catch_up(snapshot.seq)
-            kept |= past.shadows
-        return {name: kept[name] for name in made}
-
-
-def learnt(
-    event: Event,
-    record: DecisionRecord | None,
-    settings: LabelSettings,
-    refused: dict[int, list[str | None]],
-) -> bool:
-    """Whether an outcome, a timeout, an answer or a correction that was projected has moved the model."""
-    hit = event.body.hit
-    if hit is None or event.seq in refused or settings.frozen_at(event.seq):
-        return False
-    expired = record.timeout if event.kind == OUTCOME and record is not None else None
-    if expired is not None and expired.body.hit == hit:  # the default was that already
-        return not learnt(expired, record, settings, refused)
-    return True
+            loaded |= past.shadows
+        return {name: loaded[name] for name in new_shadows}

@@ -1,4 +1,4 @@
-"""A decision and what has become of it, put together from its events."""
+"""The record of a decision, put together from its events; and those that are in memory."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from enum import Enum
 from math import exp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orjson import loads
 
 from superarm.data.row_json import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
-__all__ = ["DecisionRecord", "DecisionStatus", "Records"]
+if TYPE_CHECKING:
+    from superarm.journal.changes import LabelSettings
+
+__all__ = ["DecisionRecord", "DecisionStatus", "Records", "was_learnt"]
 
 
 class DecisionStatus(Enum):
@@ -37,9 +40,9 @@ class DecisionRecord:
     @classmethod
     def of(cls, events: Iterable[Event]) -> DecisionRecord | None:
         """From all events about an id; None if no decision is among them."""
-        found = {event.kind: event for event in events if event.kind <= TIMEOUT}
-        decision = found.get(DECISION)
-        return None if decision is None else cls(decision, found.get(OUTCOME), found.get(TIMEOUT))
+        by_kind = {event.kind: event for event in events if event.kind <= TIMEOUT}
+        decision = by_kind.get(DECISION)
+        return None if decision is None else cls(decision, by_kind.get(OUTCOME), by_kind.get(TIMEOUT))
 
     @property
     def status(self) -> DecisionStatus:
@@ -48,27 +51,27 @@ class DecisionRecord:
         return DecisionStatus.ANSWERED if self.timeout is None else DecisionStatus.LATE
 
     @property
-    def made(self) -> DecisionBody:
+    def body(self) -> DecisionBody:
         """The facts of the decision."""
         return self.event.body  # type: ignore[no-any-return]
 
     @property
     def propensity(self) -> float | None:
-        log = self.made.log_propensity
+        log = self.body.log_propensity
         return None if log is None else exp(log)
 
-    def shown(self) -> dict[str, Any]:
-        """What the asker is told."""
-        made = self.made
+    def summary(self) -> dict[str, Any]:
+        """The response to the request for the decision."""
+        body = self.body
         return {
             "id": self.event.id,
-            "labels": made.labels,
+            "labels": body.labels,
             "propensity": self.propensity,
-            "model_version": made.version,
+            "model_version": body.version,
         }
 
-    def answered(self, learnt: bool | None) -> dict[str, Any] | None:
-        """The outcome, or in its place the timeout; ``learnt`` is for whoever projects to know."""
+    def outcome_summary(self, learnt: bool | None) -> dict[str, Any] | None:
+        """The outcome, or the timeout in its place; ``learnt`` is what `was_learnt` gives."""
         event = self.outcome or self.timeout
         if event is None:
             return None
@@ -83,30 +86,30 @@ class DecisionRecord:
             "timeout": timeout,
         }
 
-    def full(self, learnt: bool | None) -> dict[str, Any]:
-        """All about it, as JSON-ready values; features and context are None once they were erased."""
-        event, made, features = self.event, self.made, None
+    def details(self, learnt: bool | None) -> dict[str, Any]:
+        """All about the decision, ready for JSON; features and context are None once they were erased."""
+        event, body, features = self.event, self.body, None
         if event.x is not None:
             x = event.row()
             features = x if isinstance(x, dict) else row_to_json(x)
             if not isinstance(x, dict) and isinstance(features, dict):
                 del features["width"]  # as it came: the service knows it
         return {
-            **self.shown(),
+            **self.summary(),
             "time": event.time,
             "state": self.status.value,
             "features": features,
-            "top": made.top,
-            "eligible": made.eligible,
-            "set_size": len(made.labels),
+            "top": body.top,
+            "eligible": body.eligible,
+            "set_size": len(body.labels),
             "context": None if event.context is None else loads(event.context),
             "erased": event.x is None,
-            "outcome": self.answered(learnt),
+            "outcome": self.outcome_summary(learnt),
         }
 
 
 class Records:
-    """The newest open records, as many as fit into so many bytes; others are read from the store."""
+    """The newest pending decisions in memory, as many as fit into so many bytes."""
 
     OVERHEAD = 3_000  # bytes of a record beside its row, its context and its body
 
@@ -122,8 +125,8 @@ class Records:
         return id_ in self._records
 
     def get(self, id_: str) -> DecisionRecord | None:
-        found = self._records.get(id_)
-        return found[0] if found else None
+        entry = self._records.get(id_)
+        return entry[0] if entry else None
 
     def put(self, record: DecisionRecord) -> DecisionRecord:
         event = record.event
@@ -134,27 +137,43 @@ class Records:
         self.bytes += size
         return record
 
-    def answered(self, id_: str) -> None:
-        """It is needed until this turn has ended."""
+    def mark_answered(self, id_: str) -> None:
+        """Drop the record of a decision with the next turn."""
         self._answered.append(id_)
 
     def next_turn(self) -> None:
-        """Let those go that were answered."""
+        """Drop the records of answered decisions."""
         for id_ in self._answered:
             self.drop(id_)
         self._answered.clear()
 
     def trim(self) -> None:
-        """Let the oldest go that do not fit."""
+        """Drop the oldest records that do not fit."""
         while self.bytes > self.most_bytes and self._records:
             _, (_, freed) = self._records.popitem(last=False)
             self.bytes -= freed
 
     def drop(self, id_: str) -> None:
-        found = self._records.pop(id_, None)
-        if found:
-            self.bytes -= found[1]
+        entry = self._records.pop(id_, None)
+        if entry:
+            self.bytes -= entry[1]
 
     def clear(self) -> None:
         self._records.clear()
         self.bytes = 0
+
+
+def was_learnt(
+    event: Event,
+    record: DecisionRecord | None,
+    settings: LabelSettings,
+    refused: dict[int, list[str | None]],
+) -> bool:
+    """Whether an outcome, a timeout, an answer or a correction that was projected has moved the model."""
+    hit = event.body.hit
+    if hit is None or event.seq in refused or settings.frozen_at(event.seq):
+        return False
+    expired = record.timeout if event.kind == OUTCOME and record is not None else None
+    if expired is not None and expired.body.hit == hit:  # the default was that already
+        return not was_learnt(expired, record, settings, refused)
+    return True

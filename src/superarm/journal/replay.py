@@ -1,20 +1,25 @@
-"""Replay: a journal's past, done again and compared on the way.
+"""Replay: apply the events of a journal again, and compare on the way.
 
 Outcomes are learnt again in their order, by the Projector; every decision is made again with the model that it was
-made with (as of its event ``model``), at its cursor; every kept snapshot is met.
+made with (as of its event ``model``), at its cursor; the model is compared with every kept snapshot. Another kind of
+CPU may round the last bit of a sum differently: that is no damage; another set, or a propensity that differs by more
+than rounding, may be.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from superarm.journal.compare import BITS, ODDS, SAME, SETS, compare, nearly_same_model
+import numpy as np
+
+from superarm.decisions import Decision
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import DECISION, Event
+from superarm.journal.events import DECISION, DecisionBody, Event
 from superarm.journal.projector import ErasedPast, Projector
 from superarm.journal.snapshots import load_class, model_bytes
 from superarm.journal.store import Store
@@ -26,55 +31,91 @@ __all__ = ["Replay", "Replayed", "replay"]
 AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
 Tick = Callable[[int], object]
 
+# how a decision that was made again differs from the one in the journal
+SAME, BITS, PROPENSITY, SETS = "same", "last bits only", "propensity differs", "set differs"
+ROUNDING = 1e-5
+NOT_IN_JOURNAL = {"format", "learner"}
+NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may differ by rounding
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What came of a replay."""
+    """The result of a replay.
+
+    Attributes:
+        learner: the rebuilt model.
+        start: the event of the snapshot that it started from.
+        events: how many events it went through.
+        decisions: how many decisions were made again and compared.
+        sets_differ: those whose set differs.
+        propensities_differ: those whose propensity differs by more than 1e-5.
+        last_bits_differ: those that differ in the last bits only.
+        unchecked: decisions that could not be compared, since content was erased.
+        snapshots_same: later snapshots that came out bit for bit the same.
+        snapshots_near: later snapshots that came out the same but for rounding.
+        snapshots_different: later snapshots that came out different, or are damaged.
+        snapshots_loaded: snapshots that were loaded on the way, since events before them were erased.
+        sha256: of the model file.
+    """
 
     learner: Learner
-    start: int  # the event of the snapshot it began with
-    events: int  # how many it passed
-    sets: int  # decisions whose set differs
-    odds: int  # ... whose odds differ by more than 1e-5
-    bits: int  # ... that differ in the last bits only
-    unchecked: int  # ... whose model is not known any more, since content was erased
-    checked: tuple[int, ...]  # later snapshots that were met on the way, bit for bit
-    near: tuple[int, ...]  # ... but for roundings
-    broken: tuple[int, ...]  # ... that were not met, or are damaged
-    jumps: tuple[int, ...]  # snapshots taken on trust, since events before them were erased
-    sha256: str  # of the model file
+    start: int
+    events: int
+    decisions: int
+    sets_differ: int
+    propensities_differ: int
+    last_bits_differ: int
+    unchecked: int
+    snapshots_same: tuple[int, ...]
+    snapshots_near: tuple[int, ...]
+    snapshots_different: tuple[int, ...]
+    snapshots_loaded: tuple[int, ...]
+    sha256: str
 
     @property
     def different(self) -> int:
-        """Decisions that did not come out as they were kept, to the last bit."""
-        return self.sets + self.odds + self.bits
+        """Decisions that came out different, if only in the last bit."""
+        return self.sets_differ + self.propensities_differ + self.last_bits_differ
+
+    @property
+    def snapshots(self) -> int:
+        """How many later snapshots were compared."""
+        return len(self.snapshots_same) + len(self.snapshots_near) + len(self.snapshots_different)
+
+    @property
+    def compared(self) -> bool:
+        """Whether anything was compared at all: without that, a replay says nothing."""
+        return self.decisions + self.snapshots > 0
 
     @property
     def same(self) -> bool:
-        """Whether every decision and every snapshot came out the same, to the last bit."""
-        return not self.different and not self.broken and not self.near
+        """Whether something was compared, and all of it came out the same, to the last bit."""
+        return self.sound and not self.last_bits_differ and not self.snapshots_near
 
     @property
     def sound(self) -> bool:
-        """Whether nothing differs but roundings."""
-        return not self.sets and not self.odds and not self.broken
+        """Whether something was compared, and nothing differs but for rounding."""
+        faults = self.sets_differ or self.propensities_differ or self.snapshots_different
+        return self.compared and not faults
 
 
 class Replay:
-    """From a snapshot to the last event."""
+    """One replay, from a snapshot to the last event."""
 
     def __init__(self, store: Store, *, from_start: bool, tick: Tick | None = None) -> None:
         self.store, self.tick = store, tick
-        self.kept = [note.seq for note in store.snapshots()]
-        self.start = 0 if from_start else next((seq for seq in self.kept if seq), 0)
+        self.snapshot_seqs = [note.seq for note in store.snapshots()]
         self.until = store.head().seq
+        # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
+        older = (seq for seq in self.snapshot_seqs if 0 < seq < self.until)
+        self.start = 0 if from_start else next(older, 0)
         self.projector = Projector(store, store.snapshot(self.start))
-        self.different = {SAME: 0, BITS: 0, ODDS: 0, SETS: 0}
+        self.different = {SAME: 0, BITS: 0, PROPENSITY: 0, SETS: 0}
         self.unchecked = 0
-        self.checked: list[int] = []
+        self.same: list[int] = []
         self.near: list[int] = []
         self.broken: list[int] = []
-        self._unknown = -1  # a model whose cursor is not known any more
+        self._unknown_model = -1  # a model whose cursor is not known any more
         self._cursor: Any = None
         self._cursor_of = -1  # the model that it belongs to
         self._old: Projector | None = None  # for decisions of a process that was paused for long
@@ -82,30 +123,41 @@ class Replay:
     def run(self) -> Replayed:
         while self.projector.seq < self.until:
             try:
-                self._walk()
+                self._compare_all()
             except ErasedPast as erased:
                 self.projector.jump(erased.seq, self.until)
-        data = model_bytes(self.projector.learner)
-        counts = (self.different[SETS], self.different[ODDS], self.different[BITS], self.unchecked)
-        met = tuple(self.checked), tuple(self.near), tuple(self.broken), tuple(self.projector.jumps)
-        sha256 = hashlib.sha256(data).hexdigest()
-        return Replayed(self.projector.learner, self.start, self.until - self.start, *counts, *met, sha256)
+        learner, different = self.projector.learner, self.different
+        return Replayed(
+            learner=learner,
+            start=self.start,
+            events=self.until - self.start,
+            decisions=sum(different.values()),
+            sets_differ=different[SETS],
+            propensities_differ=different[PROPENSITY],
+            last_bits_differ=different[BITS],
+            unchecked=self.unchecked,
+            snapshots_same=tuple(self.same),
+            snapshots_near=tuple(self.near),
+            snapshots_different=tuple(self.broken),
+            snapshots_loaded=tuple(self.projector.jumps),
+            sha256=hashlib.sha256(model_bytes(learner)).hexdigest(),
+        )
 
-    def _walk(self) -> None:
-        """Read ahead, project, and stop wherever a decision was made or a snapshot was kept."""
+    def _compare_all(self) -> None:
+        """Read ahead, project, and stop at each decision and each snapshot to compare it."""
         began = self.projector.seq
         window: deque[Event] = deque()
         due: dict[int, list[Event]] = {}  # decisions that are to be made again, by the event of their model
-        stops = sorted(seq for seq in self.kept if seq > began)
+        stops = sorted(seq for seq in self.snapshot_seqs if seq > began)
         events = self.store.events(began, self.until)
         more = True
         while more or window:
-            more = self._read(events, window, due, began) if len(window) < AHEAD // 2 else more
+            more = self._read_ahead(events, window, due, began) if len(window) < AHEAD // 2 else more
             for event in due.pop(self.projector.seq, ()) if due else ():
-                self._check(event, self.projector)
+                self._compare_decision(event, self.projector)
             while stops and stops[0] <= self.projector.seq:
                 if stops.pop(0) == self.projector.seq:
-                    self._meet(self.projector.seq)
+                    self._compare_snapshot(self.projector.seq)
             ends = [seq for seq in (min(due, default=0), stops[0] if stops else 0) if seq]
             chunk: list[Event] = []
             while window and (not ends or window[0].seq <= min(ends)) and len(chunk) < AHEAD // 2:
@@ -115,9 +167,9 @@ class Replay:
                 if self.tick is not None:
                     self.tick(len(chunk))
         while stops and stops[0] == self.projector.seq:
-            self._meet(stops.pop(0))
+            self._compare_snapshot(stops.pop(0))
 
-    def _read(
+    def _read_ahead(
         self, events: Iterator[Event], window: deque[Event], due: dict[int, list[Event]], began: int
     ) -> bool:
         while len(window) < AHEAD:
@@ -129,58 +181,105 @@ class Replay:
                 continue
             model = event.body.model
             if event.x is None:
-                self._unknown = model  # where its draw has left the cursor
-            if event.x is None or model < began or (model == self._unknown and event.body.cursor is None):
+                self._unknown_model = model  # where its draw has left the cursor
+            if (
+                event.x is None
+                or model < began
+                or (model == self._unknown_model and event.body.cursor is None)
+            ):
                 self.unchecked += 1
             elif model < self.projector.seq:
-                self._check_old(event, model)
+                self._compare_old_decision(event, model)
             else:
                 due.setdefault(model, []).append(event)
         return True
 
-    def _check(self, event: Event, projector: Projector) -> None:
+    def _compare_decision(self, event: Event, projector: Projector) -> None:
         body, learner = event.body, projector.learner
         if self._cursor_of != projector.seq:
             self._cursor, self._cursor_of = learner.cursor(), projector.seq
         cursor = self._cursor
         if body.cursor is not None:
             cursor = Cursor(body.round, body.cursor)
-        again = learner.decide(
+        decision = learner.decide(
             event.row(), eligible=body.eligible, set_size=body.asked, coverage=body.coverage, at=cursor
         )
-        self.different[compare(again, body)] += 1
+        self.different[compare(decision, body)] += 1
 
-    def _check_old(self, event: Event, model: int) -> None:
+    def _compare_old_decision(self, event: Event, model: int) -> None:
         if self._old is None or self._old.seq > model:
-            best = max(seq for seq in self.kept if seq <= model)
+            best = max(seq for seq in self.snapshot_seqs if seq <= model)
             self._old = Projector(self.store, self.store.snapshot(best))
         try:
             self._old.catch_up(model)
-            self._check(event, self._old)
+            self._compare_decision(event, self._old)
         except (ErasedPast, JournalDamaged):
             self.unchecked += 1
 
-    def _meet(self, seq: int) -> None:
-        """A snapshot that was kept here must be what the events have come to."""
-        own = model_bytes(self.projector.learner)
+    def _compare_snapshot(self, seq: int) -> None:
+        """The model must be that of the snapshot of this event."""
+        model = model_bytes(self.projector.learner)
         try:
-            was = self.store.snapshot(seq).parts["model"]
+            snapshot = self.store.snapshot(seq).parts["model"]
         except JournalDamaged:
             self.broken.append(seq)
             return
-        (self.checked if own == was else self.near if nearly_same_model(own, was) else self.broken).append(
-            seq
-        )
+        near = self.near if nearly_same_model(model, snapshot) else self.broken
+        (self.same if model == snapshot else near).append(seq)
+
+
+# ---------------------------------------------------------------- rounding, or damage
+
+
+def compare(decision: Decision, body: DecisionBody) -> str:
+    """How a decision that was made again differs from the one in the journal."""
+    values = decision.to_dict(row=False)
+    different = {
+        name for name, value in values.items() if name not in NOT_IN_JOURNAL and getattr(body, name) != value
+    }
+    if not different:
+        return SAME
+    if not different <= NUMBERS:
+        return SETS
+    return BITS if all(_near(values[name], getattr(body, name)) for name in different) else PROPENSITY
+
+
+def _near(a: Any, b: Any) -> bool:
+    """Whether two values are equal but for rounding."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_near(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_near, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return abs(a - b) <= ROUNDING * max(1.0, abs(a), abs(b))
+    return bool(a == b)
+
+
+def nearly_same_model(a: bytes, b: bytes) -> bool:
+    """Whether two model files differ by rounding alone: by at most 1e-3 of each array's largest."""
+    with np.load(io.BytesIO(a)) as left, np.load(io.BytesIO(b)) as right:
+        if left.files != right.files:
+            return False
+        for name in left.files:
+            one, two = left[name], right[name]
+            if one.shape != two.shape or one.dtype != two.dtype:
+                return False
+            if one.dtype.kind != "f":
+                if not np.array_equal(one, two):
+                    return False
+            elif one.size and np.abs(one - two).max() > 1e-3 * max(np.abs(one).max(), 1e-30):
+                return False
+    return True
 
 
 def replay(
     store: Store, *, from_start: bool = False, learner: str | None = None, tick: Tick | None = None
 ) -> Replayed:
-    """Rebuild the model from the oldest kept snapshot, and check it against all later ones.
+    """Rebuild the model from the oldest snapshot before the last event, and compare it with all later ones.
 
     Args:
         store: open for reading.
-        from_start: begin with the very first event.
+        from_start: start with the first event.
         learner: ``file.py:Class``, if the journal's learner is in a file of yours.
         tick: called with the number of events done since the last call.
     """

@@ -1,9 +1,9 @@
-"""Shadows: other learners that learn from the same sets and answers, and are never shown.
+"""Shadows: other learners that learn from the same sets and outcomes, and are never shown.
 
-How good a shadow is, is estimated before it learns from an answer: it would have shown its top set T for that
+The hit rate of a shadow is estimated before it learns from an outcome: it would have shown its top set T for that
 row; the set S that was shown had the probability p(S). With w = 1 if S = T, else 0, divided by
 p(S), the mean of w hit over the mean of w estimates its hit rate (logs/estimates.py: snips). The model
-itself is judged by the same rule, as if it always showed its own top set. A shadow needs no events: it is
+itself is estimated by the same rule, as if it always showed its own top set. A shadow needs no events: it is
 rebuilt from the journal, and kept with the snapshots to make that quick.
 """
 
@@ -33,14 +33,14 @@ AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class ShadowReport:
-    """How good a learner is, had it shown its top sets.
+    """The estimated hit rate of a learner, had it shown its top sets.
 
     Attributes:
         spec: as it was asked for; the model itself comes first.
-        rate, low, high: its hit rate, with an interval of 95 %; NaN while nothing can be said.
-        rows: answers that say something about it.
-        learnt: answers it has learnt from.
-        problem: why not to believe it; empty if nothing speaks against it.
+        rate, low, high: its hit rate, with an interval of 95 %; NaN before there is an estimate.
+        rows: outcomes that the estimate rests on.
+        learnt: outcomes it has learnt.
+        problem: why the estimate cannot be trusted; empty if it can.
     """
 
     spec: str
@@ -53,10 +53,10 @@ class ShadowReport:
 
 
 class HitRateEstimate:
-    """The estimated hit rate of somebody's top sets."""
+    """The estimated hit rate of the top sets of a learner."""
 
-    def __init__(self) -> None:
-        self._sums = Sums("set")
+    def __init__(self, sums: Sums | None = None) -> None:
+        self._sums = Sums("set") if sums is None else sums
         self._waiting: list[tuple[float, float]] = []
 
     def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
@@ -76,12 +76,12 @@ class HitRateEstimate:
             self._waiting.clear()
 
     def report(self, spec: str, learnt: int) -> ShadowReport:
-        # of a copy: whoever asks may run beside the one who adds
+        # of a copy: reading may run in another thread than adding
         now = HitRateEstimate.from_dict(self._sums.to_dict())
         now._waiting = list(self._waiting)
         now._count()
-        found = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
-        return ShadowReport(spec, found.rate, found.low, found.high, found.rows, learnt, found.problem)
+        snips = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
+        return ShadowReport(spec, snips.rate, snips.low, snips.high, snips.rows, learnt, snips.problem)
 
     def to_dict(self) -> dict[str, Any]:
         self._count()
@@ -89,9 +89,7 @@ class HitRateEstimate:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HitRateEstimate:
-        made = cls()
-        made._sums = Sums.from_dict(data)
-        return made
+        return cls(Sums.from_dict(data))
 
 
 class Shadow:
@@ -105,7 +103,7 @@ class Shadow:
     def outcome(
         self, decision: Decision, hit: bool | None, label: Any, *, timeout: bool, default: bool | None
     ) -> None:
-        """An outcome of the world's, or the default of a timeout: estimate, then learn."""
+        """An outcome, or the default of a timeout: estimate, then learn."""
         if self.broken or hit is None:
             return
         try:
@@ -150,8 +148,8 @@ class Shadow:
                 self.broken = str(error)
 
     def report(self) -> ShadowReport:
-        told = self.estimate.report(self.spec, self.learnt)
-        return replace(told, problem=self.broken) if self.broken else told
+        report = self.estimate.report(self.spec, self.learnt)
+        return replace(report, problem=self.broken) if self.broken else report
 
     # ------------------------------------------------------------ in snapshots
 
@@ -176,9 +174,9 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
     example = model.example_row()
-    if isinstance(example, dict):  # what has names is told by its columns, or by the first row
+    if isinstance(example, dict):  # rows with names: the columns, or the first row, fix it
         common["n_features"] = None
-    made = {}
+    shadows = {}
     for spec in specs:
         own = {} if "coverage" in parse(spec)[1] else {"set_size": min(model.set_size, model.n_labels - 1)}
         learner = make(spec, **common, **own)
@@ -187,7 +185,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         some = model.decide(example, at=model.cursor())
         given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
         if "hit" not in learner.feedback or not learner.learns_from(given):
-            wanted = "a learner that learns from sets that somebody else chose, such as set-logit"
+            wanted = "a learner that learns from sets that another learner chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)
-        made[f"shadow:{spec}"] = Shadow(spec, learner)
-    return made
+        shadows[f"shadow:{spec}"] = Shadow(spec, learner)
+    return shadows

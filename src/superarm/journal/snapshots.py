@@ -31,16 +31,12 @@ def check_kind(meta: dict[str, Any]) -> None:
 
 
 def load_class(meta: dict[str, Any], learner: str | None) -> None:
-    """A learner in a user's own file must be imported before it can be loaded, by the user's word alone."""
-    if meta["kind"] != "service":
-        got = f"that of a {meta['kind']}"
-        raise JournalForeign.must(
-            "journal", "superarm", "that of a service (superarm labels reads others)", got
-        )
+    """A learner in a user's own file must be imported before it can be loaded, and only if the user names it."""
+    check_kind(meta)
     spec = str(meta["learner"])
     if spec.partition(":")[0].endswith(".py"):
         if learner is None:
-            wanted = f"given: it is in a file ({spec}), and a journal's word is not enough to run one"
+            wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
             raise JournalForeign.must("--learner", "superarm", wanted, None)
         parse(learner)
 
@@ -61,13 +57,13 @@ def learner_from(data: bytes) -> Learner:
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: `save` syncs its file, which nobody needs here."""
+    """A folder in memory, where there is one: `save` syncs its file, which is not needed here."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 @lru_cache(maxsize=1)
 def made_by() -> dict[str, str]:
-    """What decides the last bits of a model: our version, and the level of processor."""
+    """The version and the level of processor: they decide the last bits of a model."""
     from superarm import __version__
 
     return {"superarm": __version__, "cpu": cpu_level()}
@@ -78,7 +74,7 @@ class SnapshotDraft:
 
     def __init__(self, projector: Projector, at: float) -> None:
         self.seq, self.time = projector.seq, at
-        self._learner, self._totals = copy.deepcopy(projector.learner), copy.deepcopy(projector.totals())
+        self._learner, self._totals = copy.deepcopy(projector.learner), projector.totals()
         self._shadows = copy.deepcopy(projector.shadows)
 
     def make(self) -> Snapshot:

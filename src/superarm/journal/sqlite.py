@@ -1,7 +1,7 @@
 """A journal in one SQLite file. (sqlite_schema.py: its tables; store.py: what each method promises)
 
 Write-ahead log, synchronous=FULL: `append` returns after the log has reached the disk. One process at a time may
-write (lock.py); a mark outside of the log tells how far it had come (mark.py).
+write (files.py); a mark outside of the log says how far it had come (mark.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from orjson import dumps
 
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
-from superarm.journal.files import clear_parts, sync_file
-from superarm.journal.lock import FileLock
+from superarm.journal.files import FileLock, clear_parts, real_path, sync_file
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import Head, Store, dropping
+from superarm.journal.store import Head, Store, drop_statements
 
 __all__ = ["SqliteStore"]
 
@@ -35,7 +34,7 @@ class SqliteStore(Store):
 
     Args:
         path: the file. Links are followed once, here: lock and log are beside the real file.
-        read_only: look, and take no lock: also while a service runs on it; one moment of it.
+        read_only: take no lock, also while a service writes it; it reads one moment of the journal.
         max_mb: the size in megabytes beyond which it counts as full; None: the disk is the limit.
         accept_loss: open it although the mark says that its last events are lost.
     """
@@ -50,7 +49,7 @@ class SqliteStore(Store):
         max_mb: int | None = None,
         accept_loss: bool = False,
     ) -> None:
-        self.path, self.read_only, self.max_mb = Path(path).resolve(), read_only, max_mb
+        self.path, self.read_only, self.max_mb = real_path(path), read_only, max_mb
         self.name = str(self.path)
         self._log_path = log_of(self.path)
         self._lock: FileLock | None = None
@@ -58,10 +57,12 @@ class SqliteStore(Store):
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._retired: list[sqlite3.Connection] = []
-        self._one = Lock()
-        self._files: list[tuple[int, int]] = []  # what each name stood for when it was opened
+        self._reader_lock = Lock()
+        self._files: list[tuple[int, int]] = []  # log and lock, when it was opened
+        self._stamp: tuple[int, ...] = ()  # the file after our last write
         if not self.path.is_file():
-            raise JournalForeign.must("journal", "superarm", "an existing file", str(path))
+            wanted = "a regular file" if self.path.exists() else "an existing file"
+            raise JournalForeign.must("journal", "superarm", wanted, str(path))
         if not read_only:
             self._lock = FileLock(self.path)
         try:
@@ -95,26 +96,40 @@ class SqliteStore(Store):
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
         self._write_all([("DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)", ())])
-        self._files = self._named()
+        self._files = self._file_ids()
 
-    def _named(self) -> list[tuple[int, int]]:
-        """Which files stand under the names of the journal, its log and its lock."""
-        told = [os.stat(f"{self.name}{end}") for end in ("", "-wal", ".lock")]  # noqa: PTH116
-        return [(one.st_dev, one.st_ino) for one in told]
+    def _file_ids(self) -> list[tuple[int, int]]:
+        """The files under the names of the log and the lock."""
+        stats = [os.stat(f"{self.name}{end}") for end in ("-wal", ".lock")]  # noqa: PTH116
+        return [(file.st_dev, file.st_ino) for file in stats]
+
+    def _find_stamp(self) -> tuple[int, ...]:
+        """The file under the journal's name: only commits and `scrub` change it, any other change is not ours."""
+        try:
+            stat = os.stat(self.path)  # noqa: PTH116
+        except OSError:
+            return ()
+        return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+    def _wrote(self) -> None:
+        """We have changed the file, unless it was replaced or deleted meanwhile: that is for `check` to find."""
+        now = self._find_stamp()
+        if not self._stamp or now[:2] == self._stamp[:2]:
+            self._stamp = now
 
     def check(self) -> None:
         if not self._files:
             return
         try:
-            same = self._named() == self._files
+            same = self._file_ids() == self._files and self._find_stamp() == self._stamp
         except FileNotFoundError:
             same = False
         except OSError as error:
             raise down(self.path, error) from error
         if not same:
             raise JournalDown(
-                f"journal {self.path}, its log or its lock was replaced or deleted under the running service: "
-                "stop it, put the file in its place, and start it"
+                f"journal {self.path}, its log or its lock was replaced, overwritten or deleted while the service "
+                "runs: stop it, put the file in its place, and start it"
             )
 
     def reopen(self) -> None:
@@ -129,7 +144,7 @@ class SqliteStore(Store):
         except BaseException:
             reader.close()
             raise
-        # somebody may be looking through the old ones at this moment: they close next time
+        # another thread may still read through the old ones: they close next time
         for connection in self._retired:
             connection.close()
         self._retired, self.read_only = old, False
@@ -157,11 +172,13 @@ class SqliteStore(Store):
         writer = self._writer
         if writer is None:
             raise JournalDown(f"journal {self.path} was opened to be read only")
+        if self._stamp and self._find_stamp() != self._stamp:
+            self.check()
         try:
             writer.execute("BEGIN IMMEDIATE")
-            found = work(writer)
+            result = work(writer)
             writer.execute("COMMIT")
-            return found
+            return result
         except sqlite3.Error as error:
             try:
                 if writer.in_transaction:
@@ -169,6 +186,8 @@ class SqliteStore(Store):
             except sqlite3.Error:
                 pass  # reopen() begins anew
             raise down(self.path, error) from error
+        finally:
+            self._wrote()
 
     def head(self) -> Head:
         return self._head
@@ -181,7 +200,7 @@ class SqliteStore(Store):
         for event in events:
             seq += 1
             event.seq, kind = seq, event.kind
-            event.digest = chain = link(chain, seq, event.own())
+            event.digest = chain = link(chain, seq, event.own_digest())
             rows.append(event.values)
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))
@@ -212,9 +231,9 @@ class SqliteStore(Store):
                 (f"{forget} AND time < ? AND seq > ?", (seq, seq, body["before"], clean)),
                 (NOW_CLEAN, (CLEAN, clean, self._head.seq)),
             ]
-            return self._write_all([*done, *dropping(drop)])[0]
+            return self._write_all([*done, *drop_statements(drop)])[0]
         done = [(f"{forget} AND id = ?", (seq, seq, id_)) for id_ in body["ids"]]
-        return sum(self._write_all([*done, *dropping(drop)])[: len(done)])
+        return sum(self._write_all([*done, *drop_statements(drop)])[: len(done)])
 
     def scrub(self) -> None:
         assert self._writer is not None
@@ -224,8 +243,12 @@ class SqliteStore(Store):
             sync_file(self._log_path)
         except (sqlite3.Error, OSError) as error:
             raise down(self.path, error) from error
+        finally:
+            self._wrote()
         if busy:
-            raise JournalDown(f"the log of journal {self.path} cannot be emptied while somebody reads in it")
+            raise JournalDown(
+                f"the log of journal {self.path} cannot be emptied while another process reads it"
+            )
 
     def probe(self) -> None:
         for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
@@ -243,7 +266,7 @@ class SqliteStore(Store):
         if self._reader is None:
             raise JournalDown(f"journal {self.path} is closed")
         try:
-            with self._one:  # those who look run beside the thread that writes
+            with self._reader_lock:  # views run in other threads than the writer
                 return self._reader.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise self._unreadable(error) from error
@@ -268,10 +291,10 @@ class SqliteStore(Store):
     # ------------------------------------------------------------ for people on call
 
     def integrity(self) -> Iterator[str]:
-        """What SQLite finds wrong with the file."""
-        for (found,) in self._select("PRAGMA integrity_check(20)"):
-            if found != "ok":
-                yield f"the database is damaged: {found}"
+        """Faults that SQLite finds in the file."""
+        for (fault,) in self._select("PRAGMA integrity_check(20)"):
+            if fault != "ok":
+                yield f"the database is damaged: {fault}"
 
     def problems(self) -> Iterator[str]:
         yield from self.integrity()

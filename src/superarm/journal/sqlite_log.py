@@ -1,9 +1,9 @@
-"""Whether the write-ahead log beside a journal is its own, and whether the journal is as long as its mark says.
+"""Whether the write-ahead log beside a journal is its own, and whether the journal is as long as its mark.
 
 SQLite takes any `-wal` that has the right name. One that was left beside a restored file may even be right: if it
 holds all that came after the copy, the journal is whole. If it does not, pages of two moments are mixed: some events
 after the last one of the file itself are missing, or the indexes do not know them. So these are looked at before
-anything is written; and where the mark that was left tells that the file is another copy, the log is refused at once.
+anything is written; and where the mark is that of another copy, the log is refused at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_mark(path: Path, head: Head) -> None:
 
 
 def check_log(store: Any, *, any_copy: bool = False) -> None:
-    """Refuse a log that does not go on where the file itself ends; nobody else may be writing.
+    """Refuse a log that does not go on where the file itself ends; no other process may be writing.
 
     Args:
         store: the journal, with its log.
@@ -75,10 +75,10 @@ def check_log(store: Any, *, any_copy: bool = False) -> None:
         events = store.events(min(after, store.head().seq))
         while some := list(islice(events, AT_ONCE)):
             named = {event.id for event in some if event.id}
-            found = store.find(list(named))
-            known = {event.seq for of_id in found.values() for event in of_id}
+            by_id = store.find(list(named))
+            indexed = {event.seq for of_id in by_id.values() for event in of_id}
             for event in some:
-                if event.id and event.seq not in known:
+                if event.id and event.seq not in indexed:
                     raise foreign_log(store.path, f"event {event.seq} is not in its index")
     except JournalDamaged as error:
         if error.event is None:
@@ -87,12 +87,12 @@ def check_log(store: Any, *, any_copy: bool = False) -> None:
 
 
 def _end_of_file(path: Path) -> tuple[int | None, int | None]:
-    """The last event of the file without its log, and which copy it is; None if that cannot be told."""
+    """The last event of the file without its log, and which copy it is; None if that cannot be read."""
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(uri, uri=True)) as alone:
-            found = alone.execute("SELECT max(seq) FROM events").fetchone()[0]
-            copy = alone.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY,)).fetchone()[0]
-            return int(found or 0), int(copy or 0)
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            last = connection.execute("SELECT max(seq) FROM events").fetchone()[0]
+            copy = connection.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY,)).fetchone()[0]
+            return int(last or 0), int(copy or 0)
     except (sqlite3.Error, ValueError):
         return None, None

@@ -21,8 +21,7 @@ from orjson import dumps
 from superarm._files import sync_folder
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
-from superarm.journal.files import PRIVATE_FILE, clear_parts
-from superarm.journal.lock import FileLock
+from superarm.journal.files import PRIVATE_FILE, FileLock, clear_parts
 from superarm.journal.store import PUT_PART, PUT_SNAPSHOT, Snapshot, pieces, snapshot_row
 
 __all__ = ["FORMAT", "check_format", "connect", "create", "down", "format_of"]

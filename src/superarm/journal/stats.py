@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct, convert, field, to_builtins
 
 __all__ = ["AGES", "Stats"]
 
@@ -21,53 +23,85 @@ RECENT, USUAL = 300, 20_000  # answers over which the hit rate is smoothed, for 
 DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
 
 
-class Stats:
-    """Running totals.
+class Stats(Struct, dict=True):
+    """Running totals; `Stats.of` makes them.
 
     The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
     width doubles and neighbours merge.
+
+    Attributes:
+        floor: the least propensity of all sets so far.
+        recent, usual: hit rates of the last outcomes, and of many more.
+        ages, age_sum: of outcomes, in seconds.
+        shown, answered, hit: for each label: the sets that showed it, those with an outcome, those with a hit.
+        sizes: sets of 0, 1, 2 … labels.
+        named: for each right label, of outcomes that count for the promise and name it: how many, how many hits, how
+            many labels were shown.
+        unnamed: outcomes that count for the promise and name no label.
+        groups: as ``named``, for each group.
+        start, width, slots: the curves: seconds since 1970, seconds, and counts.
     """
 
-    COUNTS = (
+    COUNTS: ClassVar = (
         "decisions", "explored", "outcomes", "hits", "timeouts", "late", "answers", "corrections", "learnt", "refused"
     )  # fmt: skip
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        self.labels = tuple(labels)
-        self.places = {label: i for i, label in enumerate(self.labels)}  # their numbers
-        self.decisions = self.explored = self.outcomes = self.hits = 0
-        self.timeouts = self.late = self.answers = self.corrections = self.learnt = self.refused = 0
-        self.floor: float | None = None  # the least propensity of all sets so far
-        self.recent = self.usual = 0.0  # hit rates of the last answers, and of many more
-        self.age_sum = 0.0
-        self.ages = [0] * (len(AGES) + 1)
-        self.shown = [0] * len(self.labels)
-        self.answered = [0] * len(self.labels)  # answered decisions that showed the label
-        self.hit = [0] * len(self.labels)  # ... with a hit
-        self.sizes: list[int] = []  # sets of 0, 1, 2 … labels
-        # of outcomes that count for a promise: how many, how many hits, how many labels were shown
-        self.named = [[0, 0, 0] for _ in self.labels]  # of each right label, where the outcome named it
-        self.unnamed = 0
-        self.groups: dict[str, list[int]] = {}
-        self.start, self.width = 0.0, 0.25
-        self.slots: list[list[int]] = []
+    decisions: int = 0
+    explored: int = 0
+    outcomes: int = 0
+    hits: int = 0
+    timeouts: int = 0
+    late: int = 0
+    answers: int = 0
+    corrections: int = 0
+    learnt: int = 0
+    refused: int = 0
+    floor: float | None = None
+    recent: float = 0.0
+    usual: float = 0.0
+    age_sum: float = 0.0
+    ages: list[int] = field(default_factory=lambda: [0] * (len(AGES) + 1))
+    shown: list[int] = []
+    answered: list[int] = []
+    hit: list[int] = []
+    sizes: list[int] = []
+    named: list[list[int]] = []
+    unnamed: int = 0
+    groups: dict[str, list[int]] = {}
+    start: float = 0.0
+    width: float = 0.25
+    slots: list[list[int]] = []
+
+    def __post_init__(self) -> None:  # what a snapshot does not keep
+        self.labels: tuple[str, ...] = ()
+        self.positions: dict[str, int] = {}
         self._at, self._last = -1.0, [0]
 
+    @classmethod
+    def of(cls, labels: Sequence[str], data: dict[str, Any] | None = None) -> Stats:
+        """For these labels: new, or from what `to_dict` gave."""
+        stats = convert(data or {}, cls)
+        stats.grow(labels)
+        return stats
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of the totals, for a snapshot."""
+        return to_builtins(self)  # type: ignore[no-any-return]
+
     def grow(self, labels: Sequence[str]) -> None:
-        """New labels have come at the end."""
-        more = len(labels) - len(self.labels)
-        if more:
+        """All labels, of which some at the end may be new."""
+        if len(labels) > len(self.labels):
             self.labels = tuple(labels)
-            self.places = {label: i for i, label in enumerate(self.labels)}
+            self.positions = {label: i for i, label in enumerate(self.labels)}
             for counts in (self.shown, self.answered, self.hit):
-                counts.extend([0] * more)
-            self.named.extend([0, 0, 0] for _ in range(more))
+                counts.extend([0] * (len(labels) - len(counts)))
+            self.named.extend([0, 0, 0] for _ in range(len(labels) - len(self.named)))
 
     @property
     def pending(self) -> int:
         return self.decisions - self.outcomes - self.timeouts
 
-    def decision(
+    def count_decision(
         self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
     ) -> None:
         self.decisions += 1
@@ -79,16 +113,16 @@ class Stats:
         while len(self.sizes) <= len(labels):
             self.sizes.append(0)
         self.sizes[len(labels)] += 1
-        shown, places = self.shown, self.places
+        shown, positions = self.shown, self.positions
         for label in labels:
-            shown[places[label]] += 1
+            shown[positions[label]] += 1
         if propensity is not None and (self.floor is None or propensity < self.floor):
             self.floor = propensity
 
-    def outcome(
+    def count_outcome(
         self, at: float, age: float, labels: Sequence[str], hit: bool, late: bool, learnt: bool, refused: bool
     ) -> None:
-        """An answer from the world: in time, or late."""
+        """An outcome, in time or late."""
         if late:
             self.late += 1
         else:
@@ -101,22 +135,22 @@ class Stats:
         slot[OUTCOMES] += 1
         self.hits += hit
         slot[HITS] += hit
-        answered, hits, places = self.answered, self.hit, self.places
+        answered, hits, positions = self.answered, self.hit, self.positions
         for label in labels:
-            place = places[label]
-            answered[place] += 1
-            hits[place] += hit
+            at_label = positions[label]
+            answered[at_label] += 1
+            hits[at_label] += hit
         count = self.outcomes + self.late
         self.recent += (hit - self.recent) / min(count, RECENT)
         self.usual += (hit - self.usual) / min(count, USUAL)
 
-    def part(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
-        """An outcome that counts for a promise: of which label, if it says so, and of which group."""
+    def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
+        """An outcome that counts for the promised coverage: of which label, where it is named, and of which group."""
         parts = []
         if right is None:
             self.unnamed += 1
-        elif right in self.places:
-            parts.append(self.named[self.places[right]])
+        elif right in self.positions:
+            parts.append(self.named[self.positions[right]])
         if group is not None:
             known = group in self.groups or len(self.groups) < MOST_GROUPS
             parts.append(self.groups.setdefault(group if known else OTHERS, [0, 0, 0]))
@@ -125,13 +159,13 @@ class Stats:
             part[1] += hit
             part[2] += size
 
-    def timeout(self, learnt: bool, refused: bool) -> None:
+    def count_timeout(self, learnt: bool, refused: bool) -> None:
         self.timeouts += 1
         self.learnt += learnt
         self.refused += refused
 
-    def heard(self, correction: bool, learnt: bool) -> None:
-        """What a person said beside the outcome."""
+    def count_answer(self, correction: bool, learnt: bool) -> None:
+        """A person's answer, or a correction, beside the outcome."""
         if correction:
             self.corrections += 1
         else:
@@ -168,22 +202,3 @@ class Stats:
         while len(self.slots) <= index:
             self.slots.append([0, 0, 0, 0])
         return self.slots[index]
-
-    # ------------------------------------------------------------ for the snapshot
-
-    _KEPT = (
-        *COUNTS, "floor", "recent", "usual", "age_sum", "ages", "shown", "answered", "hit", "sizes", "named",
-        "unnamed", "groups", "start", "width", "slots",
-    )  # fmt: skip
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `from_dict` takes; lists are the running ones."""
-        return {name: getattr(self, name) for name in self._KEPT}
-
-    @classmethod
-    def from_dict(cls, labels: Sequence[str], data: dict[str, Any]) -> Stats:
-        stats = cls(labels)
-        for name in cls._KEPT:
-            if name in data:  # sizes and what follows them were not always counted
-                setattr(stats, name, data[name])
-        return stats

@@ -1,7 +1,7 @@
-"""Store: what everybody needs of a journal. Two databases implement it, and one suite of tests holds for both.
+"""Store: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
 
 A store holds events in one order, an index of those that wait for an outcome, snapshots of whatever projects the
-events, how far some work has come (progress), and what it was made for (meta). It knows nothing of learners.
+events, how far some work has come (progress), and what it was made for (meta). Learners are unknown to it.
 Events and snapshots are checked whenever they are read: what comes out is what went in, or JournalDamaged.
 """
 
@@ -61,7 +61,7 @@ class SnapshotNote(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What a projector had made of all events up to one."""
+    """The model and the totals after an event."""
 
     seq: int
     time: float
@@ -78,7 +78,7 @@ class Store(Protocol):
 
     name: str  # as messages call it
     read_only: bool
-    AMONG: str  # how a statement asks for some ids
+    AMONG: str  # the condition of a statement for some ids
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
@@ -99,7 +99,7 @@ class Store(Protocol):
         """
 
     def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        """Forget x and context of the decisions that an erasure names, and drop snapshots; how many."""
+        """Erase x and context of the decisions that an erasure names, and drop snapshots; how many decisions."""
 
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
@@ -114,10 +114,10 @@ class Store(Protocol):
         """Begin anew, after a failure."""
 
     def check(self) -> None:
-        """Whether what is written can still be found under the journal's name; JournalDown if not."""
+        """JournalDown if the files under the journal's name are not those that are written any more."""
 
     def problems(self) -> Iterator[str]:
-        """What the database itself finds wrong, one sentence each; for verify."""
+        """Faults that the database itself finds, one sentence each; for verify."""
 
     def size(self) -> int:
         """Bytes on the disk."""
@@ -147,7 +147,7 @@ class Store(Protocol):
             raise self._damaged(expected, "is missing")
 
     def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """The same, as they are read."""
+        """The same events, without the checks."""
         until = self.head().seq if until is None else until
         sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_AT_ONCE}"
         while after < until:
@@ -160,13 +160,13 @@ class Store(Protocol):
 
     def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
         """All events about these ids, in order."""
-        found: dict[str, list[Event]] = {}
+        by_id: dict[str, list[Event]] = {}
         if ids:
             among = (self._ids(ids),)
             events = self._checked(f"{self.AMONG} AND e.kind < 4", among)
             for event in events + self._checked(f"{self.AMONG} AND e.kind IN (4, 5)", among):
-                found.setdefault(event.id, []).append(event)
-        return found
+                by_id.setdefault(event.id, []).append(event)
+        return by_id
 
     def changes(self, after: int = 0) -> list[Event]:
         """All changes and erasures, oldest first."""
@@ -197,7 +197,7 @@ class Store(Protocol):
     def pending(
         self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
     ) -> list[Pending]:
-        """Decisions that wait, by their numbers: after that one, up to that one, made before a time."""
+        """Pending decisions, by their numbers: after one, up to another, made before a time."""
         sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND seq <= ? AND time < ? ORDER BY seq LIMIT ?"
         last, latest = 1 << 62 if until is None else until, inf if before is None else before
         return [Pending(*row) for row in self._select(sql, (after, last, latest, limit))]
@@ -214,11 +214,11 @@ class Store(Protocol):
     # ------------------------------------------------------------ meta and progress
 
     def meta(self) -> dict[str, Any]:
-        """What it was made for."""
+        """The learner, labels and options that the journal was made for."""
         return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
 
     def progress(self, key: str) -> int:
-        """How far some work has come; 0 if it has not begun."""
+        """The last event that some work has reached; 0 if it has not begun."""
         rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
         return int(rows[0][0]) if rows else 0
 
@@ -237,7 +237,7 @@ class Store(Protocol):
 
     def drop_snapshots(self, seqs: Iterable[int]) -> None:
         """Take snapshots away; pinned ones, and the first one, stay."""
-        self._write_all(dropping(seqs))
+        self._write_all(drop_statements(seqs))
 
     def drop_old_snapshots(self, keep: int) -> None:
         """Keep only the newest few, and pinned ones; 0 keeps all."""
@@ -255,18 +255,18 @@ class Store(Protocol):
         return [SnapshotNote(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
 
     def snapshot(self, seq: int) -> Snapshot:
-        """One of them, checked."""
+        """The snapshot of an event, checked."""
         where = f"the snapshot after event {seq} of {self.name}"
         rows = self._select(
             "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?", (seq,)
         )
         if not rows:
             raise JournalDamaged(f"{where} is missing")
-        at, totals, made_by, told, own = rows[0]
+        at, totals, made_by, description, own = rows[0]
         sql = "SELECT data FROM parts WHERE seq = ? AND part = ? ORDER BY number"
         try:
-            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, told) == own
-            names = loads(told) if same else ()
+            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, description) == own
+            names = loads(description) if same else ()
             parts = {name: b"".join(row[0] for row in self._select(sql, (seq, name))) for name in names}
             same = same and describe(parts) == names
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had
@@ -277,7 +277,7 @@ class Store(Protocol):
 
 
 def is_url(journal: object) -> bool:
-    """Whether a journal is in PostgreSQL, and not a file. What is neither may hold a password: not told."""
+    """Whether a journal is in PostgreSQL, and not a file; other addresses are refused, and not shown (passwords)."""
     text = str(journal)
     if text.startswith(("postgresql://", "postgres://")):
         return True
@@ -323,11 +323,11 @@ def snapshot_row(snapshot: Snapshot, chain: bytes, *, pinned: bool) -> tuple[Any
     return seq, at, totals, made_by, parts, snapshot_digest(chain, seq, at, totals, made_by, parts), pinned
 
 
-def dropping(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
+def drop_statements(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
     """The statements that drop snapshots, and their parts."""
     return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
 
 
 def snapshot_digest(chain: bytes, seq: int, at: float, totals: str, made_by: str, parts: str) -> bytes:
-    """Of everything that a snapshot says, and of the event it stands after."""
+    """The digest of everything in a snapshot, and of the chain up to its event."""
     return digest(chain + pack("<qd", seq, at) + "\0".join((totals, made_by, parts)).encode())

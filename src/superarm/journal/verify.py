@@ -1,4 +1,4 @@
-"""Is a journal what was written? Checksums, chain, index, and every snapshot met by replay."""
+"""Is a journal what was written? Checksums, chain, index, and a replay of everything."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start
+from superarm.journal.files import real_path
 from superarm.journal.mark import read_mark
 from superarm.journal.replay import Replayed, replay
 from superarm.journal.store import Store, open_store
 
 __all__ = ["Verified", "Verifier", "accept_loss", "verify"]
 
-MOST_TOLD = 20  # of one kind of damage
+MOST_LISTED = 20  # of one kind of damage
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What came of looking at everything."""
+    """The result of a verification."""
 
     events: int
     erased: int  # decisions whose features and context were erased
@@ -60,7 +61,7 @@ def verify(
 
 
 class Verifier:
-    """Looks at everything in a store."""
+    """One verification of a store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -83,12 +84,17 @@ class Verifier:
         if not self.problems and with_replay:
             try:
                 done = replay(store, from_start=True, learner=learner, tick=tick)
-                if done.sets:
-                    self.problems.append(f"{done.sets} decisions come out with another set when replayed")
-                if done.odds:
-                    self.problems.append(f"{done.odds} decisions come out with other odds when replayed")
+                if done.sets_differ:
+                    self.problems.append(
+                        f"{done.sets_differ} decisions come out with another set when replayed"
+                    )
+                if done.propensities_differ:
+                    self.problems.append(
+                        f"{done.propensities_differ} decisions come out with another propensity when replayed"
+                    )
                 self.problems += [
-                    f"the snapshot after event {seq} is not met by replay" for seq in done.broken
+                    f"the snapshot after event {seq} comes out different when replayed"
+                    for seq in done.snapshots_different
                 ]
             except JournalDamaged as error:
                 self.problems.append(str(error))
@@ -105,7 +111,7 @@ class Verifier:
         for event, number, fault in chain(self.store):
             if event is None or fault is not None:
                 self.damaged.append(number)
-                if len(self.damaged) <= MOST_TOLD:
+                if len(self.damaged) <= MOST_LISTED:
                     self.problems.append(f"event {number} {fault}")
                 continue
             if event.kind == DECISION:
@@ -115,14 +121,14 @@ class Verifier:
                 waiting.pop(event.body.of, None)
 
     def _index(self, waiting: dict[int, str]) -> None:
-        """The list of decisions that wait says what the events say."""
+        """The index of pending decisions must agree with the events."""
         after = 0
-        while found := self.store.pending(5_000, after):
-            for one in found:
-                if waiting.pop(one.seq, None) != one.id:
-                    self.problems.append(f"decision {one.id} is listed as pending, and is not")
+        while page := self.store.pending(5_000, after):
+            for listed in page:
+                if waiting.pop(listed.seq, None) != listed.id:
+                    self.problems.append(f"decision {listed.id} is listed as pending, and is not")
                     return
-            after = found[-1].seq
+            after = page[-1].seq
         if waiting:
             self.problems.append(f"{len(waiting)} pending decisions are not listed, such as {min(waiting)}")
 
@@ -144,7 +150,7 @@ def chain(store: Store) -> Iterator[tuple[Event | None, int, str | None]]:
 
 def accept_loss(path: str | Path) -> tuple[int, int]:
     """Let a journal go on without the events it has lost: how many were durable, and how many are left."""
-    mark = read_mark(Path(path).resolve())
+    mark = read_mark(real_path(path))
     store = open_store(path, accept_loss=True)  # (opening it has written the mark anew)
     try:
         left: int = store.head().seq

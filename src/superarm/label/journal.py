@@ -28,7 +28,7 @@ from superarm.journal.store import Snapshot, Store, is_url, open_store
 from superarm.label.belief import Answer
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
-from superarm.storage import sync_folder
+from superarm._files import sync_folder
 
 __all__ = ["KIND", "LabelJournal", "erase_person", "read_meta"]
 

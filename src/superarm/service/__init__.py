@@ -1,4 +1,4 @@
-"""Sets over HTTP, outcomes whenever they come, and nothing lost.
+"""Decisions and outcomes over HTTP, with a journal that loses nothing.
 
 service.py   Service: turns of requests, each committed to a journal and then projected; no HTTP in it
 http/        what each route does, who is let in, metrics, the dashboard

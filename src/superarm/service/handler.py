@@ -33,12 +33,13 @@ from superarm.journal.events import (
 )
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
-from superarm.learners import Learner
+from superarm.learners import Learner, Scores
 
-__all__ = ["DecisionRequest", "Inputs", "NotYet", "OutcomeRequest", "RequestHandler", "ServingModel"]
+__all__ = ["DecisionRequest", "Inputs", "OutcomeRequest", "RequestHandler", "RetryNextPass", "ServingModel"]
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
+MOST_WARNINGS = 100  # columns that the dashboard lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class DecisionRequest:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRequest:
-    """What came of a decision: the bit, or the right label."""
+    """The outcome of a decision: hit or miss, or the right label."""
 
     id: str
     hit: bool | None = None
@@ -63,7 +64,7 @@ class OutcomeRequest:
 
 
 class Inputs(NamedTuple):
-    """What a request may hold."""
+    """Valid contents of a request."""
 
     width: int | None  # of a row; None until it is known
     named: bool | None  # whether rows have names; None if both are taken, or no row has come
@@ -72,8 +73,19 @@ class Inputs(NamedTuple):
     coverage: float | None  # as promised
     scores: bool  # rows are scores of the labels
 
+    @classmethod
+    def of(cls, learner: Learner, begun: bool, promised: float | None) -> Inputs:
+        """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
+        plain = (
+            learner.columns is not None and learner.columns.is_plain
+        )  # names, or the numbers in their order
+        named = isinstance(learner.example_row(), dict) if begun and not plain else None
+        labels = frozenset(str(label) for label in learner.labels or ())
+        scores = isinstance(learner, Scores)
+        return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
 
-class NotYet(Exception):
+
+class RetryNextPass(Exception):
     """The call must wait for what this turn has yet to write."""
 
 
@@ -110,7 +122,7 @@ class RequestHandler:
         self._random: list[str] = []  # ends of ids that nobody has yet
         self._at: float | None = None
         self.notices: dict[str, str] = {}  # of the last decision: columns that are not what was declared
-        self.warnings: dict[str, str] = {}  # the same of all decisions, each column once
+        self.warnings: dict[str, str] = {}  # the same of all decisions, each column once, the first ones
         self.warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
@@ -121,26 +133,28 @@ class RequestHandler:
         self._at = None
         self.records.next_turn()
         kinds = (DecisionRequest, OutcomeRequest)
-        self.know([call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None])
+        self.load_records(
+            [call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None]
+        )
 
-    def know(self, ids: Sequence[str]) -> None:
+    def load_records(self, ids: Sequence[str]) -> None:
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
         try:
-            found = self.store.find(missing) if missing else {}
+            by_id = self.store.find(missing) if missing else {}
         except JournalDamaged:  # at one of them: the others go on
-            found = {}
+            by_id = {}
             for id_ in missing:
                 try:
-                    found |= self.store.find([id_])
+                    by_id |= self.store.find([id_])
                 except JournalDamaged as error:
                     self._damaged[id_] = error
-        for events in found.values():
+        for events in by_id.values():
             record = DecisionRecord.of(events)
             if record is not None:
                 self.records.put(record)
 
     def take(self) -> list[Event]:
-        """What the turn has to write, in its order."""
+        """The events that the turn has to write, in their order."""
         return sorted([*self._staged.values(), *self._more], key=attrgetter("kind"))
 
     def now(self) -> float:
@@ -167,11 +181,11 @@ class RequestHandler:
         context = context_bytes(request.context)
         self.notices = {}
         if request.id is not None:
-            self._check_whole(request.id)
+            self._check_readable(request.id)
             known = self._staged.get((DECISION, request.id))
             record = self.records.get(request.id)
             if known is not None or record is not None:
-                return self._same(known or record.event, request, context)  # type: ignore[union-attr]
+                return self._check_same_request(known or record.event, request, context)  # type: ignore[union-attr]
         model, cursor, moved = self.model, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
@@ -198,7 +212,8 @@ class RequestHandler:
             raise Refused.must("features", "decision", wanted, "an overflow") from error
         if isinstance(request.x, dict) and model.learner.notices:
             self.notices = model.learner.notices
-            self.warnings = self.notices | self.warnings
+            if len(self.warnings) < MOST_WARNINGS:  # names come from callers
+                self.warnings = dict([*(self.warnings | self.notices).items()][:MOST_WARNINGS])
             self.warned += 1
         at = self.now()
         id_ = request.id or self._new_id(at)
@@ -220,12 +235,12 @@ class RequestHandler:
     def outcome(self, request: OutcomeRequest) -> str:
         """Take an outcome, once; the id that it is about."""
         id_ = request.id
-        self._check_whole(id_)
+        self._check_readable(id_)
         record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         if record is None:
-            raise NotYet  # its decision gets its number with the commit
+            raise RetryNextPass  # its decision gets its number with the commit
         decision = record.event
         body, label = decision.body, request.label
         among = body.among
@@ -234,22 +249,22 @@ class RequestHandler:
         hit = label in body.labels if request.hit is None else request.hit
         kept = self._staged.get((OUTCOME, id_)) or record.outcome
         if kept is not None:
-            self._agree(kept.body, request, hit)
+            self._check_same_outcome(kept.body, request, hit)
             return id_
         if label is None and "hit" not in self.model.learner.feedback:
             name = type(self.model.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
-        told = OutcomeBody(decision.seq, hit, label)
-        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, told, id_)
+        body_ = OutcomeBody(decision.seq, hit, label)
+        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, body_, id_)
         return id_
 
     def expire(self, due: Sequence[Pending], default: bool | None) -> int:
         """Close decisions that have waited too long; how many."""
         before = len(self._staged)
-        for one in due:
-            if (OUTCOME, one.id) not in self._staged:
-                told = OutcomeBody(one.seq, default)
-                self._staged[TIMEOUT, one.id] = Event.new(self.now(), TIMEOUT, told, one.id)
+        for decision in due:
+            if (OUTCOME, decision.id) not in self._staged:
+                body = OutcomeBody(decision.seq, default)
+                self._staged[TIMEOUT, decision.id] = Event.new(self.now(), TIMEOUT, body, decision.id)
         return len(self._staged) - before
 
     # ------------------------------------------------------------ what operators change
@@ -273,9 +288,11 @@ class RequestHandler:
     def erase(self, ids: Sequence[str] | None, before: float | None) -> Event:
         """Stage an erasure; each id must be that of a decision."""
         if ids is None:
+            if before is None or before > self.now():  # in milliseconds, it would erase everything
+                raise Refused.must("before", "erase", "a time in the past, in seconds since 1970", before)
             return self.stage(Event.new(self.now(), ERASURE, {"before": before}))
         names = list(dict.fromkeys(ids))
-        self.know(names)
+        self.load_records(names)
         for id_ in names:
             if id_ not in self.records:
                 raise UnknownDecision.must("id", "erase", "that of a decision", id_)
@@ -283,7 +300,7 @@ class RequestHandler:
 
     # ------------------------------------------------------------ inside
 
-    def _check_whole(self, id_: str) -> None:
+    def _check_readable(self, id_: str) -> None:
         if id_ in self._damaged:
             raise self._damaged[id_]
 
@@ -308,39 +325,39 @@ class RequestHandler:
             )
             raise Refused.must("features", "decision", wanted, str(error)) from error
 
-    def _same(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
+    def _check_same_request(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
         if event.x is None:
             raise Erased.must("id", "decision", "one whose features were not erased", request.id)
         eligible = None if request.eligible is None else sorted(request.eligible)
         body, kept = event.body, event.context
         checks = {
-            "features": self._same_row(request.x, event),
+            "features": self._has_same_row(request.x, event),
             "eligible": eligible == (None if body.among is None else sorted(body.among)),
             "set_size": request.set_size == body.asked,
             "coverage": request.coverage == body.coverage,
             "context": context == kept
-            or (None not in (context, kept) and request.context == loads(kept or b"")),
+            or (None not in (context, kept) and _same_json(request.context, loads(kept or b""))),
         }
         for field, same in checks.items():
             if not same:
-                wanted = f"what they were when decision {event.id!r} was first asked for"
-                raise Conflict.must(field, "decision", wanted, "something else")
+                message = f"{field} of decision must be as in the first request with the id {event.id!r}"
+                raise Conflict(message, field=field)
         return event
 
-    def _same_row(self, x: Any, event: Event) -> bool:
+    def _has_same_row(self, x: Any, event: Event) -> bool:
         width, layout = event.body.width, self.model.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
-            return isinstance(x, dict) and bool(plain_row(x) == loads(event.x or b"{}"))
+            return isinstance(x, dict) and _same_json(plain_row(x), loads(event.x or b"{}"))
         row = as_row(x, self.model.learner.n_features, "decision")
         return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
 
-    def _agree(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
+    def _check_same_outcome(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
         if hit == kept.hit and request.label in (None, kept.label):
             return
         field = "hit" if request.label is None else "label"
-        first = kept.hit if kept.label is None or field == "hit" else kept.label
+        first = f"hit {kept.hit}" if kept.label is None or field == "hit" else f"label {kept.label!r}"
         got = request.hit if request.label is None else request.label
-        raise Conflict.must(field, "outcome", f"{first!r}, as it was first answered", got)
+        raise Conflict.must(field, "outcome", f"as in the first outcome ({first})", got)
 
 
 def context_bytes(context: Any) -> bytes | None:
@@ -358,6 +375,15 @@ def context_bytes(context: Any) -> bytes | None:
         wanted = f"nested at most {CONTEXT_DEPTH} deep"
         raise Refused.must("context", "decision", wanted, "a deeper one")
     return data
+
+
+def _same_json(a: Any, b: Any) -> bool:
+    """Whether two values are the same in JSON: 1 and 1.0 are, 1 and true are not (Python thinks so)."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same_json(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same_json, a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 
 def _depth(value: Any) -> int:

@@ -11,7 +11,7 @@ from itertools import islice
 from time import monotonic, thread_time
 from typing import Any
 
-from superarm.journal.clock import implausible
+from superarm.journal.clock import clock_problem
 from superarm.journal.erase import Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.lease import Lease
@@ -40,7 +40,7 @@ class Learning:
         shadows: specs of learners that learn beside it.
         settings: timeout, default, retain, snapshot_every, keep_snapshots.
         every: seconds between two publications.
-        trust_clock: believe the clock, however far it is from the last event.
+        trust_clock: use the clock, however far it is from the last event.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Learning:
         self.timeout, self.default = settings.get("timeout"), settings.get("default")
         self.retain, self.snapshot_every = settings.get("retain"), settings.get("snapshot_every", 50_000)
         self.keep_snapshots = settings.get("keep_snapshots", 3)
-        self.doubt = None if trust_clock else implausible(clock(), store.head().time)
+        self.clock_problem = None if trust_clock else clock_problem(clock(), store.head().time)
         self.projector = self._newest(tuple(shadows))
         self.eraser = Eraser(store, self.projector)
         self.projector.on_erasure = self.eraser
-        self.projector.catch_up(tick=lease.beat)
+        self.projector.catch_up(tick=lease.renew)
         self.snapshot_seq = max(note.seq for note in store.snapshots())
         self._upkeep_at = self._retain_at = self._published_at = self._cost = 0.0
         self._publish()
@@ -79,12 +79,12 @@ class Learning:
 
     def turn(self) -> float:
         """Take what has come; how many seconds to wait before the next turn."""
-        self.lease.beat()
+        self.lease.renew()
         before = self.projector.seq
         events = list(islice(self.store.events(before), AT_ONCE))
         if events:
             self.projector.project(events)
-            self.lease.beat()
+            self.lease.renew()
             self._publish()
         if monotonic() >= self._upkeep_at:
             self._upkeep_at = monotonic() + UPKEEP_EVERY
@@ -99,27 +99,31 @@ class Learning:
         return max(0.0, min(self._published_at + pause - monotonic(), self.lease.seconds / 4.0))
 
     def _publish(self) -> None:
-        began, made = thread_time(), self.projector
-        parts = {"model": model_bytes(made.learner)}
-        parts |= {name: shadow.to_bytes() for name, shadow in made.shadows.items()}
+        began, projector = thread_time(), self.projector
+        parts = {"model": model_bytes(projector.learner)}
+        parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
         erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
-        told = {**made.totals(), "reports": made.reports(), "erased": erased, "doubt": self.doubt}
-        self.store.publish(Snapshot(made.seq, self.clock(), parts, {}, made_by()), dumps(told))
-        # what a publication costs: the processor here, and the bytes that everybody fetches
+        totals = projector.totals() | {"reports": projector.reports(), "erased": erased}
+        totals["clock_problem"] = self.clock_problem
+        self.store.publish(Snapshot(projector.seq, self.clock(), parts, {}, made_by()), dumps(totals))
+        # what a publication costs: the processor here, and the bytes that all processes fetch
         self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
         self._published_at = monotonic()
 
     def _expire(self) -> None:
-        if self.timeout is None or self.doubt is not None:
+        if self.timeout is None or self.clock_problem is not None:
             return
         now = self.clock()
         while due := self.store.pending(EXPIRED_AT_ONCE, before=now - self.timeout):
-            told = [Event.new(now, TIMEOUT, OutcomeBody(one.seq, self.default), one.id) for one in due]
-            self.store.append(told)
-            self.lease.beat()
+            timeouts = [
+                Event.new(now, TIMEOUT, OutcomeBody(decision.seq, self.default), decision.id)
+                for decision in due
+            ]
+            self.store.append(timeouts)
+            self.lease.renew()
 
     def _retain(self) -> None:
-        if self.retain is None or self.doubt is not None or monotonic() < self._retain_at:
+        if self.retain is None or self.clock_problem is not None or monotonic() < self._retain_at:
             return
         before = self.clock() - self.retain
         if self.store.content_before(before):
@@ -131,6 +135,6 @@ class Learning:
         if self.projector.seq - newest < self.snapshot_every:
             return
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):
-            self.lease.beat()
+            self.lease.renew()
         self.snapshot_seq = self.projector.seq
         self.store.drop_old_snapshots(self.keep_snapshots)

@@ -1,4 +1,4 @@
-"""The model of a service that has its journal to itself: it projects what it has written."""
+"""The model of a service with a journal of its own: it projects what it has written."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from superarm.journal.clock import Ages, implausible
+from superarm.journal.clock import Ages, clock_problem
 from superarm.journal.erase import Eraser
 from superarm.journal.events import Event
-from superarm.journal.projector import Projector, learnt
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.projector import Projector
+from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
 from superarm.service.handler import ServingModel
-from superarm.service.status import Metric, one
+from superarm.service.metrics import Metric, gauge
 
 __all__ = ["LocalModel"]
 
@@ -28,7 +28,7 @@ class LocalModel:
     Args:
         store: the journal.
         shadows: specs of learners that learn beside it.
-        trust_clock: believe the clock, however far it is from the last event.
+        trust_clock: use the clock, however far it is from the last event.
         clock, steady: in place of the system's.
     """
 
@@ -45,7 +45,7 @@ class LocalModel:
     ) -> None:
         self.store, self.clock, self._shadow_specs, self._trusted = store, clock, tuple(shadows), trust_clock
         self._last = store.head().time
-        self.records = Records()  # one, for whoever handles requests, too
+        self.records = Records()  # shared with the request handler
         self.reload()
         self.steady = steady or (clock if clock is not time.time else time.monotonic)
         self.ages = Ages(clock, self.steady, store.head().seq)
@@ -74,25 +74,24 @@ class LocalModel:
             self.snapshot_seq = self.projector.seq
 
     def model(self) -> ServingModel:
-        made = self.projector
-        disabled, frozen = frozenset(made.settings.disabled), made.settings.frozen
-        return ServingModel(made.seq, made.stats.learnt, made.learner, disabled, frozen)
+        projector = self.projector
+        disabled, frozen = frozenset(projector.settings.disabled), projector.settings.frozen
+        return ServingModel(projector.seq, projector.stats.learnt, projector.learner, disabled, frozen)
 
     def appended(self, events: Sequence[Event]) -> None:
-        """These are durable: project them."""
+        """Project durable events."""
         self.projector.project(events)
 
     def catch_up(self) -> None:
         """Project what is durable, after a failure that may have left more than was known."""
         self.projector.catch_up()
 
-    def was_learnt(self, event: Event | None) -> bool | None:
-        return self.projector.was_learnt(event)
-
-    def learnt(self, event: Event, record: DecisionRecord) -> bool | None:
-        """The same of an event that is not at hand."""
-        made = self.projector
-        return None if event.seq > made.seq else learnt(event, record, made.settings, made.refused)
+    def was_learnt(self, event: Event, record: DecisionRecord) -> bool | None:
+        """Whether an outcome or a timeout has moved the model; None if it has not been projected yet."""
+        projector = self.projector
+        if event.seq > projector.seq:
+            return None
+        return was_learnt(event, record, projector.settings, projector.refused)
 
     def erased(self, seq: int) -> tuple[int, bool]:
         """How many decisions an erasure was about, and whether nothing of them is left."""
@@ -105,27 +104,27 @@ class LocalModel:
 
     def due(self, timeout: float, limit: int) -> list[Pending]:
         """Decisions that have waited longer."""
-        found: list[Pending] = []
+        overdue: list[Pending] = []
         for since, until, before in list(self.ages.due(timeout, self.store.head().seq)):
-            found += self.store.pending(limit - len(found), since, until, before)
-        return found
+            overdue += self.store.pending(limit - len(overdue), since, until, before)
+        return overdue
 
-    def doubt(self) -> str | None:
-        """Why the clock is not to be believed with what would be closed or erased for ever."""
+    def clock_problem(self) -> str | None:
+        """Why nothing may expire or be erased by the clock; None if it may."""
         if self._trusted:
             return None
-        if self._last and implausible(self.clock(), self._last) is None:
+        if self._last and clock_problem(self.clock(), self._last) is None:
             self._last = 0.0  # it was plausible once: from here on the steady clock counts
-        return implausible(self.clock(), self._last)
+        return clock_problem(self.clock(), self._last)
 
-    def jumped(self) -> str | None:
+    def clock_jump(self) -> str | None:
         """Why nothing is erased by age, although the clock was right at the start."""
         jump = self.clock() - self.steady() - self._offset
         if self._trusted or abs(jump) <= JUMP:
             return None
         return f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
 
-    # ------------------------------------------------------------ for those who look
+    # ------------------------------------------------------------ for views
 
     @property
     def learner(self) -> Learner:
@@ -150,17 +149,18 @@ class LocalModel:
         return None if self.eraser is None else self.eraser.problem
 
     def trouble(self) -> tuple[str, ...]:
-        return tuple(sentence for sentence in (self.doubt(), self.jumped()) if sentence is not None)
+        return tuple(
+            sentence for sentence in (self.clock_problem(), self.clock_jump()) if sentence is not None
+        )
 
     def metrics(self) -> list[Metric]:
-        broken, log = len(self.broken_snapshots), self.store.log_bytes()
         return [
-            one("wal_bytes", "gauge", "The write-ahead log.", log),
-            one("broken_snapshots", "gauge", "Snapshots that could not be read.", broken),
+            gauge("wal_bytes", "The write-ahead log.", self.store.log_bytes()),
+            gauge("broken_snapshots", "Snapshots that could not be read.", len(self.broken_snapshots)),
         ]
 
     def refresh(self) -> None:
-        """Nothing: what is in memory is the newest."""
+        """Does nothing: the model in memory is the newest."""
 
     def close(self) -> None:
-        """Nothing of its own to close."""
+        """Does nothing: there is nothing to close."""

@@ -1,4 +1,4 @@
-"""Service: requests to a journal, and what the journal makes of them. (http/ puts it behind a port)
+"""Service: requests become events of a journal, and events update the model. (http/ puts it behind a port)
 
     a turn: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
 
@@ -9,7 +9,6 @@ process projects it (local.py), or a database that many processes share, of whic
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -19,13 +18,13 @@ from typing import Any
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
-from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import SnapshotDraft
-from superarm.learners import Scores
-from superarm.service import changing, views
-from superarm.service.handler import DecisionRequest, Inputs, NotYet, OutcomeRequest, RequestHandler
-from superarm.service.status import Metric, Status, one
+from superarm.service import views
+from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest, RequestHandler, RetryNextPass
+from superarm.service.metrics import Metric, counter, gauge, service_metrics
+from superarm.service.status import Status
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
@@ -35,6 +34,7 @@ log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
 EXPIRED_AT_ONCE = 500
+PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
 
 
 class Service:
@@ -98,14 +98,14 @@ class Service:
             journal: a file, or ``postgresql://user@host/name`` without a password.
             learner: ``name:key=value,...`` as on the command line; ``set-logit`` by default.
             labels: their names, needed for a new journal.
-            n_features: the length of a row; left out, the first row tells it (and may have names).
+            n_features: the length of a row; left out, the first row fixes it (and may have names).
             set_size: how many labels to show.
             coverage: show as few as are needed to have the right one among them so often.
             seed: of the learner.
             columns: what the columns of rows with names are: a file of columns, a model file, or `superarm.Columns`.
-                Left out, each value is judged as it comes.
-            group: a column of rows with names, or a name in the context: what is kept of a coverage is told for each of
-                its values, too.
+                Left out, the kind of each value is guessed from itself.
+            group: a column of rows with names, or a name in the context: the coverage is also counted for each of
+                its values.
             model: a model file to start a new journal with, instead of all the above.
             max_mb: a limit for the size of the journal, if it is a file.
             create: make a journal if there is none; False refuses.
@@ -115,26 +115,26 @@ class Service:
                 database ``lease``, ``patience`` and ``every`` in seconds, and ``learn``; of a file ``clock`` and
                 ``steady``, in place of the system's.
         """
-        from superarm.service.opening import Wanted, open_service
+        from superarm.service.opening import OpenOptions, open_service
 
         declared = None if columns is None else Columns.of(columns).to_dict()
         given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
         asked = dict(zip(ASKED, given, strict=True))
-        return open_service(cls, journal, Wanted(asked, model, create, max_mb, shadows), settings)
+        return open_service(cls, journal, OpenOptions(asked, model, create, max_mb, shadows), settings)
 
     # ------------------------------------------------------------ turns
 
     def take(self, calls: list[Call]) -> list[Done]:
-        """Make calls, and return when all they wrote is durable and projected."""
-        self._be_up()
+        """Make calls; returns when all that they have written is durable and projected."""
+        self._recover()
         done: list[Done] = []
         try:
             while calls:
-                calls = self._pass(calls, done)
+                calls = self._commit_once(calls, done)
         except JournalDown as error:
             self.fail(error)
             raise
-        except JournalForeign as error:  # say, a right that was taken away: it may be given again
+        except JournalForeign as error:  # say, a privilege that was revoked: it may be granted again
             down = JournalDown(str(error))
             self.fail(down)
             raise down from error
@@ -147,50 +147,50 @@ class Service:
             raise error
         return result
 
-    def _pass(self, calls: list[Call], done: list[Done]) -> list[Call]:
+    def _commit_once(self, calls: list[Call], done: list[Done]) -> list[Call]:
         """One commit; the calls that must be made again."""
         handler = self.handler
         handler.begin(self.model.model(), calls)
-        made: list[tuple[Call, Any]] = []
-        again: list[Call] = []
+        results: list[tuple[Call, Any]] = []
+        retry: list[Call] = []
         for call in calls:
             try:
-                made.append((call, call[0](call[1])))
-            except NotYet:
-                again.append(call)
-            except (JournalDown, JournalForeign):  # that is everybody's
+                results.append((call, call[0](call[1])))
+            except RetryNextPass:
+                retry.append(call)
+            except (JournalDown, JournalForeign):  # that concerns all calls
                 raise
-            except Exception as error:  # that caller is told, the others go on
+            except Exception as error:  # of that call alone
                 done.append((call[2], None, error))
         events = handler.take()
         if events:
             lost = self.store.append(events)
-            if lost:  # another process was faster: what it wrote is told
+            if lost:  # another process was faster: these calls are made again, and find what it wrote
                 taken = {(event.kind, event.id) for event in lost}
                 events = [event for event in events if (event.kind, event.id) not in taken]
                 for event in lost:
                     self.model.records.drop(event.id)
                 kinds = {DecisionRequest: 1, OutcomeRequest: 2}
                 kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
-                for call, result in made:
+                for call, result in results:
                     argument = call[1]
                     if (kinds.get(type(argument), 0), getattr(argument, "id", None)) in taken:
-                        again.append(call)
+                        retry.append(call)
                     else:
                         kept.append((call, result))
-                made = kept
+                results = kept
             self._project(events)
-        for call, result in made:
+        for call, result in results:
             done.append((call[2], result() if callable(result) else result, None))
-        return again
+        return retry
 
     def _project(self, events: Any) -> None:
         try:
             self.model.appended(events)
         except JournalDown:  # erasing could not be written: the rest is projected when it can be
             raise
-        except Exception:  # a bug, or an interrupt, in the midst of it: the events tell what should be
-            log.exception("projecting")
+        except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
+            log.exception("projection failed")
             self.model.reload()
 
     def fail(self, error: JournalDown) -> None:
@@ -199,7 +199,7 @@ class Service:
             log.error("journal down", extra={"reason": str(error)})
         self.down, self._retry_at = error, time.monotonic() + RETRY_SECONDS
 
-    def _be_up(self) -> None:
+    def _recover(self) -> None:
         if self.down is None:
             return
         if time.monotonic() < self._retry_at:
@@ -219,22 +219,24 @@ class Service:
 
     def decide_now(self, request: DecisionRequest) -> Any:
         event = self.handler.decide(request)
-        shown = DecisionRecord(event).shown()
+        shown = DecisionRecord(event).summary()
         return shown | {"warnings": list(self.handler.notices.values())} if self.handler.notices else shown
 
     def outcome_now(self, request: OutcomeRequest) -> Any:
         id_ = self.handler.outcome(request)
 
-        def told() -> dict[str, Any]:
+        def response() -> dict[str, Any]:
             record = self.model.records.get(id_)
             assert record is not None
-            return {"id": id_, "outcome": record.answered(self.model.was_learnt(record.outcome))}
+            # of a shared journal, another process projects it, and may have written a timeout before it
+            learnt = None if self.model.shared else self.learnt_of(record)
+            return {"id": id_, "outcome": record.outcome_summary(learnt)}
 
-        return told
+        return response
 
     def expire_now(self, _: object = None) -> int:
         """Close decisions that have waited longer than the timeout; how many."""
-        if self.timeout is None or self.model.doubt() is not None:
+        if self.timeout is None or self.model.clock_problem() is not None:
             return 0
         return self.handler.expire(self.model.due(self.timeout, EXPIRED_AT_ONCE), self.default)
 
@@ -268,14 +270,14 @@ class Service:
         self.upkeep.start()
 
     async def stop(self) -> None:
-        """Finish what has begun, keep a snapshot, and let go of the journal."""
+        """Finish what has begun, keep a snapshot, and close the journal."""
         await self.upkeep.stop()
         if self.turns is not None:
             await self.turns.close()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Snapshot, if it can be written, and let go of the journal."""
+        """Keep a snapshot, if it can be written, and close the journal."""
         try:
             if self.down is None and not self.model.shared:
                 self.store.check()
@@ -300,67 +302,57 @@ class Service:
         return self.submit(self.decide_now, request)
 
     def outcome(self, request: OutcomeRequest) -> asyncio.Future[dict[str, Any]]:
-        """What was kept of an outcome, when it is on the disk."""
+        """The recorded outcome, when it is on the disk."""
         return self.submit(self.outcome_now, request)
 
-    async def look(self, read: Callable[[], Any]) -> Any:
-        """What only looks at the journal."""
-        return await self.model.look(read) if self.model.shared else read()
-
-    async def find(self, id_: str) -> dict[str, Any] | None:
-        """All about a decision; None if there is no such."""
-
-        def read() -> dict[str, Any] | None:
-            found = DecisionRecord.of(self.store.find([id_]).get(id_, ()))
-            return None if found is None else found.full(self.learnt_of(found))
-
-        return await self.look(read)  # type: ignore[no-any-return]
+    async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
+        """One of the views (views.py) of this service, without a turn."""
+        if self.model.shared:
+            return await self.model.read(lambda: view(self, *arguments))
+        return view(self, *arguments)
 
     def learnt_of(self, record: DecisionRecord) -> bool | None:
         event = record.outcome or record.timeout
-        return None if event is None else self.model.learnt(event, record)
-
-    async def pending(self, limit: int, after: int = 0) -> dict[str, Any]:
-        """Decisions without an outcome, oldest first."""
-
-        def read() -> dict[str, Any]:
-            found, now = self.store.pending(limit + 1, after), self.model.clock()
-            listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in found[:limit]]
-            following = found[limit - 1].seq if len(found) > limit else None
-            return {"pending": listed, "count": self.model.stats.pending, "next": following}
-
-        return await self.look(read)  # type: ignore[no-any-return]
-
-    async def shadows(self) -> list[dict[str, Any]]:
-        """Estimated hit rates: of the model itself, then of each shadow."""
-        return [views.report(one) for one in await self.look(self.model.reports)]
-
-    async def snapshots(self) -> list[dict[str, Any]]:
-        """The kept snapshots, oldest first."""
-        notes = await self.look(self.store.snapshots)
-        return [{"seq": note.seq, "time": note.time, **note.made_by} for note in notes]
-
-    async def changes(self) -> list[dict[str, Any]]:
-        """What operators have changed, oldest first; not what was refused."""
-        return await self.look(self.changes_now)  # type: ignore[no-any-return]
-
-    def changes_now(self) -> list[dict[str, Any]]:
-        told = []
-        for event in self.store.changes():
-            if event.seq in self.model.refused:
-                continue
-            body = {"what": "erase", **event.body}
-            if isinstance(body.get("ids"), list):  # as many as they were: whose they are is nobody's to see
-                body["ids"] = len(body["ids"])
-            told.append({"seq": event.seq, "time": event.time, **body})
-        return told
+        return None if event is None else self.model.was_learnt(event, record)
 
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
-        """Change something while it runs; each change is an event of the journal."""
-        return await changing.change(self, change)
+        """Make a change by an operator: an event, which takes effect when it is projected."""
+        what, erased, finished = change["what"], 0, True
+        if what == "erase":
+            ids, before = change.get("ids"), change.get("before")
+            if (ids is None) == (before is None):
+                raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
+            seq = await self.submit(self.erase_now, (ids, before))
+            await self._wait_projected(seq)
+            erased, finished = self.model.erased(seq)
+        else:
+            given = {name: value for name, value in change.items() if value is not None}
+            if what == "set_explore":
+                params = {name: given[name] for name in ("explore", "uniform") if name in given}
+                given = {"what": what, "params": params}
+            seq = await self.submit(self.change_now, given)
+            await self._wait_projected(seq)
+            if seq in self.model.refused:
+                reason, field = self.model.refused[seq]
+                raise Refused(str(reason), field=field)
+        serving = self.model.model()
+        result = {"what": what, "seq": seq or self.model.seq, "labels": list(serving.learner.labels or ())}
+        result |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
+        return result | {"erased": erased, "finished": finished}
+
+    async def _wait_projected(self, seq: int | None) -> None:
+        """Wait until an event is projected, here or by the process that learns."""
+        until = time.monotonic() + PROJECTED_SECONDS
+        while seq is not None and self.model.seq < seq:
+            if time.monotonic() > until:
+                raise JournalDown(
+                    "no process learns at the moment: the change is in the journal, and takes effect when one does"
+                )
+            await asyncio.sleep(0.02)
+            await self.read(lambda service: service.model.refresh())
 
     async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
+        """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
         return await self.upkeep.model_file()
 
     async def take_snapshot(self) -> None:
@@ -371,40 +363,24 @@ class Service:
 
     @property
     def inputs(self) -> Inputs:
-        """What a request may hold, as of now; for every request, so it is made once for each learner and row layout."""
+        """Valid contents of a request, as of now; computed once for each learner and row layout."""
         learner, begun = self.model.learner, self.model.stats.decisions > 0
         now = (learner.known, learner.inputs.layout, learner.set_size, begun)
         if now != self._inputs_of:
-            plain = (
-                learner.columns is not None and learner.columns.is_plain
-            )  # names, or the numbers in their order
-            named = isinstance(learner.example_row(), dict) if begun and not plain else None
-            labels = frozenset(str(label) for label in learner.labels or ())
-            promised = self.meta.get("coverage")
-            scores = isinstance(learner, Scores)
-            self._inputs = Inputs(learner.n_features, named, labels, learner.set_size, promised, scores)
-            self._inputs_of = now
+            self._inputs, self._inputs_of = Inputs.of(learner, begun, self.meta.get("coverage")), now
         return self._inputs
 
     def status(self) -> Status:
-        """What people on call need to know."""
+        """The state of the service, for people on call."""
         return views.status(self)
 
-    async def info(self) -> dict[str, Any]:
-        """What the service was made for."""
-        return views.info(self)
-
-    async def stats(self) -> dict[str, Any]:
-        """All that the dashboard shows."""
-        return copy.deepcopy(await self.look(lambda: views.stats(self)))
-
     async def metrics(self) -> list[Metric]:
-        """Numbers of the journal, the model and this process."""
+        """Metrics of the journal, the model and this process."""
         turns = self.turns
         assert turns is not None
         return [
-            *await self.look(lambda: views.metrics(self)),
-            one("queue_depth", "gauge", "Requests that wait for their turn.", turns.waiting),
-            one("turns_total", "counter", "Turns, each with one commit at most.", turns.count),
-            one("turn_seconds_total", "counter", "Time they took.", turns.seconds),
+            *await self.read(service_metrics),
+            gauge("queue_depth", "Requests that wait for their turn.", turns.waiting),
+            counter("turns", "Turns, each with one commit at most.", turns.count),
+            counter("turn_seconds", "Time that they took.", turns.seconds),
         ]

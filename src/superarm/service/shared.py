@@ -27,8 +27,8 @@ from superarm.journal.postgres import PostgresStore
 from superarm.journal.postgres_address import failures, psycopg
 from superarm.journal.postgres_clock import NOW, DatabaseClock
 from superarm.journal.postgres_schema import BLOCK, check
-from superarm.journal.projector import Projector, learnt
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.projector import Projector
+from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, model_bytes
 from superarm.journal.stats import Stats
@@ -36,7 +36,7 @@ from superarm.journal.store import Pending, Snapshot
 from superarm.learners import Learner
 from superarm.service.handler import ServingModel
 from superarm.service.learning import EVERY, Learning
-from superarm.service.status import Metric, one
+from superarm.service.metrics import Metric, gauge
 
 __all__ = ["PATIENCE", "SharedModel"]
 
@@ -45,8 +45,8 @@ log = logging.getLogger("superarm.service")
 LEASE = 3.0  # seconds; another process learns after at most this, and a quarter of it
 PATIENCE = 5.0  # seconds that a caller waits for the database
 RETRY_SECONDS = 0.5
-FRESH_SECONDS = 0.2  # totals for those who look may be this old
-LOOKERS = 4  # threads for those who only look
+FRESH_SECONDS = 0.2  # totals for views may be this old
+READERS = 4  # threads for views
 
 
 class SharedModel:
@@ -89,17 +89,17 @@ class SharedModel:
         self.processes: list[dict[str, Any]] = []
         self.replayed = self.snapshot_seq = 0
         self._rounds: Iterator[int] = iter(())
-        self._coming: tuple[ServingModel, dict[str, Any]] | None = None
+        self._next_model: tuple[ServingModel, dict[str, Any]] | None = None
         self._taken, self._picking = (-1, 0.0), threading.Lock()  # the event and the time of the newest model
         self._erasures = 0
-        self._looked = 0.0
+        self._refreshed_at = 0.0
         self._beat: float | None = None
         self._stop = threading.Event()
-        self._lookers = ThreadPoolExecutor(LOOKERS, thread_name_prefix="superarm-look")
-        self._overdue = 0  # threads that still look for somebody who was told 503
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
+        self._overdue = 0  # threads that still read for a caller who got a 503
         with failures(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
-        self._take(self._first())
+        self._set_next_model(self._initial_snapshot())
         make_shadows(shadows, self._serving.learner)  # refused here, not by the thread that learns
         self.refresh()
         jobs = [self._listen] + [self._learn] * learn
@@ -111,39 +111,39 @@ class SharedModel:
 
     # ------------------------------------------------------------ the model that decides
 
-    def _first(self) -> Snapshot:
+    def _initial_snapshot(self) -> Snapshot:
         published = self.store.published()
         if published is not None:
             return published
-        projector, _ = Projector.newest(self.store)  # nobody has learnt since the database was started
+        projector, _ = Projector.newest(self.store)  # no process has learnt since the database was started
         projector.catch_up()
         totals = {**projector.totals(), "reports": projector.reports()}
         return Snapshot(projector.seq, self.clock(), {"model": model_bytes(projector.learner)}, totals, {})
 
-    def _take(self, snapshot: Snapshot) -> None:
+    def _set_next_model(self, snapshot: Snapshot) -> None:
         """Have a newer model for the next turn."""
         if (snapshot.seq, snapshot.time) < self._taken:  # another thread was faster
             return
         learner, totals = learner_from(snapshot.parts["model"]), snapshot.totals
-        settings = LabelSettings.from_dict(totals["settings"])
+        settings = LabelSettings.of(totals)
         version, disabled = totals["stats"]["learnt"], frozenset(settings.disabled)
-        self._coming = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
+        self._next_model = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
         self._taken = snapshot.seq, snapshot.time
         if not hasattr(self, "_serving"):
             self.model()
 
-    def _pick_up(self) -> None:
+    def _fetch_published(self) -> None:
         snapshot = self.store.published(*self._taken)
         if snapshot is not None:
             with self._picking:
-                self._take(snapshot)
+                self._set_next_model(snapshot)
 
     def model(self) -> ServingModel:
-        coming, self._coming = self._coming, None
+        coming, self._next_model = self._next_model, None
         if coming is not None:
             self._serving, self.totals = coming
             labels = [str(label) for label in self._serving.learner.labels or ()]
-            self.stats = Stats.from_dict(labels, self.totals["stats"])
+            self.stats = Stats.of(labels, self.totals["stats"])
             self.refused = {int(seq): why for seq, why in self.totals["refused"].items()}
             erasures = len(self.totals.get("erased", {}))
             if erasures != self._erasures:
@@ -157,11 +157,11 @@ class SharedModel:
 
     @property
     def seq(self) -> int:
-        """The last event that the newest model here knows."""
-        return self._coming[0].seq if self._coming is not None else self._serving.seq
+        """The last event of the newest model here."""
+        return self._next_model[0].seq if self._next_model is not None else self._serving.seq
 
     def appended(self, events: Sequence[Event]) -> None:
-        """These are durable: remember them; whoever learns projects them."""
+        """Put durable events into the records; the process that learns projects them."""
         for event in events:
             if event.kind == DECISION:
                 self.records.put(DecisionRecord(event))
@@ -169,7 +169,7 @@ class SharedModel:
                 record = self.records.get(event.id)
                 if record is not None:
                     record.outcome = event
-                    self.records.answered(event.id)
+                    self.records.mark_answered(event.id)
         self.records.trim()
 
     def reload(self) -> None:
@@ -177,13 +177,10 @@ class SharedModel:
 
     catch_up = reload  # what a failed turn may have written is looked up
 
-    def was_learnt(self, event: Event | None) -> bool | None:
-        return None
-
-    def learnt(self, event: Event, record: DecisionRecord) -> bool | None:
+    def was_learnt(self, event: Event, record: DecisionRecord) -> bool | None:
         if event.seq > self._serving.seq:
             return None
-        return learnt(event, record, LabelSettings.from_dict(self.totals["settings"]), self.refused)
+        return was_learnt(event, record, LabelSettings.of(self.totals), self.refused)
 
     def erased(self, seq: int) -> tuple[int, bool]:
         self.model()
@@ -193,57 +190,56 @@ class SharedModel:
         return self.clock()
 
     def next_round(self) -> int:
-        found = next(self._rounds, None)
-        if found is None:
+        round_ = next(self._rounds, None)
+        if round_ is None:
             start = self.store.next_rounds()
             self._rounds = iter(range(start, start + BLOCK))
-            found = next(self._rounds)
-        return found
+            round_ = next(self._rounds)
+        return round_
 
     def due(self, timeout: float, limit: int) -> list[Pending]:
-        return []  # whoever learns closes them
+        return []  # the process that learns closes them
 
-    def doubt(self) -> str | None:
-        found: str | None = self.totals.get("doubt")
-        return found
+    def clock_problem(self) -> str | None:
+        return self.totals.get("clock_problem")
 
     def model_file(self) -> bytes:
         """The model that was published last."""
         published = self.store.published()
-        return self._first().parts["model"] if published is None else published.parts["model"]
+        return self._initial_snapshot().parts["model"] if published is None else published.parts["model"]
 
-    # ------------------------------------------------------------ for those who look
+    # ------------------------------------------------------------ for views
 
-    async def look(self, read: Callable[[], Any]) -> Any:
-        """What it gives, or 503: a database that hangs may keep a thread, and no caller."""
+    async def read(self, view: Callable[[], Any]) -> Any:
+        """The result of a view, or JournalDown: a database that hangs may block a thread, and no caller."""
         late = JournalDown(f"the database {self.address} has not answered for {self.patience:g} s")
-        if self._overdue >= LOOKERS:
+        if self._overdue >= READERS:
             raise late
-        job = self._lookers.submit(read)
+        job = self._readers.submit(view)
         work = asyncio.wrap_future(job)
         done, _ = await asyncio.wait([work], timeout=self.patience)
         if done:
             return work.result()
         if not job.cancel():  # a thread has it; else it has waited for one
             self._overdue += 1
-            work.add_done_callback(self._looked_late)
+            work.add_done_callback(self._read_late)
         raise late
 
-    def _looked_late(self, work: asyncio.Future[Any]) -> None:
+    def _read_late(self, work: asyncio.Future[Any]) -> None:
         self._overdue -= 1
         if not work.cancelled():
-            work.exception()  # nobody waits for it any more
+            work.exception()  # no caller waits for it any more
 
     def refresh(self) -> None:
         """Totals as the learner published them last, and who else serves."""
-        if time.monotonic() - self._looked < FRESH_SECONDS:
+        if time.monotonic() - self._refreshed_at < FRESH_SECONDS:
             return
-        self._pick_up()
+        self._fetch_published()
         names = ("process", "began", "silent", "model", "learns", "superarm")
         rows = self.store._select(PROCESSES)
         self.processes = [dict(zip(names, row, strict=True)) for row in rows]
         self.snapshot_seq = max((note.seq for note in self.store.snapshots()), default=0)
-        self._looked = time.monotonic()
+        self._refreshed_at = time.monotonic()
 
     def reports(self) -> list[dict[str, Any]]:
         floats = ("rate", "low", "high")
@@ -255,36 +251,32 @@ class SharedModel:
 
     @property
     def learner_age(self) -> float | None:
-        """Seconds since the learner was heard of; None if nobody has ever learnt."""
+        """Seconds since the lease was renewed; None if no process has ever learnt."""
         return None if self._beat is None else time.monotonic() - self._beat
 
     def trouble(self) -> tuple[str, ...]:
-        found = [] if self.doubt() is None else [str(self.doubt())]
+        sentences = [] if self.clock_problem() is None else [str(self.clock_problem())]
         age = self.learner_age
         if age is not None and age > 2.0 * self.lease_seconds + 1.0:
-            found.append(f"nobody has learnt for {age:.0f} s")
+            sentences.append(f"no process has learnt for {age:.0f} s")
         if self.learner_error is not None:
-            found.append(f"learning fails: {self.learner_error}")
-        return tuple(found)
+            sentences.append(f"learning fails: {self.learner_error}")
+        return tuple(sentences)
 
     def metrics(self) -> list[Metric]:
-        alive = [who for who in self.processes if who["silent"] < 5.0]
+        alive = sum(process["silent"] < 5.0 for process in self.processes)
+        behind = self.store.head().seq - self.seq
         return [
-            one("processes", "gauge", "Processes that serve on this journal.", len(alive)),
-            one("learns", "gauge", "Whether this process learns.", int(self.learning is not None)),
-            one(
-                "model_behind_events",
-                "gauge",
-                "Events that its model does not know.",
-                self.store.head().seq - self.seq,
-            ),
-            one("learner_silent_seconds", "gauge", "Since the learner was heard of.", self.learner_age),
+            gauge("processes", "Processes that serve on this journal.", alive),
+            gauge("learns", "Whether this process learns.", self.learning is not None),
+            gauge("model_behind_events", "Events that its model does not know.", behind),
+            gauge("learner_silent_seconds", "Since the learner's last sign of life.", self.learner_age),
         ]
 
     # ------------------------------------------------------------ threads
 
     def _listen(self) -> None:
-        """Hear of new models, and be heard of; until the end, whatever happens to the database."""
+        """Listen for new models, and show that this process is alive; until the end, whatever fails."""
         from superarm import __version__
 
         while not self._stop.is_set():
@@ -292,20 +284,20 @@ class SharedModel:
                 with self.address.connect("superarm listens") as connection:
                     connection.execute("LISTEN superarm")
                     while not self._stop.is_set():
-                        self.clock.learn(connection)
+                        self.clock.update(connection)
                         age = connection.execute(f"SELECT {NOW} - beat FROM lease").fetchone()
                         self._beat = None if age is None else time.monotonic() - float(age[0])
-                        self._pick_up()
+                        self._fetch_published()
                         with suppress(psycopg.errors.InsufficientPrivilege):  # a role that may only read
                             connection.execute(ALIVE, (self.process, self.clock(), self.seq, __version__))
                         until = time.monotonic() + 1.0
                         while (left := until - time.monotonic()) > 0.0 and not self._stop.is_set():
                             if list(connection.notifies(timeout=min(left, 0.25), stop_after=1)):
-                                self._pick_up()
+                                self._fetch_published()
             except (psycopg.Error, SuperarmError):
                 self._stop.wait(RETRY_SECONDS)
             except Exception:  # whatever it is: listen again
-                log.exception("listener")
+                log.exception("listening failed")
                 self._stop.wait(RETRY_SECONDS)
 
     def _learn(self) -> None:
@@ -324,14 +316,14 @@ class SharedModel:
                     if lease is not None:
                         self._learn_with(lease)
             except LeaseLost:
-                log.warning("the lease was lost: another process learns", extra={"who": self.process})
+                log.warning("the lease was lost: another process learns", extra={"process": self.process})
             except (psycopg.Error, JournalDown, JournalForeign) as error:
                 if not away and not self._stop.is_set():  # once, until it is back
-                    log.warning("learner", extra={"reason": str(error).splitlines()[0]})
+                    log.warning("learning failed", extra={"reason": str(error).splitlines()[0]})
                 away = True
             except Exception as error:  # a bug must not end learning for ever
                 self.learner_error = f"{type(error).__name__}: {error}"
-                log.exception("learner")
+                log.exception("learning failed")
             finally:
                 self.learning = None
             self._stop.wait(min(RETRY_SECONDS, self.lease_seconds / 4.0))
@@ -340,8 +332,8 @@ class SharedModel:
         store = PostgresStore(self.address)
         try:
             self.learning = Learning(lease, store, self.clock, **self._learning_options)
-            told = {"who": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
-            log.info("learns", extra=told)
+            fields = {"process": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
+            log.info("learning", extra=fields)
             self.learner_error = None
             while not self._stop.is_set():
                 self._stop.wait(self.learning.turn())
@@ -354,7 +346,7 @@ class SharedModel:
         self._stop.set()
         for thread in self._threads:
             thread.join(self.patience)
-        self._lookers.shutdown(wait=False, cancel_futures=True)
+        self._readers.shutdown(wait=False, cancel_futures=True)
         with suppress(SuperarmError):
             self.store._write_all([("DELETE FROM processes WHERE process = ?", (self.process,))])
 

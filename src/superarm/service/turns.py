@@ -1,7 +1,7 @@
 """Group commit: what arrives while a turn is under way is taken together in the next one.
 
 A turn runs in one thread, which alone touches the model and writes the journal; the event loop reads the next
-requests meanwhile. Nobody is answered before the turn that carries their call has returned.
+requests meanwhile. No call is answered before its turn has returned.
 
 Clients that were answered together tend to come back together. Starting the next turn with the first of
 them would leave the others waiting for the one after it: so a turn waits for as many calls as were in flight a
@@ -34,8 +34,8 @@ class Turns:
 
     Args:
         take: makes calls, and returns their results when all they wrote is durable.
-        patience: seconds after which those who wait are told ``stuck()``; None: they wait.
-        stuck: the refusal for them.
+        patience: seconds after which waiting calls fail with ``stuck()``; None: they wait.
+        stuck: makes that error.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Turns:
             await asyncio.to_thread(self._thread.join)
 
     def _gather(self) -> None:
-        """Begin the next turn: now if nobody else is likely to come, or else in a moment."""
+        """Start the next turn: now if no other call is likely to come, or else in a moment."""
         patience = self._usual / 2.0
         if len(self._waiting) >= self._wanted or patience < SHORTEST_TIMER:
             if self._timer is not None:
@@ -114,7 +114,7 @@ class Turns:
         self._jobs.put(batch)
 
     def _too_long(self, batch: list[Call]) -> None:
-        """The thread still waits for the database: nobody else shall."""
+        """The thread still waits for the database: refuse all calls."""
         self._refusal = self._stuck_error()
         waiting, self._waiting = self._waiting, []
         for call in (*batch, *waiting):

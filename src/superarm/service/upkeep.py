@@ -22,7 +22,7 @@ RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kep
 
 
 class Upkeep:
-    """Looks after a service. Each duty is tried on its own: one that fails keeps no other from its turn."""
+    """The regular work of a service. Each duty is tried on its own: a failure stops no other."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -52,18 +52,18 @@ class Upkeep:
             for duty in duties:
                 try:
                     await duty()
-                except JournalDown as error:  # that is told as such
+                except JournalDown as error:  # the status has it already
                     if service.down is None:
                         failure = f"{duty.__name__.lstrip('_')}: {error}"
                 except Exception as error:
                     failure = f"{duty.__name__.lstrip('_')}: {error}"
-                    log.exception("upkeep", extra={"duty": duty.__name__.lstrip("_")})
+                    log.exception("upkeep failed", extra={"duty": duty.__name__.lstrip("_")})
             self.failures += failure is not None
             self.error = failure
             await asyncio.sleep(EVERY)
 
     async def _check(self) -> None:
-        """Find whether the journal can be written and found, also if nobody asks; if not, try again."""
+        """Check, also without requests, whether the journal can be written and is in its place."""
         await self.service.submit(self._check_now)
 
     def _check_now(self, _: object) -> None:
@@ -97,7 +97,7 @@ class Upkeep:
         service, now = self.service, asyncio.get_running_loop().time()
         if service.retain is None or now < self._retain_at or service.down is not None:
             return
-        if service.model.doubt() is None and service.model.jumped() is None:
+        if service.model.clock_problem() is None and service.model.clock_jump() is None:
             before = service.model.clock() - service.retain
             if service.store.content_before(before):
                 assert self._one is not None
@@ -111,19 +111,19 @@ class Upkeep:
             await self.service.submit(lambda _: eraser.finish())
 
     async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; those who ask together share one."""
+        """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
         if self._model_file is None:
             self._model_file = asyncio.ensure_future(self._make_model_file())
-            self._model_file.add_done_callback(self._made_model_file)
+            self._model_file.add_done_callback(self._clear_model_file)
         return await asyncio.shield(self._model_file)
 
-    def _made_model_file(self, made: asyncio.Future[bytes]) -> None:
+    def _clear_model_file(self, future: asyncio.Future[bytes]) -> None:
         self._model_file = None
-        if not made.cancelled():
-            made.exception()  # whoever asked was told
+        if not future.cancelled():
+            future.exception()  # the callers have it
 
     async def _make_model_file(self) -> bytes:
         if self.service.model.shared:
-            return await self.service.look(self.service.model.model_file)  # type: ignore[no-any-return]
+            return await self.service.read(lambda service: service.model.model_file())  # type: ignore[no-any-return]
         learner = await self.service.submit(lambda _: copy.deepcopy(self.service.model.projector.learner))
         return await asyncio.to_thread(model_bytes, learner)

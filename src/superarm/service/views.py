@@ -1,7 +1,8 @@
-"""What a service tells those who look: what it was made for, what the dashboard shows, metrics."""
+"""Views of a service: what `GET` requests return. They change nothing; `Service.read` runs them."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
@@ -13,27 +14,18 @@ from superarm.groups import coverage_by, worst_first
 from superarm.journal.errors import JournalFull
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
-from superarm.service.status import (
-    Metric,
-    Status,
-    falling_sentence,
-    model_metrics,
-    one,
-    promise_metrics,
-    promise_sentences,
-    status_metrics,
-)
+from superarm.service.status import Status, falling_sentence, promise_sentences
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
-__all__ = ["info", "metrics", "report", "stats", "status"]
+__all__ = ["changes", "find", "info", "pending", "shadows", "snapshots", "stats", "status"]
 
 MOST_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
 def info(service: Service) -> dict[str, Any]:
-    """What the service was made for."""
+    """The learner, labels and options of the service."""
     from superarm import __version__
 
     serving = service.model.model()
@@ -55,8 +47,48 @@ def info(service: Service) -> dict[str, Any]:
     }
 
 
+def find(service: Service, id_: str) -> dict[str, Any] | None:
+    """All about a decision; None if there is none of that id."""
+    record = DecisionRecord.of(service.store.find([id_]).get(id_, ()))
+    return None if record is None else record.details(service.learnt_of(record))
+
+
+def pending(service: Service, limit: int, after: int = 0) -> dict[str, Any]:
+    """Decisions without an outcome, oldest first."""
+    waiting, now = service.store.pending(limit + 1, after), service.model.clock()
+    listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
+    following = waiting[limit - 1].seq if len(waiting) > limit else None
+    return {"pending": listed, "count": service.model.stats.pending, "next": following}
+
+
+def shadows(service: Service) -> list[dict[str, Any]]:
+    """Estimated hit rates: of the model itself, then of each shadow."""
+    return [
+        {"learner": report["spec"], **{name: _number(v) for name, v in report.items() if name != "spec"}}
+        for report in service.model.reports()
+    ]
+
+
+def snapshots(service: Service) -> list[dict[str, Any]]:
+    """The kept snapshots, oldest first."""
+    return [{"seq": note.seq, "time": note.time, **note.made_by} for note in service.store.snapshots()]
+
+
+def changes(service: Service) -> list[dict[str, Any]]:
+    """Changes by operators, oldest first, without refused ones."""
+    listed = []
+    for event in service.store.changes():
+        if event.seq in service.model.refused:
+            continue
+        body = {"what": "erase", **event.body}
+        if isinstance(body.get("ids"), list):  # how many, and not whose
+            body["ids"] = len(body["ids"])
+        listed.append({"seq": event.seq, "time": event.time, **body})
+    return listed
+
+
 def status(service: Service) -> Status:
-    """What people on call need to know."""
+    """The state of the service, for people on call."""
     model = service.model
     return Status(
         down=None if service.down is None else str(service.down),
@@ -87,8 +119,8 @@ def stats(service: Service) -> dict[str, Any]:
     )
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent(12)]
-    found = service.store.find(recent)
-    return {
+    by_id = service.store.find(recent)
+    totals = {
         "now": now,
         **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending", "floor")},
         "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
@@ -108,44 +140,26 @@ def stats(service: Service) -> dict[str, Any]:
             "column": service.meta.get("group"),
             "parts": _parts(list(stats.groups), list(stats.groups.values())),
         },
-        "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(found[id_]))],
+        "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
         "learner": service.meta["learner"],
         "disabled": sorted(serving.disabled),
         "frozen": serving.frozen,
-        "shadows": [report(one) for one in service.model.reports()],
+        "shadows": shadows(service),
         "trouble": status.trouble,
         "warnings": list(service.handler.warnings.values()),
         "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
         "processes": getattr(service.model, "processes", None),
     }
-
-
-def metrics(service: Service) -> list[Metric]:
-    """Numbers of the journal and the model."""
-    service.model.refresh()
-    oldest = service.store.pending(1)
-    age = max(0.0, service.model.clock() - oldest[0].time) if oldest else 0.0
-    return [
-        *model_metrics(service.model.stats, service.model.model().frozen, service.model.reports()),
-        *promise_metrics(service.model.model().learner),
-        *status_metrics(service.status(), service.store.size(), age),
-        *service.model.metrics(),
-        one(
-            "column_warnings_total",
-            "counter",
-            "Decisions for rows whose columns are not what was declared.",
-            service.handler.warned,
-        ),
-    ]
+    return copy.deepcopy(totals)  # the running lists are in it
 
 
 def _brief(record: DecisionRecord) -> dict[str, Any]:
-    made, event = record.made, record.event
+    body, event = record.body, record.event
     return {
         "id": event.id,
         "time": event.time,
-        "labels": made.labels,
-        "explored": set(made.labels) != set(made.top),
+        "labels": body.labels,
+        "explored": set(body.labels) != set(body.top),
         "propensity": record.propensity,
         "state": record.status.value,
         "hit": None
@@ -156,19 +170,19 @@ def _brief(record: DecisionRecord) -> dict[str, Any]:
 
 def _promise(learner: Any) -> dict[str, Any] | None:
     """Of a promised coverage: what was kept."""
-    found = learner.coverage
-    if found is None:
+    coverage = learner.coverage
+    if coverage is None:
         return None
-    return report(
-        {name: getattr(found, name) for name in ("promised", "kept", "mean_size", "answers", "warm_up")}
-    )
+    names = ("promised", "kept", "mean_size", "answers", "warm_up")
+    return {name: _number(getattr(coverage, name)) for name in names}
 
 
 def _parts(names: Sequence[str], counts: list[list[int]]) -> list[dict[str, Any]]:
     """Coverage of each label or group, the least first."""
-    found, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MOST_PARTS)
-    return [asdict(part) for part in found]
+    shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MOST_PARTS)
+    return [asdict(part) for part in shown]
 
 
-def report(made: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if isinstance(v, float) and isnan(v) else v for name, v in made.items()}
+def _number(value: Any) -> Any:
+    """A value for JSON, which has no NaN: null where there is none yet."""
+    return None if isinstance(value, float) and isnan(value) else value

@@ -227,7 +227,7 @@ def test_lines_are_dropped_counted_and_told(monkeypatch):
     monkeypatch.setattr(logs, "MOST_LINES", 10)
     monkeypatch.setattr(logs, "LAST_SECONDS", 0.05)
     reading, writing = os.pipe()
-    handler = logs.NeverWaits(writing)
+    handler = logs.NonBlockingHandler(writing)
     for _ in range(2_000):
         handler.handle(logging.makeLogRecord({"msg": "x" * 1000, "levelname": "INFO"}))
         time.sleep(0)

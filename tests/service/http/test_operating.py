@@ -17,7 +17,7 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client
+from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
 from superarm.service.http import asgi as asgi_module
 from superarm.service.http import systemd
@@ -249,9 +249,9 @@ def test_a_trace_is_passed_on_in_logs(live, caplog, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(web.service), "find", broken)
+    monkeypatch.setattr(views, "find", broken)
     web.get("/v1/decisions/a", Traceparent=trace)
-    bug = next(one for one in caplog.records if one.message == "bug")
+    bug = next(one for one in caplog.records if one.message == "unexpected error")
     assert bug.trace_id == "4bf92f3577b34da6a3ce929d0e0e4736"
 
 

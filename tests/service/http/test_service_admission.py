@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from superarm.errors import InvalidInput
 from superarm.service import turns as turns_module
 from superarm.service.http import admission as admission_module
 from superarm.service.http import asgi as asgi_module
-from superarm.service.http.logs import JsonLines
+from superarm.service.http.logs import JsonFormatter
 from superarm.service.http.server import Listener, check_exposure
 from superarm.service.http.tokens import Tokens
 
@@ -104,7 +105,7 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
         soon(lambda: web.get("/v1/stats")[0] in (401, 429))
         status, answer = web.get("/ready")
         assert status == 503
-        assert "nobody is let in" in answer["error"]["message"]
+        assert "no token is accepted" in answer["error"]["message"]
         assert web.get("/health")[0] == 200
         file.write_text("operate the-new-token-of-the-team")
         soon(lambda: web.get("/v1/stats")[0] == 200)
@@ -114,6 +115,23 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
     soon(lambda: web.get("/v1/stats")[0] in (401, 429))
     assert metric + b" 0.0" in web.application.metrics.text([])
     assert caplog.text.count("tokens refused") >= 6
+
+
+def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeypatch):
+    monkeypatch.setattr(asgi_module, "REFRESH_SECONDS", 0.02)
+    file = tmp_path / "tokens"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="--token-file of superarm serve must be a regular file"):
+        Tokens(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="--tls-cert of superarm serve must be a regular file"):
+        Listener(tls_cert=tmp_path / "pipe", tls_key=tmp_path / "pipe").context()
+    file.write_text(TOKENS)
+    web = live(tokens=Tokens(file))
+    web.token = "the-token-of-the-team"
+    (tmp_path / "pipe").replace(file)
+    soon(lambda: web.get("/v1/stats")[0] == 401)
+    status, answer = web.get("/ready")
+    assert (status, "must be a regular file" in answer["error"]["message"]) == (503, True)
 
 
 def test_a_token_file_must_be_usable(tmp_path):
@@ -162,7 +180,7 @@ def test_too_many_waiting(live, monkeypatch):
 
 def test_logs_are_json_lines():
     record = logging.makeLogRecord({"msg": "snapshot", "levelname": "INFO", "event_no": 7})
-    line = json.loads(JsonLines().format(record))
+    line = json.loads(JsonFormatter().format(record))
     assert (line["message"], line["level"], line["event_no"]) == ("snapshot", "info", 7)
     try:
         raise ValueError("x")
@@ -170,7 +188,7 @@ def test_logs_are_json_lines():
         import sys
 
         record = logging.makeLogRecord({"msg": "bug", "exc_info": sys.exc_info()})
-    assert "ValueError: x" in json.loads(JsonLines().format(record))["traceback"]
+    assert "ValueError: x" in json.loads(JsonFormatter().format(record))["traceback"]
 
 
 def test_buckets_of_addresses_that_are_gone_are_forgotten(monkeypatch):

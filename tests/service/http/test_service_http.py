@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -215,6 +216,45 @@ def test_bad_decisions_get_a_4xx_that_names_the_field(live, open_service):
 
 
 @both
+def test_a_refusal_says_what_the_field_must_be_and_what_it_is(live, open_service):
+    web = live(open_service(coverage=0.9, set_size=None))
+    huge = "1" + "0" * 5000
+    for body, sentence in [
+        ({"coverage": 7}, "coverage of request must be a number below 1, got 7"),
+        ({"coverage": -1}, "coverage of request must be a number above 0, got -1"),
+        ({"coverage": "much"}, "coverage of request must be a number or null, got a string"),
+        ({"set_size": 0}, "set_size of request must be a whole number of at least 1, got 0"),
+        ({"set_size": 10**30}, f"set_size of decision must be a whole number from 1 to 6, got {10**30}"),
+        ({"eligible": []}, "eligible of request must be a list with a length of at least 1, got 0"),
+        ({"id": "a b"}, "got 'a b'"),
+        ({"features": [1, 2, 1e39, 4, 5]}, "features[2] of request must be a number of at most 3.40282347e+38, got"),
+        ({"features": {"a": 1, "b": -1e39}}, "of at least -3.40282347e+38, got -1e+39"),
+        ({"colour": 1}, "colour of request is no field of it"),
+        (f'{{"set_size": {huge}}}'.encode(), "set_size of request must be a number of 64 bits, got a larger one"),
+        (f'{{"coverage": {huge}}}'.encode(), "coverage of request must be a number of 64 bits, got a larger one"),
+    ]:  # fmt: skip
+        status, answer = web.post(
+            "/v1/decisions", body if isinstance(body, bytes) else {"features": X} | body
+        )
+        assert status == 422, (body, answer)
+        assert sentence in answer["error"]["message"]
+    for query, sentence in [
+        ("limit=0", "limit of request must be a whole number of at least 1, got '0'"),
+        ("limit=ten", "limit of request must be a whole number, got a string"),
+        (f"after={10**30}", "of at most 9.22337204e+18, got "),
+    ]:
+        status, answer = web.get(f"/v1/pending?{query}")
+        assert status == 422
+        assert sentence in answer["error"]["message"]
+
+
+def test_compressed_bodies_are_refused(live):
+    web = live()
+    packed = gzip.compress(b'{"features": [1, 2, 3, 4, 5]}')
+    status, answer = web.post("/v1/decisions", packed, **{"Content-Encoding": "gzip"})
+    assert (status, answer["error"]["field"]) == (415, "content-encoding")
+
+
 def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):
     web = live(open_service())
     web.post("/v1/decisions", {"features": X, "id": "a"})
@@ -322,7 +362,7 @@ def test_metrics_are_prometheus(live):
         "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
     )
     web = live()
-    assert b"superarm_hit_rate NaN" in web.get("/metrics")[1]
+    assert b"\nsuperarm_hit_rate " not in web.get("/metrics")[1]  # none yet
     for i in range(10):
         web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
     for i in range(6):

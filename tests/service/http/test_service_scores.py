@@ -76,7 +76,7 @@ def test_what_is_refused_and_why(live, open_service):
         ({"features": [0.0] * D}, "features", "left out: this service takes scores"),
         ({}, "features", "given, or scores in its place, and not both"),
         ({"scores": whole, "features": [1.0]}, "features", "given, or scores in its place, and not both"),
-        ({"scores": {}}, "scores", "an object of length >= 1"),
+        ({"scores": {}}, "scores", "an object with a length of at least 1"),
         ({"scores": whole | {"other": 1.0}}, "scores.other", "of a known label"),
         ({"scores": whole | {LABELS[1]: "high"}}, f"scores.{LABELS[1]}", "a number"),
         ({"scores": {LABELS[1]: 1.0}, "eligible": LABELS[:2]}, "eligible", "labels that have a score"),

@@ -15,7 +15,7 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client
+from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
 from superarm.service.http import guard as guard_module
 from superarm.service.http.exchange import Response
@@ -313,11 +313,11 @@ def test_docs_load_nothing(live):
 def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_service, monkeypatch, caplog):
     session = open_service()
     web = live(session)
-    monkeypatch.setattr(type(session), "find", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(views, "find", lambda *_: 1 / 0)
     status, answer = web.get("/v1/decisions/a", X_Request_Id="the-broken-one")
     assert status == 500
     assert "division" not in answer["error"]["message"]
-    bug = next(record for record in caplog.records if record.message == "bug")
+    bug = next(record for record in caplog.records if record.message == "unexpected error")
     assert bug.request == "the-broken-one"
     assert "ZeroDivisionError" in caplog.text
     assert b'superarm_requests_total{route="decision",status="500"} 1' in web.get("/metrics")[1]

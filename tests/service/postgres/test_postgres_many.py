@@ -16,7 +16,7 @@ from service_kit import LABELS, D, rows, soon
 
 from superarm.journal.postgres_address import Address
 from superarm.journal.verify import verify
-from superarm.service import changing
+from superarm.service import service as service_module
 
 X = rows(40)
 
@@ -245,12 +245,12 @@ def test_what_is_erased_is_erased_for_all(webs, shared):
 
 
 def test_without_a_learner_changes_wait_and_say_so(shared, live, monkeypatch):
-    monkeypatch.setattr(changing, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(service_module, "PROJECTED_SECONDS", 0.2)
     one = live(shared(learn=False))
     decide(one, "a")
     status, told = one.post("/v1/changes", {"what": "freeze"})
     assert status == 503
-    assert "nobody learns at the moment" in told["error"]["message"]
+    assert "no process learns at the moment" in told["error"]["message"]
     two = live(shared())  # the change was kept, and is made
     soon(lambda: two.get("/v1/info")[1]["frozen"])
     assert [change["what"] for change in two.get("/v1/changes")[1]["changes"]] == ["freeze"]

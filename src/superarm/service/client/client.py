@@ -55,7 +55,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the service has kept as the answer.
+    """An outcome, as the service has recorded it.
 
     Attributes:
         hit, label: the answer.
@@ -153,44 +153,44 @@ class Client:
             context: JSON that is kept beside it.
         """
         more = {"eligible": eligible, "set_size": set_size, "coverage": coverage, "context": context}
-        ask = _ask(features, id, scores=scores, **more)
-        return _shown(self._call("POST", "/v1/decisions", ask))
+        body = _decision_body(features, id, scores=scores, **more)
+        return _shown(self._call("POST", "/v1/decisions", body))
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
-        """Say of decision ``id`` whether the right label was shown, ``hit``, or which it was, ``label``."""
-        told = {"hit": hit} if label is None else {"label": label}
-        answer = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", told)
-        return Outcome(**answer["outcome"])
+        """Report whether decision ``id`` showed the right label, ``hit``, or which one that is, ``label``."""
+        body = {"hit": hit} if label is None else {"label": label}
+        response = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", body)
+        return Outcome(**response["outcome"])
 
     def decide_many(
         self, rows: Sequence[Any] = (), *, scores: Sequence[Mapping[str, float]] = ()
     ) -> list[Shown]:
         """Ask for a set for each of the rows, or of the ``scores`` in their place, in one request."""
-        asks = [_ask(features, None) for features in rows]
-        asks += [_ask(None, None, scores=one) for one in scores]
-        answer = self._call("POST", "/v1/batch/decisions", {"decisions": asks})
-        return [_shown(_checked(result)) for result in answer["results"]]
+        items = [_decision_body(features, None) for features in rows]
+        items += [_decision_body(None, None, scores=one) for one in scores]
+        response = self._call("POST", "/v1/batch/decisions", {"decisions": items})
+        return [_shown(_checked(result)) for result in response["results"]]
 
-    def outcomes(self, answers: Sequence[tuple[str, bool]]) -> list[Outcome]:
-        """Many answers (id, hit), in one request."""
-        told = [{"id": id_, "hit": hit} for id_, hit in answers]
-        answer = self._call("POST", "/v1/batch/outcomes", {"outcomes": told})
-        return [Outcome(**_checked(result)["outcome"]) for result in answer["results"]]
+    def outcomes(self, outcomes: Sequence[tuple[str, bool]]) -> list[Outcome]:
+        """Many outcomes (id, hit), in one request."""
+        items = [{"id": id_, "hit": hit} for id_, hit in outcomes]
+        response = self._call("POST", "/v1/batch/outcomes", {"outcomes": items})
+        return [Outcome(**_checked(result)["outcome"]) for result in response["results"]]
 
     def get(self, id: str) -> dict[str, Any]:
         """All that is known of the decision ``id``."""
         return self._call("GET", f"/v1/decisions/{quote(id, safe='')}")
 
     def pending(self, *, limit: int = 100, after: int = 0) -> dict[str, Any]:
-        """Decisions without an answer, oldest first: ``limit`` of them, from ``after`` an event on."""
+        """Decisions without an outcome, oldest first: ``limit`` of them, from ``after`` an event on."""
         return self._call("GET", f"/v1/pending?limit={limit}&after={after}")
 
     def info(self) -> dict[str, Any]:
-        """What the service was made for."""
+        """The learner, labels and options of the service."""
         return self._call("GET", "/v1/info")
 
     def stats(self) -> dict[str, Any]:
-        """What its dashboard shows."""
+        """The figures of the dashboard."""
         return self._call("GET", "/v1/stats")
 
     # ------------------------------------------------------------ for operators
@@ -200,15 +200,15 @@ class Client:
         return self._change(what="add_labels", labels=list(names))
 
     def disable_labels(self, names: Sequence[str]) -> dict[str, Any]:
-        """Never show the labels of these names again; answers about them are still taken."""
+        """Never show the labels of these names again; outcomes about them are still accepted."""
         return self._change(what="disable_labels", labels=list(names))
 
     def freeze(self) -> dict[str, Any]:
-        """Keep answers, and learn nothing from them."""
+        """Keep outcomes, and learn nothing from them."""
         return self._change(what="freeze")
 
     def unfreeze(self) -> dict[str, Any]:
-        """Learn again, from the answers that come from now on."""
+        """Learn again, from the outcomes that come from now on."""
         return self._change(what="unfreeze")
 
     def set_explore(
@@ -222,11 +222,11 @@ class Client:
         return self._change(what="rollback", to=to)
 
     def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> dict[str, Any]:
-        """Forget features and context of the decisions ``ids``, or of all made ``before`` a time."""
+        """Erase features and context of the decisions ``ids``, or of all made ``before`` a time."""
         return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
 
     def changes(self) -> list[dict[str, Any]]:
-        """What operators have changed, oldest first."""
+        """Changes by operators, oldest first."""
         return self._call("GET", "/v1/changes")["changes"]  # type: ignore[no-any-return]
 
     def snapshots(self) -> list[dict[str, Any]]:
@@ -263,16 +263,16 @@ class Client:
                 continue
             if status in (200, 202):  # 202: an erasure that is not finished yet, and says so
                 return json.loads(content)  # type: ignore[no-any-return]
-            failure = _fault(status, content)
+            failure = _error_from(status, content)
             if status not in AGAIN:
                 break
         assert failure is not None
         raise failure
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
-        """One request: its status, its content, and how long the service asks us to wait."""
+        """One request: status, content, and the seconds of Retry-After."""
         connection = self._connection
-        if connection.sock is not None and _is_over(connection.sock):
+        if connection.sock is not None and _is_closed(connection.sock):
             connection.close()  # the service has hung up meanwhile, say after a restart
         used = connection.sock is not None
         try:
@@ -286,23 +286,23 @@ class Client:
                     raise
                 connection.request(method, self._base + path, body, self._headers)
                 response = connection.getresponse()
-            return response.status, response.read(), _pause(response.headers.get("retry-after"))
+            return response.status, response.read(), _retry_seconds(response.headers.get("retry-after"))
         except (OSError, HTTPException):
             connection.close()
             raise
 
 
-def _is_over(sock: socket.socket) -> bool:
+def _is_closed(sock: socket.socket) -> bool:
     """Whether there is something to read on an idle connection: that can only be its end."""
     return bool(select.select([sock], [], [], 0)[0])
 
 
-def _pause(retry_after: str | None) -> float:
-    """Seconds; a date, or anything else that is no number, counts as nothing said."""
+def _retry_seconds(retry_after: str | None) -> float:
+    """Seconds; a date, or anything else that is no number, counts as 0."""
     return min(float(retry_after), LONGEST_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
 
-def _ask(
+def _decision_body(
     features: Any, id_: str | None, *, scores: Any = None, eligible: Any = None, **more: Any
 ) -> dict[str, Any]:
     named = named_row(features)
@@ -315,10 +315,10 @@ def _ask(
         features = {name: getattr(features, name).tolist() for name in parts}
     elif isinstance(features, list | tuple):
         features = [value.item() if hasattr(value, "item") else value for value in features]
-    ask: dict[str, Any] = {"id": id_ or uuid.uuid4().hex}
+    body: dict[str, Any] = {"id": id_ or uuid.uuid4().hex}
     given = {"features": features, "scores": None if scores is None else plain_row(scores)}
     given |= {"eligible": None if eligible is None else list(eligible), **more}
-    return ask | {name: value for name, value in given.items() if value is not None}
+    return body | {name: value for name, value in given.items() if value is not None}
 
 
 def _shown(answer: dict[str, Any]) -> Shown:
@@ -334,7 +334,7 @@ def _checked(result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _fault(status: int, content: bytes) -> ServiceError:
+def _error_from(status: int, content: bytes) -> ServiceError:
     try:
         error = json.loads(content)["error"]
         return ServiceError(error["message"], status, error["field"])

@@ -33,7 +33,7 @@ class Habits:
 
 @dataclass(slots=True)
 class Tally:
-    """What has happened so far."""
+    """Counts of requests so far."""
 
     decisions: int = 0
     outcomes: int = 0
@@ -98,11 +98,11 @@ def traffic(
                     tally.hits += hit
                     tally.lost += (lost := dice.random() < habits.lose)
                 if not lost:
-                    told = {"label": names[y]} if dice.random() < habits.name_label else {"hit": hit}
+                    outcome = {"label": names[y]} if dice.random() < habits.name_label else {"hit": hit}
                     due = time.monotonic() + (
                         dice.expovariate(1.0 / habits.delay) if habits.delay > 0 else 0.0
                     )
-                    heapq.heappush(later, (due, shown.id, told))
+                    heapq.heappush(later, (due, shown.id, outcome))
                 _answer_until(client, later, None, dice, habits, tally, lock)
                 if tick is not None:
                     tick(1)
@@ -138,9 +138,9 @@ def _answer_until(
     while True:
         now = time.monotonic()
         while later and later[0][0] <= now:
-            _, id_, told = heapq.heappop(later)
+            _, id_, outcome = heapq.heappop(later)
             for _ in range(1 + (dice.random() < habits.repeat)):
-                client.outcome(id_, **told)
+                client.outcome(id_, **outcome)
             with lock:
                 tally.outcomes += 1
         if until is None or now >= until:

@@ -1,4 +1,4 @@
-"""Who may come in, and how often: tokens by role, host names, requests a second."""
+"""Admission of requests: tokens by role, host names, requests a second."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from time import monotonic
 
 from superarm.service.http.exchange import Request
-from superarm.service.http.statuses import RoleMissing, TokenWrong, TooMany, WrongName
+from superarm.service.http.faults import HttpRefused
 from superarm.service.http.tokens import Tokens
 
-__all__ = ["DECIDE", "LOOK", "OPEN", "OPERATE", "PERSON", "READ", "Admission"]
+__all__ = ["ANY_ROLE", "DECIDE", "OPEN", "OPERATE", "PERSON", "READ", "Admission"]
 
 # who may use a route: the roles of its tokens
-OPEN = frozenset[str]()  # everybody, and no token is asked for
+OPEN = frozenset[str]()  # no token is needed
 DECIDE = frozenset({"decide", "operate"})
 READ = frozenset({"read", "operate"})
-LOOK = DECIDE | READ
+ANY_ROLE = DECIDE | READ
 OPERATE = frozenset({"operate"})
 PERSON = frozenset({"person"})  # whoever has a token, where they are people's
 
@@ -53,7 +53,7 @@ class Admission:
         tokens: who has which role.
         rate: requests a second from one address.
         any_host: without a token, answer to any host name, and not only to those of this machine: nobody else
-            can reach it (a socket in the file system), or an application that has mounted it sees to that.
+            can reach it (a socket in the file system), or the application that has mounted it checks that.
     """
 
     def __init__(self, tokens: Tokens, rate: float, *, any_host: bool = False) -> None:
@@ -65,25 +65,25 @@ class Admission:
         request.check_host()
         if not self._requests.take(request.address):
             wanted = f"at most {self._requests.rate:g} a second"
-            raise TooMany.must("rate", "requests", wanted, "more")
+            raise HttpRefused.must("rate", "requests", wanted, "more", status=429)
         if not self.tokens:
             host = request.headers.get(b"host", b"")
             if not self.any_host and not LOCAL.fullmatch(host):
                 # a page in a browser here may reach us under a name of its own (DNS rebinding)
                 wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
-                raise WrongName.must("host", "request", wanted, host.decode("latin-1"))
+                raise HttpRefused.must("host", "request", wanted, host.decode("latin-1"), status=403)
         elif roles:
             role = self.tokens.role(request.headers.get(b"authorization", b""))
             if role is None:
                 if not self._wrong.take(request.address):
-                    wanted = f"at most {WRONG_TOKENS:g} a second without a token that is taken"
-                    raise TooMany.must("authorization", "requests", wanted, "more")
+                    wanted = f"at most {WRONG_TOKENS:g} a second without a valid token"
+                    raise HttpRefused.must("authorization", "requests", wanted, "more", status=429)
                 message = "authorization of request must be 'Bearer' and a token of this service"
-                raise TokenWrong(message, field="authorization")
+                raise HttpRefused(message, field="authorization", status=401)
             if role not in roles:
                 wanted = f"that of a token whose role is {' or '.join(sorted(roles))}"
-                raise RoleMissing.must("authorization", "request", wanted, role)
+                raise HttpRefused.must("authorization", "request", wanted, role, status=403)
 
     def person(self, request: Request) -> str:
-        """Who asks: the person of the token; empty where tokens have no names."""
+        """The person with the token of a request; empty where tokens have no names."""
         return self.tokens.person(request.headers.get(b"authorization", b""))

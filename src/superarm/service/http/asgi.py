@@ -18,7 +18,7 @@ from superarm.journal.errors import JournalDown
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
 from superarm.service.http.exchange import Receive, Send
-from superarm.service.http.metrics import Metrics
+from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Router
 from superarm.service.http.routes import Context
 from superarm.service.http.tokens import Tokens
@@ -35,12 +35,12 @@ class Application(Router):
     """A service behind its routes.
 
     It opens with ``async with``, with the server's lifespan, or with the first request, whichever comes first
-    (an application that is mounted hears of no start), and belongs to that event loop. What was opened is
+    (a mounted application gets no lifespan events), and belongs to that event loop. What was opened is
     closed at the end of ``async with`` or of the lifespan; or else when the process ends.
 
     Args:
         open_service: gives the service, when the application opens.
-        tokens: who has which role.
+        tokens: with their roles.
         rate: requests a second from one address.
         any_host: without tokens, answer to any host name (see `Admission`).
         options: see `Router`.
@@ -60,8 +60,8 @@ class Application(Router):
         self.tokens = tokens or Tokens()
         super().__init__(pages.ROUTES, Admission(self.tokens, rate, any_host=any_host), **options)
         self.open_service = open_service
-        self.metrics = Metrics(self.tokens)
-        self.saw = self.metrics.saw  # type: ignore[method-assign]
+        self.metrics = RequestMetrics(self.tokens)
+        self.on_response = self.metrics.count  # type: ignore[method-assign]
         self._opening: asyncio.Future[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._failed: tuple[float, str] | None = None
@@ -100,7 +100,7 @@ class Application(Router):
             log.warning("trouble", extra={"reason": sentence})
 
     async def close(self) -> None:
-        """Finish what has begun, snapshot, and let go of the journal. It may be opened again."""
+        """Finish what has begun, keep a snapshot, and close the journal. It may be opened again."""
         context, self.context = self.context, None
         if context is None:
             return
@@ -144,7 +144,7 @@ class Application(Router):
         self._at_exit()
 
     def _at_exit(self) -> None:
-        """Nobody has told us to close: the journal shall not have to be caught up with at the next start."""
+        """Close without having been told to, so that the next start need not catch up."""
         context, self.context = self.context, None
         self.loop = None
         atexit.unregister(self._at_exit)
@@ -183,7 +183,7 @@ def asgi(
     Args:
         journal: what keeps everything: a SQLite file, or ``postgresql://…`` for many processes.
         labels: what may be shown (for a new journal).
-        features: the length of a row (for a new journal); left out, the first row tells it.
+        features: the length of a row (for a new journal); left out, the first row fixes it.
         set_size: how many labels to show.
         coverage: how often the right one shall be among them; then ``set_size`` is the most.
         learner: ``name:key=value,…`` as on the command line.
@@ -199,37 +199,22 @@ def asgi(
         max_journal_mb: refuse to write beyond this size of the journal.
         token: a token that may do everything.
         token_file: tokens with their roles, one a line.
-        any_host: without tokens, answer to any host name: your application sees to who may come in.
+        any_host: without tokens, answer to any host name: your application checks who may use it.
         max_body: bytes of a request.
         rate_limit: requests a second from one address.
         log_requests: write a log line for each request.
         more: further options of the service (`superarm.service.Service.open`).
     """
-    options = {
-        "labels": None if labels is None else list(labels),
-        "n_features": features,
-        "set_size": set_size,
-        "learner": learner,
-        "model": model,
-        "seed": seed,
-        "create": create,
-        "shadows": tuple(shadow),
-        "timeout": timeout,
-        "retain": retain,
-        "default": default_outcome,
-        "snapshot_every": snapshot_every,
-        "keep_snapshots": keep_snapshots,
-        **more,
-    }
-    if coverage is not None:
-        options["coverage"] = coverage
-    if max_journal_mb is not None:
-        options["max_mb"] = max_journal_mb
 
     def open_service() -> Any:
         from superarm.service import Service
 
-        return Service.open(journal, **options)
+        return Service.open(
+            journal, labels=None if labels is None else list(labels), n_features=features, set_size=set_size,
+            coverage=coverage, learner=learner, model=model, seed=seed, create=create, shadows=tuple(shadow),
+            timeout=timeout, retain=retain, default=default_outcome, snapshot_every=snapshot_every,
+            keep_snapshots=keep_snapshots, max_mb=max_journal_mb, **more,
+        )  # fmt: skip
 
     tokens = Tokens(None if token_file is None else Path(token_file), token)
     return Application(

@@ -1,4 +1,4 @@
-"""One request and its response, as the routes see them; how they come out of ASGI and go into it."""
+"""A request and its response, and how they are read from and written to ASGI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
-from superarm.service.http.statuses import BodyUnwanted, TooLarge, WrongHost
+from superarm.service.http.faults import HttpRefused
 
 __all__ = ["Disconnected", "Receive", "Request", "Response", "Scope", "Send", "read_body", "send_response"]
 
@@ -24,7 +24,7 @@ Header = tuple[bytes, bytes]
 PIECE = (
     1 << 18
 )  # bytes: a longer body is handed on in pieces, each when the caller has fetched the one before
-# no page may frame an answer, run it, embed it or guess its type, and nobody keeps it
+# no page may frame an answer, run it, embed it or guess its type, and no cache keeps it
 SAFE: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -41,7 +41,7 @@ class Disconnected(Exception):
 
 
 class Response(NamedTuple):
-    """What a caller is sent.
+    """A response.
 
     ``own_policy``: its headers have a content security policy. ``done`` is called when it is out, or the
     caller has gone.
@@ -91,20 +91,29 @@ class Request:
     @property
     def trace(self) -> dict[str, str]:
         """The trace that it is a part of (W3C's ``traceparent``), for log lines."""
-        found = TRACE.fullmatch(self.headers.get(b"traceparent", b""))
-        return {} if found is None else {"trace_id": found[1].decode(), "parent_id": found[2].decode()}
+        match = TRACE.fullmatch(self.headers.get(b"traceparent", b""))
+        return {} if match is None else {"trace_id": match[1].decode(), "parent_id": match[2].decode()}
 
     def check_host(self) -> None:
-        """HTTP/1.1 wants exactly one Host: with two, a proxy and we might not mean the same one."""
+        """HTTP/1.1 requires exactly one Host: with two, a proxy and this service might take different ones."""
         version = self.scope.get("http_version", "1.1")
         hosts = sum(name == b"host" for name, _ in self.scope["headers"]) if b"host" in self.headers else 0
         if hosts > 1 or (hosts == 0 and version == "1.1"):
-            raise WrongHost.must("host", "request", "given once", f"{hosts} of them")
+            raise HttpRefused.must("host", "request", "given once", f"{hosts} of them", status=400)
+
+    def check_encoding(self) -> None:
+        """Refuse compressed bodies."""
+        coding = self.headers.get(b"content-encoding", b"identity").lower()
+        if coding != b"identity" or self.headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            wanted = "left out: bodies are not compressed"
+            raise HttpRefused.must(
+                "content-encoding", "request", wanted, coding.decode("latin-1"), status=415
+            )
 
     def check_no_body(self) -> None:
-        """What only looks takes no body."""
+        """Refuse a body, where the method takes none."""
         if self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers:
-            raise BodyUnwanted.must("body", f"{self.method} request", "left out", "one")
+            raise HttpRefused.must("body", f"{self.method} request", "left out", "one", status=400)
 
 
 def _id_of(given: bytes | None) -> str:
@@ -119,7 +128,7 @@ async def read_body(request: Request, receive: Receive, most: int) -> bytes:
     """The whole body, if it is not larger than ``most`` bytes."""
     length = request.headers.get(b"content-length")
     if length is not None and (len(length) > 15 or not length.isdigit() or int(length) > most):
-        raise TooLarge.must("body", "request", f"at most {most:,} bytes", "more")
+        raise HttpRefused.must("body", "request", f"at most {most:,} bytes", "more", status=413)
     message = await receive()
     parts: list[bytes] = []
     size = 0
@@ -129,7 +138,7 @@ async def read_body(request: Request, receive: Receive, most: int) -> bytes:
         body = message.get("body", b"")
         size += len(body)
         if size > most:
-            raise TooLarge.must("body", "request", f"at most {most:,} bytes", "more")
+            raise HttpRefused.must("body", "request", f"at most {most:,} bytes", "more", status=413)
         if not message.get("more_body"):
             return b"".join([*parts, body]) if parts else body
         parts.append(body)

@@ -1,7 +1,7 @@
-"""What uvicorn leaves unbounded: how much, how slowly and how often strangers may send.
+"""Limits that uvicorn does not have: how much, how slowly and how often clients may send.
 
 uvicorn reads and writes HTTP, with llhttp (Node's parser) under it. It has no limit for the size of a head or
-of trailers, for how slowly these come, for pipelined requests, for answers that nobody reads, nor for what an
+of trailers, for how slowly these come, for pipelined requests, for responses that are not read, nor for what an
 address may take. tests/service/http/test_attacks.py has the attacks; without this file they took 1.6 GB.
 """
 
@@ -21,30 +21,30 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from superarm.service.http.exchange import CLOSED, SAFE
-from superarm.service.http.statuses import refusal
+from superarm.service.http.faults import server_refusal
 
 __all__ = ["Connection", "Guard", "Limits"]
 
 log = logging.getLogger("superarm.service")
 
 SWEEP_SECONDS = 0.5
-CHANCE_SECONDS = 1.0  # many who come from one address at once are not yet an attack
+CHANCE_SECONDS = 1.0  # many connections from one address at once are not yet an attack
 PIECE = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
 MOST_HEADERS = 100
 MOST_PIPELINED = 32  # requests that wait behind another one on the same connection
-# of a body that nobody wants, once the refusal is out: time for the caller to read it
+# of a body that is refused: time for the client to read the refusal
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one connection, and all of them together, may take."""
+    """Limits of one connection, and of all of them together."""
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
     connections: int = 1_000
-    spare: int = 50  # beyond these, for whoever has just come: a token must be seen, /health must be answered
-    strangers_per_address: int = 250  # connections on which nobody has been let in yet
+    spare: int = 50  # beyond these, for new connections: to show a token, or to ask for /health
+    strangers_per_address: int = 250  # connections without an admitted request
     head_seconds: float = 10.0  # from the first byte to the end of the head; a stranger's silence
     body_seconds: float = 30.0  # from there to the end of the body
     idle_seconds: float = 75.0  # between two requests
@@ -52,14 +52,14 @@ class Limits:
 
 
 class TooMuch(Exception):
-    """Stops the parser; `Connection.status` says what the caller is told."""
+    """Stops the parser; `Connection.status` is that of the refusal."""
 
 
 class Guard:
-    """All connections of a server: counts them, and twice a second lets go of those who are late.
+    """All connections of a server: counts them, and closes late ones twice a second.
 
-    A stranger is a connection on which nobody has been let in yet. Whoever connects when there are too many
-    takes the place of the oldest stranger; it has one round trip to show a token, and is then none any more.
+    A stranger is a connection without an admitted request. When there are too many connections, a new one
+    replaces the oldest stranger; it has one round trip to show a token, and is a stranger no more.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -76,13 +76,13 @@ class Guard:
         if address and self._by_address[address] >= limits.strangers_per_address:
             oldest = next(one for one in self.strangers if one.address == address)
             if new.since - oldest.since >= CHANCE_SECONDS:
-                self._let_go(oldest)
+                self._close(oldest)
             elif self._by_address[address] >= 2 * limits.strangers_per_address:
                 self.turned_away += 1
                 return False
         if len(self.connections) >= limits.connections:
             if len(self.strangers) > limits.spare:
-                self._let_go(next(iter(self.strangers)))
+                self._close(next(iter(self.strangers)))
             elif len(self.connections) >= limits.connections + limits.spare:
                 self.turned_away += 1
                 return False
@@ -92,7 +92,7 @@ class Guard:
         return True
 
     def trust(self, one: Connection) -> None:
-        """It is no stranger any more."""
+        """Mark a connection as admitted: it is no stranger any more."""
         if one in self.strangers:
             del self.strangers[one]
             self._by_address[one.address] -= 1
@@ -103,7 +103,7 @@ class Guard:
         self.trust(one)
         self.connections.discard(one)
 
-    def _let_go(self, one: Connection) -> None:
+    def _close(self, one: Connection) -> None:
         self.turned_away += 1
         self.leave(one)
         one.transport.abort()
@@ -116,30 +116,30 @@ class Guard:
             for connection in tuple(self.connections):
                 try:
                     connection.sweep(now)
-                except Exception:  # one caller's trouble
+                except Exception:  # of one connection alone
                     log.exception("sweep")
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, within limits. It overrides what asyncio and httptools call, and what is said at the end."""
+    """uvicorn's protocol, within limits. It overrides what asyncio and httptools call, and the refusals."""
 
     def __init__(self, guard: Guard, config: Config, state: ServerState) -> None:
         super().__init__(config, state, {})
         self.guard, self.limits = guard, guard.limits
         self.address = ""
-        self.other_size = (
+        self.head_bytes = (
             0  # bytes that came and are in no body: of a head or trailers that are not at an end
         )
-        self.thrown = 0  # bytes of a body that nobody wants
+        self.dropped_bytes = 0  # bytes of a refused body
         self.in_head = self.in_request = False
         self.status = 400  # of what the parser is stopped for
-        self.ending = 0  # the status of a refusal that waits for the answers before it
+        self.pending_refusal = 0  # the status of a refusal that waits for the answers before it
         self.since = monotonic()
         self.deadline = self.since + self.limits.head_seconds
         self.unsent, self.fetch_by = 0, 0.0
 
     def trust(self) -> None:
-        """Called by the application when it has let somebody in."""
+        """Called by the application when it has admitted a request."""
         self.guard.trust(self)
 
     # ------------------------------------------------------------ the socket
@@ -148,7 +148,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
         if not self.guard.enter(self):
-            self.turn_down(503)
+            self.refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.guard.leave(self)
@@ -156,11 +156,11 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         self.pipeline.clear()
         if self.cycle is not None:
-            self.forget_body()
-            self.cycle.scope.pop("extensions", None)  # it leads back to us: nobody else would free us soon
+            self.drop_body()
+            self.cycle.scope.pop("extensions", None)  # a cycle: without this, memory is freed late
 
-    def forget_body(self) -> None:
-        """What came of a body that the application has not asked for."""
+    def drop_body(self) -> None:
+        """Drop the part of a body that the application has not read."""
         self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:
@@ -171,18 +171,18 @@ class Connection(HttpToolsProtocol):
                 self.feed(data[start : start + PIECE])
 
     def feed(self, data: bytes) -> None:
-        if self.ending or self.transport.is_closing():
+        if self.pending_refusal or self.transport.is_closing():
             return
-        self.other_size += len(data)
+        self.head_bytes += len(data)
         super().data_received(data)
-        if self.in_request and (self.other_size > self.limits.max_head or len(self.headers) > MOST_HEADERS):
-            self.turn_down(431)
+        if self.in_request and (self.head_bytes > self.limits.max_head or len(self.headers) > MOST_HEADERS):
+            self.refuse(431)
 
     # ------------------------------------------------------------ the parser
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.other_size = self.thrown = 0
+        self.head_bytes = self.dropped_bytes = 0
         self.in_head = self.in_request = True
         self.deadline = monotonic() + self.limits.head_seconds
 
@@ -194,7 +194,7 @@ class Connection(HttpToolsProtocol):
         if len(self.url) + sum([len(name) + len(value) for name, value in headers]) > self.limits.max_head:
             self.status = 431
             raise TooMuch
-        self.in_head, self.other_size = False, 0
+        self.in_head, self.head_bytes = False, 0
         self.deadline = monotonic() + self.limits.body_seconds
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
         self.scope["extensions"] = {"superarm": self}  # type: ignore[dict-item]
@@ -203,16 +203,18 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        self.other_size = max(0, self.other_size - 2 * len(body))  # chunks may have sizes before them
+        self.head_bytes = max(0, self.head_bytes - 2 * len(body))  # chunks may have sizes before them
         if self.cycle.response_complete:
-            self.thrown += len(body)
-            if self.thrown > LINGER_BYTES:
+            self.dropped_bytes += len(body)
+            if self.dropped_bytes > LINGER_BYTES:
                 self.transport.abort()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self.in_request, self.other_size = False, 0
-        self.deadline = self.silence() if self.cycle.response_complete else float("inf")  # it is our turn
+        self.in_request, self.head_bytes = False, 0
+        self.deadline = (
+            self.idle_deadline() if self.cycle.response_complete else float("inf")
+        )  # it is our turn
         super().on_message_complete()
 
     # ------------------------------------------------------------ answers
@@ -220,26 +222,26 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():  # or the next one has begun
-            self.forget_body()
-            if self.ending:
-                self.finish(self.ending)
+            self.drop_body()
+            if self.pending_refusal:
+                self.finish(self.pending_refusal)
             elif not self.in_request:
-                self.deadline = self.silence()
+                self.deadline = self.idle_deadline()
             elif not self.in_head:  # refused before all of it was here
                 self.deadline = monotonic() + LINGER_SECONDS
 
-    def silence(self) -> float:
-        """Until when a caller may ask for nothing."""
+    def idle_deadline(self) -> float:
+        """Until when a client may send nothing."""
         stranger = self in self.guard.strangers
         return monotonic() + (self.limits.head_seconds if stranger else self.limits.idle_seconds)
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls when the parser is at its end."""
-        self.turn_down(self.status)
+        """Called by uvicorn when the parser fails."""
+        self.refuse(self.status)
 
-    def turn_down(self, status: int) -> None:
+    def refuse(self, status: int) -> None:
         """A refusal, after which nothing more is read; what was asked for before is answered first."""
-        if self.transport.is_closing() or self.ending:
+        if self.transport.is_closing() or self.pending_refusal:
             return
         self.guard.refused[status] += 1
         if self.in_request and not self.in_head and self.pipeline and self.pipeline[0][0] is self.cycle:
@@ -249,7 +251,7 @@ class Connection(HttpToolsProtocol):
             busy = self.cycle is not None and not self.cycle.response_complete
             busy = busy and (self.in_head or not self.in_request)
         if busy:
-            self.ending, self.deadline = status, float("inf")
+            self.pending_refusal, self.deadline = status, float("inf")
             self.flow.pause_reading()
         else:
             self.finish(status)
@@ -260,7 +262,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def sweep(self, now: float) -> None:
-        """Whoever is late is told so, or let go."""
+        """Refuse, or close, a connection that is late."""
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             if unsent != self.unsent:
@@ -273,13 +275,13 @@ class Connection(HttpToolsProtocol):
             return
         refused = not self.in_head and self.cycle is not None and self.cycle.response_complete
         if self.in_request and not refused:
-            self.turn_down(408)
+            self.refuse(408)
         else:
             self.transport.close()
 
 
 def _refusal(status: int) -> bytes:
-    body = msgspec.json.encode(refusal(status))
+    body = msgspec.json.encode(server_refusal(status))
     lines = [
         b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
         b"content-type: application/json",

@@ -1,4 +1,4 @@
-"""Log lines as JSON on standard error, which never keep anybody waiting: not even when nobody reads them."""
+"""Log lines as JSON on standard error; logging never blocks, not even when the lines are not read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from queue import Empty, Full, Queue
 from threading import Thread
 from typing import Any
 
-__all__ = ["JsonLines", "NeverWaits", "log_to"]
+__all__ = ["JsonFormatter", "NonBlockingHandler", "log_to"]
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 MOST_LINES = 10_000  # that wait to be written
 LAST_SECONDS = 1.0  # for the last lines, at the end
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class NeverWaits(logging.Handler):
+class NonBlockingHandler(logging.Handler):
     """A thread writes the lines; those that find no room are dropped, and the next line says how many.
 
     Args:
@@ -42,7 +42,7 @@ class NeverWaits(logging.Handler):
 
     def __init__(self, descriptor: int = 2) -> None:
         super().__init__()
-        self.setFormatter(JsonLines())
+        self.setFormatter(JsonFormatter())
         self.descriptor = descriptor
         self.dropped = 0  # since the last line that was written
         self.dropped_total = 0
@@ -76,7 +76,7 @@ class NeverWaits(logging.Handler):
             try:
                 while data:
                     data = data[os.write(self.descriptor, data) :]
-            except OSError:  # whoever read it has gone away
+            except OSError:  # the reader is gone
                 self.dropped += len(parts)
                 self.dropped_total += len(parts)
             self._writing = False
@@ -88,9 +88,9 @@ class NeverWaits(logging.Handler):
             time.sleep(0.005)
 
 
-def log_to(descriptor: int = 2) -> NeverWaits:
+def log_to(descriptor: int = 2) -> NonBlockingHandler:
     """Send all log lines of this process there."""
-    handler = NeverWaits(descriptor)
+    handler = NonBlockingHandler(descriptor)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.INFO)

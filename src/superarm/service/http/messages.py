@@ -1,4 +1,4 @@
-"""What comes in and goes out. Each type here checks a body, and is its part of the OpenAPI document."""
+"""Bodies of requests and responses. Each type checks a body, and is its part of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ID_WORDS = "1 to 128 letters, digits or any of _ . : - (and not . or ..)"
 
 
 def _one_of(*names: str) -> Meta:
-    """For what msgspec is not to read: the types are in the document all the same."""
+    """The schema of what msgspec does not decode here."""
     places = [{"$ref": f"#/components/schemas/{name}"} for name in names]
     return Meta(extra_json_schema=places[0] if len(places) == 1 else {"anyOf": places})
 
@@ -33,7 +33,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Strict(Struct, forbid_unknown_fields=True):
-    """Of requests: a field that nobody knows is a mistake."""
+    """A request: unknown fields are refused."""
 
 
 # ---------------------------------------------------------------- decisions
@@ -90,7 +90,7 @@ class DecisionAnswer(Struct, kw_only=True):
     id: str
     labels: Annotated[list[str], Meta(description="In the order to show: best first.")]
     propensity: Annotated[float | None, Meta(description="The probability with which this set was chosen.")]
-    model_version: Annotated[int, Meta(description="How many answers the model had learnt.")]
+    model_version: Annotated[int, Meta(description="How many outcomes the model had learnt.")]
     warnings: Annotated[
         list[str],
         Meta(description="Columns of the row that are not what was declared; left out if there are none."),
@@ -98,14 +98,14 @@ class DecisionAnswer(Struct, kw_only=True):
 
 
 class OutcomeRequest(Strict):
-    """The answer: hit, or label; one of them."""
+    """An outcome: hit, or label; one of them."""
 
     hit: Annotated[bool | None, Meta(description="Whether the right label was among the shown ones.")] = None
-    label: Annotated[str | None, Meta(description="The right label, where the world names it.")] = None
+    label: Annotated[str | None, Meta(description="The right label, where it is known.")] = None
 
 
 class OutcomeItem(OutcomeRequest, kw_only=True):
-    """An answer in a batch."""
+    """An outcome in a batch."""
 
     id: Id
 
@@ -116,7 +116,7 @@ class Outcome(Struct):
     time: Time
     learnt: Annotated[bool | None, Meta(description="null: the process that learns has not taken it yet.")]
     late: Annotated[bool | None, Meta(description="It came after the timeout; null as above.")]
-    timeout: Annotated[bool, Meta(description="It is the timeout's, not the world's.")]
+    timeout: Annotated[bool, Meta(description="It is the default of a timeout, and was not observed.")]
 
 
 class OutcomeAnswer(Struct):
@@ -198,12 +198,10 @@ class Info(Struct):
     params: Annotated[dict[str, Any], Meta(description="The learner's parameters as they are now.")]
     labels: list[str]
     disabled: Annotated[list[str], Meta(description="Labels that are never shown.")]
-    frozen: Annotated[bool, Meta(description="Answers are kept, and not learnt.")]
+    frozen: Annotated[bool, Meta(description="Outcomes are kept, and not learnt.")]
     n_features: Annotated[
         int | Annotated[list[int], Meta(min_length=2, max_length=2)] | None,
-        Meta(
-            description="Of rows with both parts a pair, dense and sparse; null until the first row tells it."
-        ),
+        Meta(description="Of rows with both parts a pair, dense and sparse; null before the first row."),
     ]
     set_size: Annotated[int, Meta(description="With a coverage, the most.")]
     coverage: Annotated[
@@ -234,15 +232,17 @@ class Snapshots(Struct):
 
 
 class Shadow(Struct):
-    """How good a learner is, had it shown its top sets."""
+    """The estimated hit rate of a learner, had it shown its top sets."""
 
     learner: str
-    rate: Annotated[float | None, Meta(description="Its estimated hit rate; null while nothing can be said.")]
+    rate: Annotated[
+        float | None, Meta(description="Its estimated hit rate; null before there is an estimate.")
+    ]
     low: Annotated[float | None, Meta(description="Of an interval of 95 %.")]
     high: float | None
-    rows: Annotated[int, Meta(description="Answers that say something about it.")]
-    learnt: Annotated[int, Meta(description="Answers that it has learnt from.")]
-    problem: Annotated[str, Meta(description="Why not to believe it; empty if nothing speaks against it.")]
+    rows: Annotated[int, Meta(description="Outcomes that the estimate rests on.")]
+    learnt: Annotated[int, Meta(description="Outcomes that it has learnt.")]
+    problem: Annotated[str, Meta(description="Why the estimate cannot be trusted; empty if it can.")]
 
 
 class Shadows(Struct):
@@ -253,7 +253,7 @@ class Shadows(Struct):
 
 
 class Change(Strict, tag_field="what", omit_defaults=True):
-    """What an operator changes while it runs."""
+    """A change by an operator while the service runs."""
 
 
 class AddLabels(Change, tag="add_labels"):
@@ -263,17 +263,17 @@ class AddLabels(Change, tag="add_labels"):
 
 
 class DisableLabels(Change, tag="disable_labels"):
-    """Never shown again; answers about them are still taken."""
+    """Never shown again; outcomes about them are still accepted."""
 
     labels: Names
 
 
 class Freeze(Change, tag="freeze"):
-    """Answers are kept, and not learnt."""
+    """Outcomes are kept, and not learnt."""
 
 
 class Unfreeze(Change, tag="unfreeze"):
-    """Learn again, from the answers that come from now on."""
+    """Learn again, from the outcomes that come from now on."""
 
 
 class SetExplore(Change, tag="set_explore"):
@@ -290,7 +290,7 @@ class Rollback(Change, tag="rollback"):
 
 
 class Erase(Change, tag="erase"):
-    """Forget features and context of decisions: by id, or all made before a time. One of them."""
+    """Erase features and context of decisions: by id, or all made before a time. One of them."""
 
     ids: Annotated[Annotated[list[Id], Meta(min_length=1, max_length=MOST_ITEMS)] | None, Meta()] = None
     before: Time | None = None
@@ -300,7 +300,7 @@ AnyChange = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollbac
 
 
 class Changed(Struct):
-    """What has come of a change."""
+    """The result of a change."""
 
     what: str
     seq: Annotated[int, Meta(description="The number of the last event.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from superarm.service.http import messages
-from superarm.service.http.statuses import MEANINGS
+from superarm.service.http.faults import MEANINGS
 
 if TYPE_CHECKING:
     from superarm.service.http.router import Route
@@ -38,7 +38,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {
             "title": "superarm",
             "version": "1",
-            "summary": "Shows sets of labels, takes answers whenever they come, and loses nothing.",
+            "summary": "Decisions (sets of labels) and their outcomes, kept in a journal.",
         },
         "paths": paths,
         "components": {
@@ -53,43 +53,43 @@ def _is_type(kind: Any) -> bool:
     return kind is not None and not isinstance(kind, str)
 
 
-def _operation(one: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
-    told = dict(one.told)
-    statuses = WRITING if one.method == "POST" else LOOKING if one.roles else (403, 429, 503, 507)
-    if one.takes is not None or "{id}" in one.path:
+def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
+    meanings = dict(route.meanings)
+    statuses = WRITING if route.method == "POST" else LOOKING if route.roles else (403, 429, 503, 507)
+    if route.takes is not None or "{id}" in route.path:
         statuses = (*statuses, 422)
-    made: dict[str, Any] = {
-        "operationId": one.name,
-        "summary": (one.run.__doc__ or "").strip(),
-        "description": f"Roles: {', '.join(sorted(one.roles))}." if one.roles else "No token is needed.",
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": (route.run.__doc__ or "").strip(),
+        "description": f"Roles: {', '.join(sorted(route.roles))}." if route.roles else "No token is needed.",
         "parameters": [],
-        "responses": {"200": _given(one, schema_of)},
+        "responses": {"200": _success_response(route, schema_of)},
     }
-    for status in sorted({*statuses, *told}):
+    for status in sorted({*statuses, *meanings}):
         content = {"application/json": {"schema": schema_of[messages.Error]}}
-        made["responses"][str(status)] = {
-            "description": told.get(status) or MEANINGS[status],
+        operation["responses"][str(status)] = {
+            "description": meanings.get(status) or MEANINGS[status],
             "content": content,
         }
-    if "{id}" in one.path:
+    if "{id}" in route.path:
         schema = {"type": "string", "pattern": messages.ID_PATTERN}
-        made["parameters"].append({"name": "id", "in": "path", "required": True, "schema": schema})
-    if one.takes is not None and one.method == "GET":
-        for name, schema in components[one.takes.__name__]["properties"].items():
-            made["parameters"].append({"name": name, "in": "query", "schema": schema})
-    elif one.takes is not None:
-        body: dict[str, Any] = {"schema": schema_of[one.takes]}
-        if one.examples:
+        operation["parameters"].append({"name": "id", "in": "path", "required": True, "schema": schema})
+    if route.takes is not None and route.method == "GET":
+        for name, schema in components[route.takes.__name__]["properties"].items():
+            operation["parameters"].append({"name": name, "in": "query", "schema": schema})
+    elif route.takes is not None:
+        body: dict[str, Any] = {"schema": schema_of[route.takes]}
+        if route.examples:
             body["examples"] = {
                 f"example-{number}": {"summary": summary, "value": value}
-                for number, (summary, value) in enumerate(one.examples, 1)
+                for number, (summary, value) in enumerate(route.examples, 1)
             }
-        made["requestBody"] = {"required": True, "content": {"application/json": body}}
-    return made
+        operation["requestBody"] = {"required": True, "content": {"application/json": body}}
+    return operation
 
 
-def _given(one: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
+def _success_response(one: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
     if isinstance(one.gives, str):
-        return {"description": "As it says.", "content": {one.gives: {}}}
+        return {"description": "A file of that type.", "content": {one.gives: {}}}
     schema = schema_of[one.gives] if one.gives is not None else {"type": "object"}
     return {"description": "Done.", "content": {"application/json": {"schema": schema}}}

@@ -101,41 +101,43 @@ summary { cursor: pointer; margin: 6px 0; }
 
 @cache
 def _docs() -> Response:
-    made = _document()
+    spec = _document()
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>superarm: the API</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{STYLE}</style></head><body><h1>superarm: the API</h1>",
-        f"<p>{escape(made['info']['summary'])} For programs: <a href='openapi.json'>openapi.json</a>.</p>",
+        f"<p>{escape(spec['info']['summary'])} For programs: <a href='openapi.json'>openapi.json</a>.</p>",
     ]
-    for path, methods in made["paths"].items():
-        for method, told in methods.items():
-            parts += _one(path, method, told)
+    for path, methods in spec["paths"].items():
+        for method, operation in methods.items():
+            parts += _one(path, method, operation)
     parts.append("<h2>Types</h2>")
-    for name, schema in made["components"]["schemas"].items():
+    for name, schema in spec["components"]["schemas"].items():
         parts.append(f"<details id='{escape(name)}'><summary><code>{escape(name)}</code> ")
         parts.append(f"{escape(schema.get('description', ''))}</summary>{_fields(schema)}</details>")
     parts.append("</body></html>")
     return _page("".join(parts).encode(), "default-src 'none'; style-src 'unsafe-inline'")
 
 
-def _one(path: str, method: str, told: dict[str, Any]) -> Iterator[str]:
+def _one(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
     yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
-    yield f"<p>{escape(told['summary'])} <span class='soft'>{escape(told['description'])}</span></p>"
-    if told["parameters"]:
-        rows = [(p["name"], f"in the {p['in']}", _type(p["schema"])) for p in told["parameters"]]
+    yield f"<p>{escape(operation['summary'])} <span class='soft'>{escape(operation['description'])}</span></p>"
+    if operation["parameters"]:
+        rows = [(p["name"], f"in the {p['in']}", _type(p["schema"])) for p in operation["parameters"]]
         yield _table(rows)
-    if "requestBody" in told:
-        body = told["requestBody"]["content"]["application/json"]
+    if "requestBody" in operation:
+        body = operation["requestBody"]["content"]["application/json"]
         yield f"<p>Takes {_type(body['schema'])}.</p>"
         for example in body.get("examples", {}).values():
             text = json.dumps(example["value"], indent=None)
             yield f"<pre>{escape(text)}</pre>"
-    given = told["responses"]["200"]["content"]
-    kind, content = next(iter(given.items()))
+    content_types = operation["responses"]["200"]["content"]
+    kind, content = next(iter(content_types.items()))
     yield f"<p>Gives {_type(content['schema']) if 'schema' in content else escape(kind)}.</p>"
     yield "<details><summary>Refusals</summary>"
-    refusals = [(s, one["description"], "") for s, one in told["responses"].items() if s != "200"]
+    refusals = [
+        (s, response["description"], "") for s, response in operation["responses"].items() if s != "200"
+    ]
     yield _table(refusals) + "</details>"
 
 

@@ -1,4 +1,4 @@
-"""A table of routes as an ASGI application: finds the route, checks who asks, reads, runs, and answers."""
+"""A table of routes as an ASGI application: find the route, check the token, decode, run, respond."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import msgspec
 
 from superarm.errors import SuperarmError
 from superarm.service.http.admission import OPEN, Admission
+from superarm.service.http.decoding import check_id, read, read_query
 from superarm.service.http.exchange import (
     Disconnected,
     Receive,
@@ -25,8 +26,7 @@ from superarm.service.http.exchange import (
     read_body,
     send_response,
 )
-from superarm.service.http.reading import check_id, read, read_query
-from superarm.service.http.statuses import MethodNotAllowed, UnknownPath, WrongType, error_of
+from superarm.service.http.faults import HttpRefused, error_of
 
 __all__ = ["Handler", "Route", "Router"]
 
@@ -34,7 +34,7 @@ log = logging.getLogger("superarm.service")
 
 encode = msgspec.json.Encoder().encode
 
-Handler = Callable[..., Any]  # an answer, or something to wait for
+Handler = Callable[..., Any]  # gives a result, or an awaitable of one
 
 AGAIN = ((b"retry-after", b"1"),)
 WHO = ((b"www-authenticate", b"Bearer"),)
@@ -49,11 +49,11 @@ class Route:
         method, path: ``{id}`` stands for a decision's id.
         roles: of the tokens that may use it; empty: everybody.
         takes: the type of the body, or for a GET of the query.
-        gives: the type of the answer; a content type where it is not JSON.
-        told: what statuses mean here that the table of statuses does not tell.
+        gives: the type of the response; a content type where it is not JSON.
+        meanings: of statuses of this route that faults.py does not describe.
         examples: bodies for the document, by what they show.
         listed: whether it is in the document.
-        personal: whether ``run`` is told who asks: the person of the token, empty where tokens have no names.
+        personal: whether ``run`` gets the name of the person with the token; empty where tokens have no names.
         run: what it does; called with the context, then the person if it is personal, then the id if the path
             has one, then what it takes.
     """
@@ -64,7 +64,7 @@ class Route:
     run: Handler
     takes: Any = None
     gives: Any = None
-    told: tuple[tuple[int, str], ...] = ()
+    meanings: tuple[tuple[int, str], ...] = ()
     examples: tuple[tuple[str, Any], ...] = ()
     listed: bool = True
     personal: bool = False
@@ -108,8 +108,8 @@ class Router:
             table = self._with_id if "{id}" in one.path else self._table
             table.setdefault(one.path, {})[one.method] = one
 
-    def saw(self, route: str, status: int, seconds: float) -> None:
-        """Called for each answer; for those who count them."""
+    def on_response(self, route: str, status: int, seconds: float) -> None:
+        """Called for each response; an application that counts them replaces it."""
 
     async def open(self) -> None:
         """Called when there is no context yet, or it belongs to another event loop."""
@@ -122,25 +122,25 @@ class Router:
         if scope["type"] == "lifespan":
             return await self.lifespan(receive, send)
         if scope["type"] != "http":
-            raise NotImplementedError(f"superarm speaks HTTP, not {scope['type']}")
+            raise NotImplementedError(f"superarm serves HTTP, not {scope['type']}")
         request = Request(scope)
         try:
             target = self.admit(request)
-            given: list[Any] = [self.admission.person(request)] if target.personal else []
+            arguments: list[Any] = [self.admission.person(request)] if target.personal else []
             if request.target[1] is not None:
-                given.append(check_id(request.target[1]))
+                arguments.append(check_id(request.target[1]))
             if request.method == "POST":
                 body = await read_body(request, receive, self.max_body)
                 if target.decoder is not None:
-                    given.append(read(target.decoder, body))
+                    arguments.append(read(target.decoder, body))
             elif target.takes is not None:
-                given.append(read_query(target.takes, request.query))
+                arguments.append(read_query(target.takes, request.query))
             if self.context is None or (self.loop is not None and self.loop is not get_running_loop()):
                 await self.open()
-            told = target.run(self.context, *given)
-            if isawaitable(told):
-                told = await told
-            response = told if type(told) is Response else Response(200, encode(told))
+            result = target.run(self.context, *arguments)
+            if isawaitable(result):
+                result = await result
+            response = result if type(result) is Response else Response(200, encode(result))
         except Disconnected:
             return
         except asyncio.CancelledError:
@@ -151,7 +151,7 @@ class Router:
         except Exception as error:
             response = self.failed(request, error)
         name = request.target[0].name if request.target else "other"
-        self.saw(name, response.status, monotonic() - request.began)
+        self.on_response(name, response.status, monotonic() - request.began)
         try:
             await send_response(request, response, send)
         finally:
@@ -169,20 +169,19 @@ class Router:
                 id_, parts[3] = parts[3], "{id}"
                 methods = self._with_id.get("/".join(parts))
         if methods is None:
-            raise UnknownPath.must("path", "request", "one of those in /docs", path)
-        found = methods.get("GET" if method == "HEAD" else method)
-        if found is None:
-            error = MethodNotAllowed.must("method", "request", " or ".join(methods), method)
-            error.allowed = ", ".join(methods)
-            raise error
-        return found, id_
+            raise HttpRefused.must("path", "request", "one of those in /docs", path, status=404)
+        route = methods.get("GET" if method == "HEAD" else method)
+        if route is None:
+            allowed = ", ".join(methods)
+            raise HttpRefused.must("method", "request", allowed, method, status=405, allowed=allowed)
+        return route, id_
 
     def admit(self, request: Request) -> Route:
-        """The route, if whoever asks may use it; its body has not been read."""
+        """The route of a request, if its token may use it; the body has not been read."""
         try:
             request.target = target, _ = self.find(request.method, request.path)
         except SuperarmError:
-            self.admission.check(request, OPEN)  # strangers count, and learn nothing of what is here
+            self.admission.check(request, OPEN)  # strangers count, too, and cannot find out which paths exist
             raise
         self.admission.check(request, target.roles)
         if target.roles or not self.admission.tokens:
@@ -190,27 +189,30 @@ class Router:
             if server is not None and "superarm" in server:
                 server["superarm"].trust()  # our own server keeps a share of its connections for these
         if request.method == "POST":
+            request.check_encoding()
             kind = request.headers.get(b"content-type", b"")
             if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
-                raise WrongType.must("content-type", "request", "application/json", kind.decode("latin-1"))
+                raise HttpRefused.must(
+                    "content-type", "request", "application/json", kind.decode("latin-1"), status=415
+                )
         else:
             request.check_no_body()
         return target
 
     def failed(self, request: Request, error: Exception) -> Response:
-        """The refusal that says what was wrong."""
-        said = error_of(error)
-        status = said.error.status
+        """The response to an error."""
+        body = error_of(error)
+        status = body.error.status
         if status == 500:
             where = {"request": request.id, "path": request.path, **request.trace}
-            log.error("bug", exc_info=error, extra=where)
+            log.error("unexpected error", exc_info=error, extra=where)
         headers = HEADERS.get(status, ())
-        if isinstance(error, MethodNotAllowed):
+        if isinstance(error, HttpRefused) and error.allowed:
             headers = ((b"allow", error.allowed.encode()),)
-        return Response(status, encode(said), headers=headers)
+        return Response(status, encode(body), headers=headers)
 
     def _log(self, request: Request, response: Response) -> None:
-        told = {
+        fields = {
             "request": request.id,
             "method": request.method,
             "path": request.path,
@@ -219,4 +221,4 @@ class Router:
             "address": request.address,
             **request.trace,
         }
-        log.info("request", extra=told)
+        log.info("request", extra=fields)

@@ -1,4 +1,4 @@
-"""Every route: its path, who may use it, what it takes, gives and does.
+"""Every route: its path, its roles, its request and its response.
 
 A new one is a function in here with `@route` over it: the router, the checks and the OpenAPI document
 follow from that line and from the types it names.
@@ -14,14 +14,14 @@ import msgspec
 
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, Refused, UnknownDecision
-from superarm.service import Service
+from superarm.service import Service, views
 from superarm.service.http import messages as m
-from superarm.service.http.admission import DECIDE, LOOK, OPEN, OPERATE, READ
+from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
+from superarm.service.http.decoding import read, to_decision, to_outcome
 from superarm.service.http.exchange import Response
-from superarm.service.http.metrics import Metrics
-from superarm.service.http.reading import read, to_decision, to_outcome
+from superarm.service.http.faults import error_of, status_of
+from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
-from superarm.service.http.statuses import error_of, status_of
 from superarm.service.http.tokens import Tokens
 
 __all__ = ["ROUTES", "Context", "route"]
@@ -37,14 +37,14 @@ def route(
     *,
     takes: Any = None,
     gives: Any = None,
-    told: dict[int, str] | None = None,
+    meanings: dict[int, str] | None = None,
     examples: dict[str, Any] | None = None,
     listed: bool = True,
 ) -> Callable[[Handler], Handler]:
     """Put a function into the table."""
 
     def put(run: Handler) -> Handler:
-        more = tuple((told or {}).items()), tuple((examples or {}).items())
+        more = tuple((meanings or {}).items()), tuple((examples or {}).items())
         ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed))
         return run
 
@@ -52,14 +52,14 @@ def route(
 
 
 class Context:
-    """What the routes work with: the service, and what this process knows about its callers."""
+    """The context of the routes: the service, its tokens, and the metrics of this process."""
 
-    def __init__(self, service: Service, metrics: Metrics, tokens: Tokens) -> None:
+    def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
         self.downloads = asyncio.Semaphore(DOWNLOADS)
 
     def trouble(self) -> list[str]:
-        """What is wrong, worst first."""
+        """Problems, worst first."""
         own = [] if self.tokens.trouble is None else [self.tokens.trouble]
         return own + list(self.service.status().trouble)
 
@@ -73,7 +73,7 @@ class Context:
     DECIDE,
     takes=m.DecisionRequest,
     gives=m.DecisionAnswer,
-    told={
+    meanings={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
     },
@@ -99,15 +99,15 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[st
     DECIDE,
     takes=m.OutcomeRequest,
     gives=m.OutcomeAnswer,
-    told={404: "No such decision.", 409: "It has been answered otherwise."},
+    meanings={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[dict[str, Any]]:
-    """Say whether the right label was among the shown ones: now, or days later."""
+    """Report whether the right label was among the shown ones: now, or days later."""
     return context.service.outcome(to_outcome(request, id_, context.service.inputs))
 
 
-ASK, ANSWER = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
+DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
 
 
 @route(
@@ -123,9 +123,9 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     service = context.service
 
     def one(item: msgspec.Raw) -> Any:
-        return service.decide(to_decision(read(ASK, item), service.inputs))
+        return service.decide(to_decision(read(DECISION, item), service.inputs))
 
-    return m.DecisionResults(await _each(one, request.decisions))
+    return m.DecisionResults(await _submit_each(one, request.decisions))
 
 
 @route(
@@ -141,16 +141,16 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
     service = context.service
 
     def one(item: msgspec.Raw) -> Any:
-        told = read(ANSWER, item)
-        return service.outcome(to_outcome(told, told.id, service.inputs))
+        request = read(OUTCOME, item)
+        return service.outcome(to_outcome(request, request.id, service.inputs))
 
-    return m.OutcomeResults(await _each(one, request.outcomes))
+    return m.OutcomeResults(await _submit_each(one, request.outcomes))
 
 
 AT_ONCE = 100  # items of a batch between two looks at other callers
 
 
-async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) -> list[Any]:
+async def _submit_each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) -> list[Any]:
     """Submit all items; a result or a refusal for each."""
     waiting: list[Any] = []
     for number, item in enumerate(items, 1):
@@ -178,25 +178,25 @@ async def _each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) 
 # ---------------------------------------------------------------- looking
 
 
-@route("GET", "/v1/decisions/{id}", LOOK, gives=m.DecisionRecord, told={404: "No such decision."})
+@route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, meanings={404: "No such decision."})
 async def decision(context: Context, id_: str) -> dict[str, Any]:
-    """All that is known of a decision; `outcome` is null while nobody has answered."""
-    found: dict[str, Any] | None = await context.service.find(id_)
-    if found is None:
+    """All that is known of a decision; `outcome` is null while there is none."""
+    record: dict[str, Any] | None = await context.service.read(views.find, id_)
+    if record is None:
         raise UnknownDecision.must("id", "decision", "that of a decision", id_)
-    return found
+    return record
 
 
 @route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
 def pending(context: Context, query: m.PendingQuery) -> Any:
-    """Decisions without an answer, oldest first."""
-    return context.service.pending(query.limit, query.after)
+    """Decisions without an outcome, oldest first."""
+    return context.service.read(views.pending, query.limit, query.after)
 
 
-@route("GET", "/v1/info", LOOK, gives=m.Info)
+@route("GET", "/v1/info", ANY_ROLE, gives=m.Info)
 def info(context: Context) -> Any:
-    """What the service was made for."""
-    return context.service.info()
+    """The learner, labels and options of the service."""
+    return views.info(context.service)
 
 
 @route("GET", "/v1/model", READ, gives="application/octet-stream")
@@ -214,39 +214,29 @@ async def model(context: Context) -> Response:
 @route("GET", "/v1/stats", READ)
 async def stats(context: Context) -> dict[str, Any]:
     """All that the dashboard shows."""
-    found = await context.service.stats()
-    named = [_named(one) for one in found["shadows"]]
-    return {
-        **found,
-        "shadows": named,
-        "trouble": context.trouble(),
-        "latency": context.metrics.quantiles(),
-    }
+    totals = await context.service.read(views.stats)
+    return {**totals, "trouble": context.trouble(), "latency": context.metrics.quantiles()}
 
 
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)
-async def shadows(context: Context) -> m.Shadows:
+async def shadows(context: Context) -> dict[str, Any]:
     """Estimated hit rates: of the model itself, then of each shadow."""
-    return m.Shadows([m.Shadow(**_named(one)) for one in await context.service.shadows()])
-
-
-def _named(one: dict[str, Any]) -> dict[str, Any]:
-    return {"learner": one["spec"], **{name: value for name, value in one.items() if name != "spec"}}
+    return {"shadows": await context.service.read(views.shadows)}
 
 
 @route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
-async def snapshots(context: Context) -> m.Snapshots:
+async def snapshots(context: Context) -> dict[str, Any]:
     """The kept snapshots, oldest first."""
-    return m.Snapshots([m.Snapshot(**one) for one in await context.service.snapshots()])
+    return {"snapshots": await context.service.read(views.snapshots)}
 
 
 # ---------------------------------------------------------------- changes
 
 
 @route("GET", "/v1/changes", READ, gives=m.Changes)
-async def changes(context: Context) -> m.Changes:
-    """What operators have changed, oldest first."""
-    return m.Changes(await context.service.changes())
+async def changes(context: Context) -> dict[str, Any]:
+    """Changes by operators, oldest first."""
+    return {"changes": await context.service.read(views.changes)}
 
 
 @route(
@@ -255,7 +245,7 @@ async def changes(context: Context) -> m.Changes:
     OPERATE,
     takes=m.AnyChange,
     gives=m.Changed,
-    told={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
+    meanings={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
 async def change(context: Context, request: Any) -> Any:
@@ -278,11 +268,11 @@ def health(context: Context) -> m.Status:
 @route("GET", "/ready", OPEN, gives=m.Status)
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
-    found, trouble = context.service.status(), context.trouble()
+    status, trouble = context.service.status(), context.trouble()
     if context.tokens.trouble is not None:
         raise JournalDown(context.tokens.trouble)
-    if not found.ready:
-        raise (JournalFull if found.full else JournalDown)(trouble[0])
+    if not status.ready:
+        raise (JournalFull if status.full else JournalDown)(trouble[0])
     return m.Status("ready", trouble)
 
 

@@ -1,4 +1,4 @@
-"""Run an application on uvicorn: a socket, TLS, signals, and rules about who may reach it.
+"""Run an application on uvicorn: a socket, TLS, signals, and where it may be reached from.
 
 SIGTERM, SIGINT   finish what has begun, snapshot, end
 SIGHUP            read tokens and certificates again
@@ -30,7 +30,7 @@ from superarm.service.http import systemd
 from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
 from superarm.service.http.logs import log_to
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.tokens import Tokens, check_regular
 
 __all__ = ["Listener", "Server", "check_exposure", "run", "serve"]
 
@@ -60,6 +60,8 @@ class Listener:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
+            for option, path in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
+                check_regular(path, path.stat(), option, self.of)
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"
@@ -89,7 +91,7 @@ class Listener:
         if path.exists() or path.is_symlink():
             if not stat.S_ISSOCK(path.lstat().st_mode):
                 raise InvalidInput.must("--unix-socket", self.of, "a new path, or a socket", str(path))
-            if _answers(path):
+            if _is_listening(path):
                 raise InvalidInput.must("--unix-socket", self.of, "used by no other process", str(path))
             path.unlink(missing_ok=True)  # left over by a process that was killed
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -115,8 +117,8 @@ class Listener:
         return None if self.unix_socket is None else self.unix_socket.lstat().st_ino
 
 
-def _answers(path: Path) -> bool:
-    """Whether somebody listens on a socket in the file system."""
+def _is_listening(path: Path) -> bool:
+    """Whether a process listens on a socket in the file system."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -184,7 +186,7 @@ class Server(uvicorn.Server):
         create = loop.create_server if self.listener.unix_socket is None else loop.create_unix_server
         server = await create(connect, sock=bound, backlog=self.config.backlog, **options)
         self.servers = [server]
-        duties = (self.guard.sweep(), self._look_after(), _stay_alive())
+        duties = (self.guard.sweep(), self._watch_certificate(), _watchdog())
         self._tasks = [asyncio.create_task(duty) for duty in duties]
         where: dict[str, Any] = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
@@ -218,23 +220,23 @@ class Server(uvicorn.Server):
             log.error("the certificate stays as it was", extra={"reason": str(error)})
 
     def _stamp(self) -> list[tuple[int, int] | None]:
-        found: list[tuple[int, int] | None] = []
+        stamps: list[tuple[int, int] | None] = []
         for path in (self.listener.tls_cert, self.listener.tls_key):
             try:
-                seen = None if path is None else path.stat()
-                found.append(None if seen is None else (seen.st_mtime_ns, seen.st_ino))
+                stat = None if path is None else path.stat()
+                stamps.append(None if stat is None else (stat.st_mtime_ns, stat.st_ino))
             except OSError:
-                found.append(None)
-        return found
+                stamps.append(None)
+        return stamps
 
-    async def _look_after(self) -> None:
+    async def _watch_certificate(self) -> None:
         while True:
             await asyncio.sleep(1.0)
             self.reload_certificate()
 
 
-async def _stay_alive() -> None:
-    """Signs of life for systemd, from the loop itself: while that hangs, nobody is served."""
+async def _watchdog() -> None:
+    """Notify systemd's watchdog, from the event loop itself: while that hangs, no request is served."""
     every = systemd.watchdog_seconds()
     while every is not None:
         systemd.notify("WATCHDOG=1")
@@ -249,7 +251,7 @@ async def run(
     on_ready: Callable[[Server], object] = lambda server: None,
 ) -> None:
     """Serve until the server's ``should_exit`` is set (SIGTERM and SIGINT set it)."""
-    server = Server(application, listener, _within_files(limits))
+    server = Server(application, listener, _fit_file_limit(limits))
     server.on_ready = lambda: on_ready(server)
     application.metrics.guard = server.guard
     async with application:
@@ -270,12 +272,14 @@ def serve(application: Application, *, listener: Listener, limits: Limits) -> No
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: None)  # uvicorn raises again what has ended it: that is no failure
     try:
-        _runner()(run(application, listener, limits, on_ready=lambda server: _hear(application, server)))
+        _runner()(
+            run(application, listener, limits, on_ready=lambda server: _handle_signals(application, server))
+        )
     finally:
         logs.flush()
 
 
-def _hear(application: Application, server: Server) -> None:
+def _handle_signals(application: Application, server: Server) -> None:
     """Signals that end nothing."""
     loop = asyncio.get_running_loop()
     under_way: set[asyncio.Task[None]] = set()
@@ -292,7 +296,7 @@ def _hear(application: Application, server: Server) -> None:
                 await application.context.service.take_snapshot()
                 log.info("snapshot", extra={"because": "SIGUSR1"})
         except Exception as error:
-            log.error("no snapshot", extra={"reason": str(error)})
+            log.error("snapshot failed", extra={"reason": str(error)})
 
     def begin_snapshot() -> None:
         task = loop.create_task(snapshot())
@@ -311,7 +315,7 @@ def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
     return uvloop.run
 
 
-def _within_files(limits: Limits) -> Limits:
+def _fit_file_limit(limits: Limits) -> Limits:
     """As many files may be open as there may be connections, and some; or else fewer connections."""
     import resource
     from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What systemd wants to hear from a service of `Type=notify`: ready, reloading, alive, stopping."""
+"""Notifications for systemd, from a service of `Type=notify`: ready, reloading, alive, stopping."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["notify", "reloading", "watchdog_seconds"]
 
 
 def notify(*lines: str) -> None:
-    """Tell whoever has started us, if it wants to know."""
+    """Notify systemd, if it has started us."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -21,7 +21,7 @@ def notify(*lines: str) -> None:
         try:
             channel.connect(address)
             channel.send("\n".join(lines).encode())
-        except OSError:  # its business, not ours
+        except OSError:  # systemd is gone: nothing to do
             return
 
 
@@ -31,7 +31,7 @@ def reloading() -> None:
 
 
 def watchdog_seconds() -> float | None:
-    """How often it wants a sign of life: half of the time after which it would end us."""
+    """The interval of the watchdog notifications: half of its timeout."""
     span, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
     if not span.isdecimal() or (process is not None and process != str(os.getpid())):
         return None

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 
 from superarm.errors import InvalidInput
 
-__all__ = ["ROLES", "People", "Tokens"]
+__all__ = ["ROLES", "People", "Tokens", "check_regular"]
 
 log = logging.getLogger("superarm.service")
 
 ROLES = ("decide", "read", "operate")
+MOST_BYTES = 1 << 20  # of a file that is read while the service runs
 
 
 class Tokens:
-    """The tokens that are taken, and their roles.
+    """The tokens that are accepted, and their roles.
 
     A file holds one token a line, after its role:
 
@@ -24,11 +27,11 @@ class Tokens:
         read    9a01d2…     looking at everything
         operate 77c1e0…     all of it, and changes
 
-    The file is read again when it changes. While it is missing or has a mistake in it, nobody is let in:
-    whoever takes a token back must be sure that it is gone.
+    The file is read again when it changes. While it is missing or has a mistake in it, no token is accepted:
+    a token that was taken back must not work any more.
 
     Args:
-        file: the file; a mistake in it is raised now, and told in `trouble` later.
+        file: the file; a mistake in it is raised now, and is in `trouble` later.
         single: a token that may do everything, where there is no file.
     """
 
@@ -42,10 +45,10 @@ class Tokens:
         self._roles: dict[bytes, str] = {}
         self._stamp: tuple[int, int, int] | None = None
         if file is not None:
-            self._stamp = self._look(file)
+            self._stamp = self._file_stamp(file)
             self._roles = self._read(file)
         elif single is not None:
-            self._roles = {_digest(self._strong(single)): "operate"}
+            self._roles = {_digest(self._checked(single)): "operate"}
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
@@ -56,7 +59,7 @@ class Tokens:
 
     def role(self, header: bytes) -> str | None:
         """The role of the token in an Authorization header."""
-        return self._word(header)
+        return self._entry(header)
 
     def person(self, header: bytes) -> str:
         """Whose token it is; empty where tokens have no names."""
@@ -68,7 +71,7 @@ class Tokens:
             return
         stamp = None
         try:
-            stamp = self._look(self.file)
+            stamp = self._file_stamp(self.file)
             if stamp == self._stamp and not force:
                 return
             self._roles = self._read(self.file)
@@ -76,29 +79,30 @@ class Tokens:
             log.info("tokens read", extra={"count": len(self._roles)})
         except InvalidInput as error:
             self._roles = {}
-            sentence = f"nobody is let in: {error}"
+            sentence = f"no token is accepted: {error}"
             if sentence != self.trouble:
                 log.error("tokens refused", extra={"reason": str(error)})
             self.trouble = sentence
         self._stamp = stamp
 
-    def _word(self, header: bytes) -> str | None:
+    def _entry(self, header: bytes) -> str | None:
         kind, _, token = header.partition(b" ")
         return self._roles.get(sha256(token).digest()) if kind.lower() == b"bearer" else None
 
-    def _look(self, file: Path) -> tuple[int, int, int]:
+    def _file_stamp(self, file: Path) -> tuple[int, int, int]:
         try:
-            found = file.stat()
+            stat = file.stat()
         except OSError as error:
             raise InvalidInput.must("--token-file", self.of, "a file", str(file)) from error
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        check_regular(file, stat, "--token-file", self.of)
+        return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
     def _read(self, file: Path) -> dict[bytes, str]:
         try:
             lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput.must("--token-file", self.of, "a text file", str(file)) from error
-        found: dict[bytes, str] = {}
+        roles: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             parts = line.split()
             if not parts or parts[0].startswith("#"):
@@ -107,16 +111,22 @@ class Tokens:
                 first = f"one of {', '.join(self.words)}" if self.words else "a name without spaces"
                 wanted = f"{first}, and a token"  # what it is instead may be a secret
                 raise InvalidInput.must(f"line {number}", str(file), wanted, f"{len(parts)} words")
-            found[_digest(self._strong(parts[1]))] = parts[0]
-        if not found:
+            roles[_digest(self._checked(parts[1]))] = parts[0]
+        if not roles:
             raise InvalidInput.must("--token-file", self.of, "a file with a token", str(file))
-        return found
+        return roles
 
-    def _strong(self, token: str) -> str:
+    def _checked(self, token: str) -> str:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
             wanted = "at least 16 visible ASCII characters"
             raise InvalidInput.must("token", self.of, wanted, "a weaker one")
         return token
+
+
+def check_regular(file: Path, stat: os.stat_result, option: str, owner: str) -> None:
+    """Refuse a pipe or a device: reading one again would block the event loop."""
+    if not S_ISREG(stat.st_mode) or stat.st_size > MOST_BYTES:
+        raise InvalidInput.must(option, owner, f"a regular file of at most {MOST_BYTES:,} bytes", str(file))
 
 
 class People(Tokens):
@@ -133,10 +143,10 @@ class People(Tokens):
         super().__init__(file)
 
     def role(self, header: bytes) -> str | None:
-        return None if self._word(header) is None else "person"
+        return None if self._entry(header) is None else "person"
 
     def person(self, header: bytes) -> str:
-        return self._word(header) or ""
+        return self._entry(header) or ""
 
 
 def _digest(token: str) -> bytes:

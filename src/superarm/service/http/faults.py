@@ -1,4 +1,4 @@
-"""The status of every fault, in one table; the faults that only HTTP knows; what the server turns down."""
+"""The HTTP status of every error; refusals that only HTTP has; what the server refuses before there is a request."""
 
 from __future__ import annotations
 
@@ -14,86 +14,26 @@ from superarm.journal.errors import (
 )
 from superarm.service.http.messages import Error, Fault
 
-__all__ = [
-    "MEANINGS",
-    "BodyUnwanted",
-    "MethodNotAllowed",
-    "NotJson",
-    "RoleMissing",
-    "TokenWrong",
-    "TooLarge",
-    "TooMany",
-    "UnknownPath",
-    "WrongHost",
-    "WrongName",
-    "WrongType",
-    "error_of",
-    "refusal",
-    "status_of",
-]
+__all__ = ["MEANINGS", "HttpRefused", "error_of", "server_refusal", "status_of"]
 
 
-class NotJson(Refused):
-    """The body is not JSON."""
+class HttpRefused(Refused):
+    """A request that is refused for its HTTP: its head, its token, its path.
 
+    Attributes:
+        status: of the response.
+        allowed: the methods of the path, for 405.
+    """
 
-class TokenWrong(Refused):
-    """No such token."""
-
-
-class RoleMissing(Refused):
-    """The token's role does not allow it."""
-
-
-class BodyUnwanted(Refused):
-    """The route takes no body."""
-
-
-class TooLarge(Refused):
-    """The body is too large."""
-
-
-class WrongHost(Refused):
-    """Not exactly one Host."""
-
-
-class WrongName(Refused):
-    """Without a token, only loopback names are answered."""
-
-
-class UnknownPath(Refused):
-    """There is no such route."""
-
-
-class MethodNotAllowed(Refused):
-    """The route has other methods."""
-
-    allowed = ""
-
-
-class WrongType(Refused):
-    """The body is not application/json."""
-
-
-class TooMany(Refused):
-    """Too many requests."""
+    def __init__(self, message: str, *, status: int, field: str | None = None, allowed: str = "") -> None:
+        super().__init__(message, field=field)
+        self.status, self.allowed = status, allowed
 
 
 STATUS: dict[type[Exception], int] = {
-    NotJson: 400,
-    BodyUnwanted: 400,
-    WrongHost: 400,
-    TokenWrong: 401,
-    RoleMissing: 403,
-    WrongName: 403,
-    UnknownPath: 404,
     UnknownDecision: 404,
-    MethodNotAllowed: 405,
     Conflict: 409,
     Erased: 410,
-    TooLarge: 413,
-    WrongType: 415,
-    TooMany: 429,
     Overloaded: 503,
     JournalError: 503,
     JournalFull: 507,
@@ -101,7 +41,7 @@ STATUS: dict[type[Exception], int] = {
     Exception: 500,
 }
 
-# what the server turns down before there is a request to raise a fault about: the field, and what is wrong
+# what the server refuses before there is a request: the field, and what is wrong with it
 SERVER = {
     400: ("request", "must be HTTP/1.1, got something else"),
     408: ("request", "must arrive in time, and did not"),
@@ -110,7 +50,7 @@ SERVER = {
     503: ("connections", "of service must be fewer: try again later"),
 }
 
-# for the document; 404 and 409 are told by the route
+# for the OpenAPI document; routes describe 404 and 409
 MEANINGS = {
     400: "The request is not HTTP/1.1 with one Host, or its body is not JSON, or not wanted.",
     401: "The token is missing or wrong.",
@@ -128,19 +68,21 @@ MEANINGS = {
 
 
 def status_of(error: Exception) -> int:
-    """The status of the nearest class in the table."""
+    """The status of an error: its own, or that of the nearest class in the table."""
+    if isinstance(error, HttpRefused):
+        return error.status
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def error_of(error: Exception) -> Error:
-    """What the caller is told."""
+    """The body of the response to an error."""
     status = status_of(error)
     if status == 500:  # nothing of our inside goes out
         return Error(Fault(500, None, "the service has a bug; its log has it under the request's id"))
     return Error(Fault(status, getattr(error, "field", None), str(error)))
 
 
-def refusal(status: int) -> Error:
-    """What the server tells a caller that it turns down."""
+def server_refusal(status: int) -> Error:
+    """The body of a refusal of the server itself."""
     field, wrong = SERVER[status]
     return Error(Fault(status, field, f"{field} {wrong}"))

@@ -22,8 +22,8 @@ from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.http import messages as m
+from superarm.service.http.faults import HttpRefused
 from superarm.service.http.messages import ID_WORDS, IS_ID, Id
-from superarm.service.http.statuses import NotJson
 
 __all__ = ["check_id", "read", "read_query", "to_decision", "to_outcome"]
 
@@ -32,9 +32,11 @@ MOST_NAMES = 5_000  # named features of a row
 
 T = TypeVar("T")
 AT = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`$")
+STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
 FIELD = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`$")
-EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`(?P<more>.*?)(, got `(?P<got>[^`]+)`)?$")
-WORDS = {
+EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bound>.*?)(, got `(?P<got>[^`]+)`)?$")
+BOUND = re.compile(r" (?P<length>of length )?(?P<sign>[<>]=?) (?P<limit>\S+)$")
+TYPES = {
     "float": "a number",
     "int": "a whole number",
     "str": "a string",
@@ -43,6 +45,7 @@ WORDS = {
     "object": "an object",
     "null": "null",
 }
+SIGNS = {">": "above", "<": "below", ">=": "of at least", "<=": "of at most"}
 
 
 # ---------------------------------------------------------------- from bytes to a message
@@ -56,9 +59,11 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
         raise _refusal(error, body) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _find_not_finite(bytes(body))
-        raise NotJson.must("body", "request", "JSON", str(error)) from None
+        raise HttpRefused.must("body", "request", "JSON", str(error), status=400) from None
     except RecursionError:
-        raise NotJson.must("body", "request", "JSON of a sane depth", "a deeper one") from None
+        raise HttpRefused.must(
+            "body", "request", "JSON of a sane depth", "a deeper one", status=400
+        ) from None
 
 
 def read_query(kind: type[T], query: dict[str, str]) -> T:
@@ -66,53 +71,71 @@ def read_query(kind: type[T], query: dict[str, str]) -> T:
     try:
         return msgspec.convert(query, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(error, None) from None
+        raise _refusal(error, query) from None
 
 
-def _refusal(error: msgspec.ValidationError, body: bytes | msgspec.Raw | None) -> Refused:
-    """msgspec's complaint in our words."""
+def _refusal(error: msgspec.ValidationError, source: Any) -> Refused:
+    """msgspec's complaint about a body or a query, in our words: which field, what it must be, what it is."""
     text, path = str(error), ""
-    if found := AT.search(text):
-        text, path = text[: found.start()], found["path"]
-    if "[...]" in path and body is not None:
-        path = _name_the_key(path, bytes(body))
-    path = path.lstrip(".")
-    if found := FIELD.match(text):
-        field = f"{path}.{found['name']}".lstrip(".")
-        missing = found["fault"].startswith("missing")
-        return Refused.must(field, "request", *(("given", None) if missing else ("left out", "it")))
-    if found := EXPECTED.match(text):
-        kinds = " or ".join(WORDS.get(kind, kind) for kind in found["kinds"].split(" | "))
-        if "matching regex" in found["more"]:
-            kinds, more = ID_WORDS, ""
-        else:
-            more = found["more"]
-        got = found["got"]
-        given = "something else" if got is None else WORDS.get(got, got)
-        return _said(path or "body", f"{kinds}{more}", given)
-    return _said(path or "body", "valid", text)
+    if at := AT.search(text):
+        text, path = text[: at.start()], at["path"]
+    field, value = _locate(path, source)
+    if fault := FIELD.match(text):
+        name = f"{field}.{fault['name']}".lstrip(".")
+        if fault["fault"].startswith("missing"):
+            return Refused(f"{name} of request is missing", field=name)
+        return Refused(f"{name} of request is no field of it", field=name)
+    field = field or "body"
+    if text.endswith("out of range"):
+        return Refused(f"{field} of request must be a number of 64 bits, got a larger one", field=field)
+    expected = EXPECTED.match(text)
+    if expected is None:
+        return Refused.must(field, "request", "one of the values in /docs", value)
+    wanted = " or ".join(TYPES.get(kind, kind) for kind in expected["types"].split(" | "))
+    if "matching regex" in expected["bound"]:
+        wanted = ID_WORDS
+    elif bound := BOUND.match(expected["bound"]):
+        length = "with a length " if bound["length"] else ""
+        wanted += f" {length}{SIGNS[bound['sign']]} {float(bound['limit']):.9g}"
+        if length and isinstance(value, list | dict | str):
+            return Refused(f"{field} of request must be {wanted}, got {len(value)}", field=field)
+    if expected["got"] is None:
+        return Refused.must(field, "request", wanted, value)
+    got = TYPES.get(expected["got"], expected["got"])
+    return Refused(f"{field} of request must be {wanted}, got {got}", field=field)
 
 
-def _said(field: str, be: str, got: str) -> Refused:
-    return Refused(f"{field} of request must be {be}, got {got}", field=field)
-
-
-def _name_the_key(path: str, body: bytes) -> str:
-    """msgspec does not say which key of an object was wrong: the first one that would not be taken."""
-    before, _, after = path.partition("[...]")
+def _locate(path: str, source: Any) -> tuple[str, Any]:
+    """The name of a field, and its value, in a body or a query; the value is None where nothing can be read."""
     try:
-        data = json.loads(body)
+        value = source if isinstance(source, dict) else json.loads(bytes(source))
     except (ValueError, RecursionError):  # the rest of the body is broken, too
-        return before
-    for part in before.lstrip(".").split("."):
-        data = data.get(part, {}) if isinstance(data, dict) else {}
-    field = before.lstrip(".")
-    for name, value in data.items():  # only features and scores have free keys
+        value = None
+    field = ""
+    for step in STEP.finditer(path):
+        name, index = step["name"], step["index"]
+        if index == "...":  # msgspec does not say which key: the first that would be refused
+            name = _refused_key(field, value)
+            if name is None:
+                return field, None
+        if name is not None:
+            field = f"{field}.{name}".lstrip(".")
+            value = value.get(name) if isinstance(value, dict) else None
+        else:
+            field += f"[{index}]"
+            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
+    return field, value
+
+
+def _refused_key(field: str, values: Any) -> str | None:
+    for name, value in (
+        values.items() if isinstance(values, dict) else ()
+    ):  # features and scores have free keys
         try:
             msgspec.convert({field: {name: value}}, m.DecisionRequest)
         except msgspec.ValidationError:
-            return f"{before}.{name}{after}"
-    return before
+            return str(name)
+    return None
 
 
 def _find_not_finite(body: bytes) -> None:
@@ -132,12 +155,12 @@ def _find_not_finite(body: bytes) -> None:
             todo += [(f"{path}[{i}]", part) for i, part in enumerate(value)]
 
 
-# ---------------------------------------------------------------- from a message to the service's words
+# ---------------------------------------------------------------- from a message to a request of the service
 
 
 def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
-    """A request for a set; ``inputs`` is what the service knows of its rows and labels."""
-    x = _asked(request, inputs)
+    """A request for a decision, checked against the rows and labels of the service."""
+    x = _features(request, inputs)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
         _check_labels(eligible, inputs.labels)
@@ -156,7 +179,7 @@ def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
 
 
 def to_outcome(request: m.OutcomeRequest, id_: str, inputs: Any) -> OutcomeRequest:
-    """An answer."""
+    """The outcome of decision ``id_``."""
     hit, label = request.hit, request.label
     if (hit is None) == (label is None):
         raise Refused.must("hit", "outcome", "given, or label in its place, and not both", hit)
@@ -172,8 +195,8 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _asked(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any]:
-    """The row, or the scores in its place: whichever this service was made for."""
+def _features(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any]:
+    """The row, or the scores in its place: what this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:
         if inputs.scores:
@@ -220,7 +243,7 @@ def _mixed(features: list[float] | dict[str, Any], d: int, width: int) -> Row:
 
 def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
     if n_features is None:
-        wanted = "numbers or names: for sparse rows, superarm serve must be told --features"
+        wanted = "numbers or names: sparse rows need superarm serve --features"
         raise Refused.must("features", "decision", wanted, "indices and values")
     indices, values = features["indices"], features.get("values")
     if features.keys() != {"indices", "values"} or type(values) is not list or len(values) != len(indices):

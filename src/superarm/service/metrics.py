@@ -1,0 +1,127 @@
+"""Metrics of a service for Prometheus: its model, its promise, its journal. (http/request_metrics.py: requests)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from superarm._extras import need
+from superarm.journal.snapshots import made_by
+from superarm.journal.stats import AGES, Stats
+from superarm.service.status import Status
+
+need("serve")
+from prometheus_client.core import (  # noqa: E402
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+if TYPE_CHECKING:
+    from superarm.service.service import Service
+
+__all__ = ["Metric", "buckets", "counter", "gauge", "service_metrics"]
+
+
+def gauge(name: str, help_: str, value: float | None) -> Metric:
+    """A gauge; without a sample while there is no value yet."""
+    return GaugeMetricFamily(f"superarm_{name}", help_, None if value is None or isnan(value) else value)
+
+
+def counter(name: str, help_: str, value: float) -> Metric:
+    """A counter; Prometheus adds _total to its name."""
+    return CounterMetricFamily(f"superarm_{name}", help_, value)
+
+
+def buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
+    """A histogram as Prometheus has it: each edge with all that is below it."""
+    running, cumulative = 0, []
+    for edge, count in zip((*edges, "+Inf"), counts, strict=True):
+        running += count
+        cumulative.append((str(edge), float(running)))
+    return cumulative
+
+
+def service_metrics(service: Service) -> list[Metric]:
+    """All metrics of a service."""
+    model = service.model
+    model.refresh()
+    learner, oldest = model.model().learner, service.store.pending(1)
+    age = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
+    return [
+        *_model_metrics(model.stats, model.model().frozen, model.reports()),
+        *_promise_metrics(learner),
+        *_journal_metrics(service.status(), service.store.size(), age),
+        *model.metrics(),
+        counter(
+            "column_warnings", "Decisions for rows whose columns differ from the declared ones.",
+            service.handler.warned,
+        ),
+    ]  # fmt: skip
+
+
+def _model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) -> Iterator[Metric]:
+    yield counter("decisions", "Sets shown.", stats.decisions)
+    yield counter("explored", "Sets that were not the top set.", stats.explored)
+    yield counter("outcomes", "Outcomes in time.", stats.outcomes)
+    yield counter("late_outcomes", "Outcomes after the timeout.", stats.late)
+    yield counter("timeouts", "Decisions closed by the timeout.", stats.timeouts)
+    yield counter("hits", "Outcomes that were hits.", stats.hits)
+    yield counter("answers", "Answers of people beside the outcomes.", stats.answers)
+    yield counter("corrections", "Outcomes and answers that were corrected.", stats.corrections)
+    yield counter("learnt", "Outcomes learnt: the model version.", stats.learnt)
+    yield counter("refused_updates", "Outcomes that could not be learnt.", stats.refused)
+    outcomes, decisions = stats.outcomes + stats.late, stats.decisions
+    yield gauge("hit_rate", "Hits among all outcomes.", stats.hits / outcomes if outcomes else None)
+    yield gauge("hit_rate_recent", "Hits among about the last 300.", stats.recent if outcomes else None)
+    yield gauge("hit_rate_usual", "Hits among about the last 20,000.", stats.usual if outcomes else None)
+    yield gauge("hit_rate_falling", "Whether recent is below usual beyond chance.", stats.falling)
+    share = stats.explored / decisions if decisions else None
+    yield gauge("exploration_share", "Sets that were not the top set, among all.", share)
+    yield gauge("propensity_floor", "The least probability of a shown set.", stats.floor)
+    yield gauge("pending", "Decisions without an outcome.", stats.pending)
+    yield gauge("frozen", "Whether learning is frozen.", frozen)
+    build = GaugeMetricFamily("superarm_build_info", "Version and processor.", labels=list(made_by()))
+    build.add_metric(list(made_by().values()), 1)
+    yield build
+    rates = GaugeMetricFamily(
+        "superarm_estimated_hit_rate",
+        "Of the top sets of the model and its shadows.",
+        labels=["learner", "bound"],
+    )
+    for report in reports:
+        for bound in ("rate", "low", "high"):
+            if not isnan(report[bound]):
+                rates.add_metric([report["spec"], bound], report[bound])
+    yield rates
+    ages = HistogramMetricFamily("superarm_outcome_age_seconds", "From a decision to its outcome.", labels=[])
+    ages.add_metric([], buckets(AGES, stats.ages), stats.age_sum)
+    yield ages
+
+
+def _promise_metrics(learner: Any) -> Iterator[Metric]:
+    promise = learner.coverage
+    if promise is not None:
+        yield gauge("coverage_promised", "How often the right label is to be shown.", promise.promised)
+        yield gauge("coverage_kept", "How often it was, after the warm-up.", promise.kept)
+        yield gauge("coverage_answers", "Outcomes that count for it.", promise.answers)
+        yield gauge("set_size_mean", "Labels shown for it.", promise.mean_size)
+        yield gauge("coverage_broken", "Whether it cannot be kept.", promise.trouble is not None)
+
+
+def _journal_metrics(status: Status, size: int, oldest: float) -> Iterator[Metric]:
+    """Of any journal; those of one kind only are its model's (local.py, shared.py)."""
+    yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest)
+    yield gauge("journal_events", "Events written since the journal was made.", status.events)
+    yield gauge("journal_bytes", "The journal on disk.", size)
+    yield gauge("journal_up", "Whether the journal can be written.", status.down is None)
+    yield gauge("ready", "Whether requests that write should be sent here.", status.ready)
+    yield gauge("troubles", "How many things are wrong; /ready says which.", len(status.trouble))
+    yield gauge("snapshot_lag_events", "Events since the newest snapshot.", status.snapshot_lag)
+    yield gauge("restart_seconds", "The time that the last start took.", status.restart_seconds)
+    yield gauge("restart_replayed_events", "Events projected by it.", status.replayed)
+    yield gauge("turn_age_seconds", "The age of the turn under way.", status.turn_seconds)
+    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", bool(status.erasing))
+    yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", status.upkeep_failures)
