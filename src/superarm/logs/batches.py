@@ -17,7 +17,7 @@ from superarm.learners import Learner
 from superarm.logs.cells import BadRow
 from superarm.logs.designs import Design
 from superarm.logs.slots import slots_draw
-from superarm.logs.survey import respelt
+from superarm.logs.survey import relabel
 
 __all__ = ["Batch", "batches"]
 
@@ -94,7 +94,7 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
     designs: list[Design | None] = [None] * n
     every = list(range(k))
     for i, record in enumerate(records):
-        made = respelt(record, labels, every)
+        made = relabel(record, labels, every)
         shown[i, made.labels] = True
         eligible[i, every if made.eligible is None else made.eligible] = True
         if made.propensity is not None:

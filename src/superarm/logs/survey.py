@@ -18,7 +18,7 @@ from superarm.logs.cells import BadRow, label_in
 from superarm.logs.reading import UNIFORM, Log
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Survey", "held_out", "numbers_of", "respelt", "survey"]
+__all__ = ["Survey", "held_out", "numbers_of", "relabel", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def numbers_of(labels: Labels, given: Iterable[Label], field: str, of: str) -> l
     return found
 
 
-def respelt(record: Record, labels: Labels, names: list[Label]) -> Decision:
+def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
     """The decision of a row, with ``names[i]`` for the label of number i."""
     made, where = record.decision, at_row("the log", record.number)
 
