@@ -141,8 +141,8 @@ def evaluate(
         ranked = [(text, {"scores": opt.names(text)}) for text in scores or []]
         ranked += [(text, {"probabilities": opt.names(text)}) for text in probabilities or []]
         own = [
-            {"name": name, "learner": made, "draws": draw, "coverage": level}
-            for name, made in learners.items()
+            {"name": name, "learner": one, "draws": draw, "coverage": level}
+            for name, one in learners.items()
             for level in levels
         ]
         own += [{"name": text, **way} for text, way in ranked]
@@ -234,9 +234,9 @@ def _trained(source: Log, spec: str, facts: Survey, passes: int, split: Any, siz
     from superarm.logs import train
 
     common = facts.common | {"seed": split[1]} | ({} if size is None else {"set_size": size})
-    made = make(spec, **common)
-    train(source, made, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
-    return made
+    learner = make(spec, **common)
+    train(source, learner, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
+    return learner
 
 
 def _policies(

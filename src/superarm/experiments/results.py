@@ -43,8 +43,8 @@ def this_machine() -> Machine:
 def versions() -> dict[str, str]:
     """The packages that can change a result."""
     names = ("superarm", "numpy", "scipy", "scikit-learn")
-    found = {name: version(name) for name in names if find_spec(name.replace("scikit-learn", "sklearn"))}
-    return {"python": platform.python_version(), "cpu level": cpu_level()} | found
+    packages = {name: version(name) for name in names if find_spec(name.replace("scikit-learn", "sklearn"))}
+    return {"python": platform.python_version(), "cpu level": cpu_level()} | packages
 
 
 @dataclass(frozen=True, slots=True)

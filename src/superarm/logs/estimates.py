@@ -266,7 +266,7 @@ class Sums:
         mean_error = sqrt(max(s.ones / n - mean**2, 0.0) / (n - 1)) if n > 1 else nan
         problem = self._problem(s, effective, steady, silent, mean, mean_error)
 
-        def made(name: str, value: float, variance: float, guess: float, fitted: int = 0) -> Estimate:
+        def estimate(name: str, value: float, variance: float, guess: float, fitted: int = 0) -> Estimate:
             error = sqrt(max(variance, 0.0) / max(n - 1, 1))
             if effective > 0 and effective * min(value, 1 - value) < RARE:
                 # of what has hardly been seen, the sample's own spread says little: two rows more,
@@ -282,13 +282,13 @@ class Sums:
             return Estimate(name, whole, low, high, round(n), effective, *facts)
 
         plain = s.wf / n
-        robust = made(names[-1], *_controlled(s), q_silent / self.rows, CONTROLS)
-        simple = made(names[0], plain, s.wwf / n - plain**2, silent * plain)
+        robust = estimate(names[-1], *_controlled(s), q_silent / self.rows, CONTROLS)
+        simple = estimate(names[0], plain, s.wwf / n - plain**2, silent * plain)
         if self.kind == "linear":
             return [simple, robust]
         ratio = s.wf / s.w if s.w else nan
         spread = s.wwf - 2 * ratio * s.wwf + ratio**2 * s.ww if s.w else nan
-        return [simple, made("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
+        return [simple, estimate("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
 
     def _problem(
         self, s: _Sum, effective: float, steady: float, silent: float, mean: float, error: float

@@ -204,7 +204,7 @@ def _colours(field: str, values: list[str]) -> Any:
     return alt.Color(f"{field}:N", title=None, sort=values, scale=scale, legend=legend)
 
 
-def _finished(made: Any, title: str, note: str, width: int | None = None, height: int | None = None) -> Any:
+def _finished(chart: Any, title: str, note: str, width: int | None = None, height: int | None = None) -> Any:
     """With a title and what there is to say in small print."""
     import altair as alt
 
@@ -213,5 +213,5 @@ def _finished(made: Any, title: str, note: str, width: int | None = None, height
 
     size = {} if width is None else {"width": width, "height": height}
     look = {key: value for key, value in LIGHT.items() if key != "legend"}  # those of lines
-    titled = made.properties(**size, title=alt.TitleParams(title, subtitle=note, anchor="start"))
+    titled = chart.properties(**size, title=alt.TitleParams(title, subtitle=note, anchor="start"))
     return offline(titled.configure(**look))

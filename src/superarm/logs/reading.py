@@ -173,7 +173,9 @@ class Log:
         """The rows of a log that is given twice would count twice."""
         if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
             wanted = "different, as rows would count twice"
-            raise InvalidInput.must("logs", "Log", wanted, f"the same rows in some of {', '.join(self.names)}")
+            raise InvalidInput.must(
+                "logs", "Log", wanted, f"the same rows in some of {', '.join(self.names)}"
+            )
 
     # ------------------------------------------------------------ columns
 
@@ -325,8 +327,8 @@ class Log:
                 return Row.of(NOTHING, *parts, self.n_features)
             return self._checked(self._matrix[number], "x", where)
         if len(self.features):
-            made: AnyRow | dict[str, Any] = self._by_name(self._given(row), where)
-            return made
+            values: AnyRow | dict[str, Any] = self._by_name(self._given(row), where)
+            return values
         dense: Any = NOTHING
         if row.get("x") is not None:
             dense = self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)

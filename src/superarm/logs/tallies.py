@@ -93,12 +93,12 @@ class PartTallies:
         if self.tallies and self.tallies.keys() <= {MISSING}:
             wanted = "a column of the log, or a name in its x or context"
             raise InvalidInput.must("group", self.log, wanted, self.group)
-        found = []
+        parts = []
         for name, tally in sorted(self.tallies.items()):
             best = best_of(tally.estimates)
             rate = (nan, nan, nan) if best is None else (best.rate, best.low, best.high)
-            found.append(GroupCoverage(name, tally.rows, *rate, tally.shown / tally.rows))
-        return tuple(found)
+            parts.append(GroupCoverage(name, tally.rows, *rate, tally.shown / tally.rows))
+        return tuple(parts)
 
 
 def _value(record: Record, name: str) -> Any:

@@ -43,11 +43,11 @@ def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
         if len(part) and (part != part[0]).any():
             values, number = np.unique(part, return_inverse=True)
             code = code * len(values) + number
-    found = []
+    groups = []
     for value in np.unique(code):
         rows = known[code == value]
-        found.append((tuple(float(column[rows[0]]) for column in columns), rows))
-    return found
+        groups.append((tuple(float(column[rows[0]]) for column in columns), rows))
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
