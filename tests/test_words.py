@@ -1,0 +1,86 @@
+"""One idea, one word (docs/glossary.md): names and phrases that have gone do not come back."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted((ROOT / "src" / "superarm").rglob("*.py"))
+
+# a name that has gone -> the one to take
+NAMES = {
+    "Again": "Replay",
+    "AtWork": "PolicyRunner",
+    "Deposed": "LeaseLost",
+    "Desk": "RequestHandler",
+    "Entry": "DecisionRecord",
+    "Held": "a noun that says what is held",
+    "Kept": "DecisionRecord",
+    "Known": "DecisionStatus",
+    "Odds": "Propensities",
+    "Office": "Lease",
+    "Ordered": "Projector",
+    "Place": "DecisionStatus",
+    "Said": "Answer",
+    "Told": "LastAnswer",
+    "Walk": "Verifier",
+    "Watching": "Status",
+    "absorb": "update_stats",
+    "believe": "belief_at_draw",
+    "foretell": "predict",
+    "go_back": "rollback",
+    "hear": "listen, or on_feedback",
+    "logged_odds": "logged_propensities",
+    "respelt": "relabel",
+    "stand": "try_acquire",
+}
+# the same in what people read
+PHRASES = {
+    "foretell": "predict",
+    "rows speak of": "an effective sample size of",
+    "equal ones": "effective sample size",
+    "must be there, got": "no such file",
+    "nothing speaks against": "sound",
+}
+
+
+def identifiers(path: Path) -> set[str]:
+    """Every name that a file defines or uses."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    values = (getattr(node, field, None) for node in nodes for field in ("id", "name", "attr", "arg"))
+    return {value for value in values if isinstance(value, str)}
+
+
+def test_no_file_uses_a_name_that_has_gone() -> None:
+    used = {path: identifiers(path) & NAMES.keys() for path in SOURCES}
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name} (say {NAMES[name]})"
+        for path, names in used.items()
+        for name in names
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_no_page_says_it_in_the_old_words(phrase: str) -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *ROOM_SOURCES]
+    wrong = [str(page.relative_to(ROOT)) for page in pages if phrase in page.read_text(encoding="utf-8")]
+    assert not wrong, f"say {PHRASES[phrase]!r}: {', '.join(wrong)}"
+
+
+# the rooms whose messages have been gone through
+ROOM_SOURCES = [
+    path
+    for path in SOURCES
+    if path.relative_to(ROOT / "src" / "superarm").parts[0]
+    in ("cli", "experiments", "logs", "nightly.py", "play", "report")
+]
+
+
+def test_it_would_be_found(tmp_path: Path) -> None:
+    file = tmp_path / "room.py"
+    file.write_text("class Desk:\n    def f(self, respelt=1):\n        return self.go_back()\n")
+    assert identifiers(file) & NAMES.keys() == {"Desk", "respelt", "go_back"}
