@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from superarm.experiments.toml import Table
 from superarm.simulation import RATES
@@ -45,8 +45,3 @@ class Figure:
         )
         table.finish()
         return figure
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        return cls(**data | {key: tuple(data[key]) for key in ("log", "learners", "set_sizes")})

@@ -10,7 +10,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
 
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell, code_digest, make_learner, open_stream
@@ -60,11 +59,6 @@ class Finished:
     versions: dict[str, str] = field(default_factory=versions)
     machine: Machine = field(default_factory=this_machine)
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        return cls(**data | {"cell": Cell.from_dict(data["cell"]), "machine": Machine(**data["machine"])})
-
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -75,11 +69,6 @@ class Failed:
     traceback: str = ""
     versions: dict[str, str] = field(default_factory=versions)
     machine: Machine = field(default_factory=this_machine)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        return cls(**data | {"cell": Cell.from_dict(data["cell"]), "machine": Machine(**data["machine"])})
 
 
 def run_cell(cell: Cell) -> Finished | Failed:
