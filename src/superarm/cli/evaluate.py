@@ -341,7 +341,7 @@ def _name(verdict: Verdict) -> str:
 
 
 class _Cure(NamedTuple):
-    """What an answer would take."""
+    """What it would take for the log to answer: more rows, or uniform sets."""
 
     answered: int  # rows of the log with an outcome
     split: tuple[float, int] | None  # the share that judges; None for all of them

@@ -177,7 +177,7 @@ def train(
 
 
 def _check_left_out(model: Path, learner: object, size: object, *others: object) -> None:
-    """What a model has of its own."""
+    """Refuse options whose values a model that goes on has already."""
     named = {"--learner": learner, "--set-size": size}
     named |= dict(
         zip(("--columns", "--features-columns", "--text, --words and the like"), others, strict=True)
@@ -225,7 +225,7 @@ def _columns(source: Log, model: Learner) -> Iterator[str]:
 
 
 def without_nan(value: object) -> object:
-    """NaN is no JSON."""
+    """The same with None for NaN, which JSON does not have."""
     if isinstance(value, dict):
         return {key: without_nan(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -30,7 +30,7 @@ class Figure:
 
     @classmethod
     def read(cls, table: Table) -> Self:
-        """From a spec's table."""
+        """Read a figure from the table of a spec."""
         figure = cls(
             kind=table.choice("kind", KINDS),
             y=table.choice("y", RATES, "error_rate"),

@@ -47,7 +47,7 @@ class Experiment:
 
     @property
     def keys(self) -> list[str]:
-        """Of its cells, each once."""
+        """The keys of its cells, each once."""
         return list(dict.fromkeys(cell.key for cell in self.cells))
 
 

@@ -26,7 +26,7 @@ class Table:
 
     @property
     def of(self) -> str:
-        """How errors call it."""
+        """The table's name in errors."""
         return f"{self.file}, {_spell(self.keys)}" if self.keys else self.file
 
     def get(self, key: str, kind: Any, default: Any = NOTHING) -> Any:

@@ -111,7 +111,7 @@ class Policy:
 
     @property
     def chosen_by(self) -> str | None:
-        """Its rule, in words; ``None`` if it shows the best labels."""
+        """The policy's rule, in words; ``None`` if it shows the best labels."""
         if self.gamma is not None:
             return f"gamma = {self.gamma:g}"
         rule = self.learner.rule if self.draws and self.learner is not None else self.rule
@@ -179,7 +179,7 @@ class PolicyRunner:
         return s if self.order is None else s[:, self.order]
 
     def choose(self, batch: Batch, s: Array | None) -> Choice:
-        """Its sets, given its scores."""
+        """The policy's sets for a batch, given its scores."""
         top = np.zeros(batch.shown.shape, bool)
         if s is None:
             assert self.fixed is not None

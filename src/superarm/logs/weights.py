@@ -78,7 +78,7 @@ class Choice:
         return Choice(self.top[i], self.gamma, None if self.draws is None else [self.draws[at] for at in i])
 
     def size(self) -> Array:
-        """How many labels it shows."""
+        """How many labels the policy shows in each row."""
         if self.draws is None:
             return np.asarray(self.top.sum(axis=1))
         return np.array([draw.m for draw in self.draws])
@@ -99,7 +99,7 @@ class Choice:
         return chance
 
     def parts(self, i: int) -> _Parts | None:
-        """Its draw in row i, as a sum of parts."""
+        """The policy's draw in row i, as a sum of parts."""
         if self.draws is not None:
             return _parts_of(self.draws[i])
         mine = frozenset(np.flatnonzero(self.top[i]).tolist())

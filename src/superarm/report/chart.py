@@ -38,7 +38,7 @@ class Axis:
 
     @property
     def short(self) -> str:
-        """Its name in the box that opens over a point."""
+        """The axis' name in the box that opens over a point."""
         return self.words.partition(",")[0].partition(" (")[0]
 
 
