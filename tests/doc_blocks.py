@@ -43,6 +43,7 @@ COMPARED = (
     "tutorial-practitioner",
     "tutorial-data-scientist",
     "concepts",
+    "expect",
     "how-to",
     "most-click-nothing",
     "rows",

@@ -62,7 +62,7 @@ FRAMEWORKS = {
     "onnx": {"onnx"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"journal", "service"},
+    "msgspec": {"experiments", "journal", "service"},
     "orjson": {"journal", "service"},
     "uvloop": {"service"},
     "psycopg": {"journal"},

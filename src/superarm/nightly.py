@@ -157,26 +157,26 @@ def learn_file(
         progress: called with the number of decisions looked at since the last call.
     """
     stamp, learner = _stamp(model), load(model)
-    made = _made(decisions)
-    if "id" not in made.columns or "round" not in made.columns:
-        raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", made.columns)
+    table = _decisions_table(decisions)
+    if "id" not in table.columns or "round" not in table.columns:
+        raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", table.columns)
     given, kind = _answers(answers, id_column, hit_column, label_column)
-    whole = made.join(given, on="id", how="left", maintain_order="left")
-    unknown = given.join(made, on="id", how="anti").height
+    whole = table.join(given, on="id", how="left", maintain_order="left")
+    unknown = given.join(table, on="id", how="anti").height
     if given.height and unknown == given.height:
         raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", given["id"][0])
     every = Decisions.from_frame(whole, learner.known)
     if every.learner != learner.id:
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", every.learner)
-    said = whole["answer"].to_list()
+    outcomes = whole["answer"].to_list()
     known = np.array([int(r) in learner.answered for r in every.round], bool)
-    came = np.array([answer is not None for answer in said], bool)
+    came = np.array([answer is not None for answer in outcomes], bool)
     fresh = came & ~known
     learnt = 0
     for start in range(0, len(every), CHUNK):
         which = start + np.flatnonzero(fresh[start : start + CHUNK])
         if len(which):
-            answered = [said[i] for i in which]
+            answered = [outcomes[i] for i in which]
             if kind == "labels":
                 answered = [_label(learner, label) for label in answered]
             learnt += learner.update_many(every[which], **{kind: answered})
@@ -188,7 +188,7 @@ def learn_file(
     return Learnt(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown, logged)
 
 
-def _made(path: Path) -> polars.DataFrame:
+def _decisions_table(path: Path) -> polars.DataFrame:
     """The decisions that `decide_file` wrote."""
     need("logs")
     import polars as pl
@@ -303,11 +303,11 @@ def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> 
         raise InvalidInput.must("content", str(path), wanted, list(table))
     kind, column = ("hits", hit_column) if hit_column in table else ("labels", label_column)
     ids = [None if value is None else as_word(value) for value in table[id_column]]
-    said = [None if is_missing(value) else value for value in table[column]]
+    cells = [None if is_missing(value) else value for value in table[column]]
     if kind == "hits":
-        said = [hit_in(value, column, str(path)) for value in said]
+        cells = [hit_in(value, column, str(path)) for value in cells]
     kinds = {"id": pl.String, "answer": pl.Boolean if kind == "hits" else pl.String}
-    texts = said if kind == "hits" else [None if value is None else as_word(value) for value in said]
+    texts = cells if kind == "hits" else [None if value is None else as_word(value) for value in cells]
     given = pl.DataFrame({"id": ids, "answer": texts}, schema=kinds).drop_nulls().unique(maintain_order=True)
     twice = given.filter(pl.col("id").is_duplicated())
     if twice.height:

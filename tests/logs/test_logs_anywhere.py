@@ -15,7 +15,7 @@ from superarm.decisions.decision import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import batches
-from superarm.logs.weights import logged_odds
+from superarm.logs.weights import logged_propensities
 
 TEAMS = ["books", "garden", "music", "toys"]
 
@@ -114,7 +114,7 @@ def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     (batch,) = batches(log, survey(log).known)
     draw = batch.designs[0].draw
     assert [draw.probability([r]) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
-    np.testing.assert_allclose(logged_odds(batch).by_design, 0.8)
+    np.testing.assert_allclose(logged_propensities(batch).by_design, 0.8)
 
 
 def test_a_slate_of_vowpal_wabbit(tmp_path):
@@ -124,7 +124,7 @@ def test_a_slate_of_vowpal_wabbit(tmp_path):
     assert first.decision.propensity == pytest.approx(0.35)
     (batch,) = batches(log, survey(log).known)
     np.testing.assert_allclose(batch.designs[0].draw.inclusion(), [0.3, 0.7, 0.5, 0.2, 0.3])
-    np.testing.assert_allclose(logged_odds(batch).by_design, 0.35)
+    np.testing.assert_allclose(logged_propensities(batch).by_design, 0.35)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_vowpal_wabbit_answers_what_another_policy_would_have_done(tmp_path):
         shown = int(random.choice(3, p=[0.6, 0.3, 0.1]))
         y = int(random.choice(3, p=[0.5, 0.3, 0.2]))
         order = [order[shown], *(a for at, a in enumerate(order) if at != shown)]
-        odds = [0.6, 0.3, 0.1]
-        p = [odds[shown], *(odds[at] for at in range(3) if at != shown)]
+        logged = [0.6, 0.3, 0.1]
+        p = [logged[shown], *(logged[at] for at in range(3) if at != shown)]
         line = decision_line(
             a=[int(a) + 1 for a in order], p=p, _label_Action=int(order[0]) + 1, EventId=str(i),
             _label_cost=-1.0 if order[0] == y else 0.0,

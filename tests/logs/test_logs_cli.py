@@ -157,6 +157,9 @@ def test_labels_from_a_file(slates, tmp_path):
         (("--learner", "set-logit", "--set-size", "1,2"), r"--set-size of evaluate must be one number"),
         (("--fixed", "red", "--holdout", "1"), r"--holdout of evaluate must be in \(0, 1\)"),
         (("--fixed", "red", "--labels", "none.txt"), "--labels of superarm must be a UTF-8 text file"),
+        (("--fixed", "red", "--coverage", "0.9"), "--coverage of evaluate must be left out with --fixed"),
+        (("--learner", "set-logit", "--gamma", "0.1", "--coverage", "0.9"), "must be left out with --gamma"),
+        (("--learner", "set-logit", "--coverage", "1.5"), r"coverage of set-logit must be in \(0, 1\)"),
     ],
 )
 def test_what_evaluate_refuses(slates, extra, message):
@@ -172,6 +175,40 @@ def halves(slates, tmp_path):
         rows = [f"v{i},{line.partition(',')[2]}" for i, line in enumerate(part)]
         path.write_text("\n".join([head, *rows]) + "\n")
     return paths
+
+
+def test_a_log_that_is_given_twice_is_refused(slates, tmp_path):
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(slates.read_bytes())
+    for second in (slates, copy):
+        with pytest.raises(InvalidInput, match="logs of Log must be different, as rows would count twice"):
+            run("train", slates, second, *MAPPED, "--output", tmp_path / "m.npz")
+
+
+def test_a_model_that_goes_on_cannot_forget_labels(slates, tmp_path):
+    model, few = tmp_path / "m.npz", tmp_path / "few.txt"
+    run("train", slates, *MAPPED, "--output", model)
+    few.write_text("red\nblue\nviolet\n")
+    with pytest.raises(InvalidInput, match="--labels of superarm train --model must be all 4 labels"):
+        run("train", slates, *MAPPED, "--model", model, "--labels", few, "--output", tmp_path / "n.npz")
+
+
+def test_a_log_is_parsed_once_for_its_columns_and_once_for_its_rows(slates, monkeypatch):
+    from superarm.data.tables import CsvTable, FileTable
+
+    parsed, hashed = [], []
+    rows, fingerprint = CsvTable._rows, FileTable.fingerprint
+
+    def counted(table):
+        for row in rows(table):
+            parsed.append(1)
+            yield row
+
+    monkeypatch.setattr(CsvTable, "_rows", counted)
+    monkeypatch.setattr(FileTable, "fingerprint", lambda table: hashed.append(1) or fingerprint(table))
+    run("evaluate", slates, *MAPPED, "--learner", "set-logit")
+    assert len(parsed) == 2 * 4000
+    assert len(hashed) == 1
 
 
 def test_several_logs_at_once_or_one_after_another_give_the_same_model(slates, tmp_path):

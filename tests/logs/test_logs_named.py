@@ -251,7 +251,7 @@ def test_what_an_answer_would_take(log, tmp_path):
     short.write_text("\n".join(log.read_text().splitlines()[:2501]))
     run("train", short, *READ, "--output", tmp_path / "m.npz")
     told = run("evaluate", short, *READ, "--model", tmp_path / "m.npz", "--set-size", 1)
-    assert "equal ones: it takes 100\n" in told
+    assert "rows: it takes 100\n" in told
     warning = told.split("WARNING: ")[1]
     assert warning.startswith("this log cannot answer for this policy; about ")
     assert "such rows to judge by would (train and evaluate with --holdout 0." in warning

@@ -9,7 +9,7 @@ import superarm as sa
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.calibration import Calibration
 from superarm.logs.estimates import Sums
-from superarm.logs.evaluation import isotonic
+from superarm.logs.verdicts import isotonic
 from superarm.logs.weights import Weights
 
 K, D, M = 8, 5, 3

@@ -14,10 +14,10 @@ from superarm.explore import Boltzmann, Dilute, Draw, FewSets, RunnerUp, TiedSet
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import Batch, batches
 from superarm.logs.designs import Design
-from superarm.logs.evaluation import Tally
-from superarm.logs.policies import AtWork
+from superarm.logs.policies import PolicyRunner
 from superarm.logs.slots import slots_draw
-from superarm.logs.weights import Choice, linear_weights, logged_odds, set_weights
+from superarm.logs.tallies import Tally
+from superarm.logs.weights import Choice, linear_weights, logged_propensities, set_weights
 from superarm.streams import Arrays
 
 K = 6
@@ -89,14 +89,14 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
     draw = Plain(DRAWS[name]()) if plain else DRAWS[name]()
     batch, p = possible(draw)
     assert p.sum() == pytest.approx(1.0)
-    odds = logged_odds(batch)
-    np.testing.assert_allclose(odds.propensity, p)
+    logged = logged_propensities(batch)
+    np.testing.assert_allclose(logged.propensity, p)
     given_top = p
     if isinstance(draw, TiedSets):  # a log's top set says which of the tied labels came first
         one_order = FewSets(draw.eligible, draw.m, draw.chances.items(), draw.uniform)
         given_top = np.array([one_order.probability(np.flatnonzero(s)) for s in batch.shown])
-    assert given_top @ odds.surprise == pytest.approx(0.0, abs=1e-9)
-    assert given_top @ odds.surprise**2 == pytest.approx(odds.variance[0], abs=1e-9)
+    assert given_top @ logged.surprise == pytest.approx(0.0, abs=1e-9)
+    assert given_top @ logged.surprise**2 == pytest.approx(logged.variance[0], abs=1e-9)
     shown = batch.shown * 1.0
     answered = {"linear": 0, "set": 0}
     others = [drawn_by(RunnerUp(explore=0.2), draw.m, draw.eligible), DRAWS["mixed of 2"](), draw]
@@ -108,14 +108,14 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
         # Is there any weight of the possible sets that gives pi?
         best = np.linalg.lstsq(shown.T, pi[0], rcond=None)[0]
         known = np.abs(shown.T @ best - pi[0]).max() < 1e-9
-        linear = linear_weights(batch, odds, pi)
+        linear = linear_weights(batch, logged, pi)
         assert np.isnan(linear.w).all() == (not known)
         if known:
             answered["linear"] += 1
             np.testing.assert_allclose((p * linear.w) @ shown, pi[0], atol=1e-8)
             assert p @ linear.w**2 == pytest.approx(linear.square[0], rel=1e-6)
-        whole = set_weights(batch, odds, choice)
-        covered = choice.chance(batch.shown, odds.n).sum() == pytest.approx(1.0)
+        whole = set_weights(batch, logged, choice)
+        covered = choice.chance(batch.shown, logged.n).sum() == pytest.approx(1.0)
         same_size = choice.size()[0] == draw.m
         if same_size and covered:
             answered["set"] += 1
@@ -137,11 +137,11 @@ def test_a_policy_of_few_sets_on_a_log_of_the_paper(policy):
     batch, p = possible(draw)
     batch.gamma[:], batch.designs[:] = 0.4, [None] * len(p)
     batch.top[:] = np.isin(np.arange(K), [0, 1])  # the two best of SCORES
-    odds = logged_odds(batch)
-    np.testing.assert_allclose(odds.propensity, p)
+    logged = logged_propensities(batch)
+    np.testing.assert_allclose(logged.propensity, p)
     choice = Choice(batch.top, None, [own] * len(p))
     pi = choice.inclusion(batch.eligible)
-    for weights in (set_weights(batch, odds, choice), linear_weights(batch, odds, pi)):
+    for weights in (set_weights(batch, logged, choice), linear_weights(batch, logged, pi)):
         np.testing.assert_allclose((p * weights.w) @ batch.shown, pi[0], atol=1e-9)
         assert p @ weights.w**2 == pytest.approx(weights.square[0])
 
@@ -182,8 +182,8 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
     labels = survey(log, labels=sorted(names)).known
     assert [str(name) for name in labels.all()] == sorted(names)
     (batch,) = batches(log, labels)
-    odds = logged_odds(batch)
-    np.testing.assert_allclose(odds.by_design, [d.propensity for d in made], rtol=1e-12)
+    logged = logged_propensities(batch)
+    np.testing.assert_allclose(logged.by_design, [d.propensity for d in made], rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
         learner.update(made, hit=facts.labels[stream.y[i]] in made.labels)
     learner.save(tmp_path / "model.npz")
     loaded = sa.load(tmp_path / "model.npz")
-    policy = AtWork(Policy("draws", learner=loaded, draws=True), facts.known, facts.n_features)
+    policy = PolicyRunner(Policy("draws", learner=loaded, draws=True), facts.known, facts.n_features)
     batch = next(batches(log, facts.known)).part(np.arange(50))
     choice = policy.choose(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
@@ -297,13 +297,13 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
             [None] * rows, hit * 1.0, shown, top, every[context], unknown, unknown,
             [designs[c] for c in context],
         )  # fmt: skip
-        odds = logged_odds(batch)
+        logged = logged_propensities(batch)
         for name, policy in policies.items():
             own = None if policy.draws is None else [policy.draws[c] for c in context]
             choice = Choice(policy.top[context], None, own)
             truth = float((policy.inclusion(every) * world.p).sum(axis=1)[context].mean())
             tally = Tally()
-            tally.add(batch, odds, choice, world.guess[context])
+            tally.add(batch, logged, choice, world.guess[context])
             for e in tally.estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append(e.low <= truth <= e.high)

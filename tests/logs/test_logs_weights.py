@@ -11,15 +11,15 @@ from logged import World, mask
 from superarm.logs.batches import Batch
 from superarm.logs.designs import blocks
 from superarm.logs.estimates import LEAST_ROWS, Sums
-from superarm.logs.evaluation import Tally
-from superarm.logs.weights import Choice, linear_weights, logged_odds, set_weights
+from superarm.logs.tallies import Tally
+from superarm.logs.weights import Choice, linear_weights, logged_propensities, set_weights
 
 
 def judged(batch, choice, guess=None):
     """All estimates, with a reward model's guess at the labels' probabilities."""
     tally = Tally()
     p = np.zeros(batch.shown.shape) if guess is None else guess
-    tally.add(batch, logged_odds(batch), choice, p)
+    tally.add(batch, logged_propensities(batch), choice, p)
     return tally
 
 
@@ -53,27 +53,27 @@ def test_weights_are_unbiased_by_enumeration(k, m, gamma, gamma_b, few):
     for top in (eligible[:m], eligible[-m:]):
         batch = every_set(k, m, top, eligible)
         batch.gamma[:] = gamma
-        odds = logged_odds(batch)
-        p = odds.by_design
+        logged = logged_propensities(batch)
+        p = logged.by_design
         assert p.sum() == pytest.approx(1.0)
-        assert p @ odds.surprise == pytest.approx(0.0)
-        assert p @ odds.surprise**2 == pytest.approx(odds.variance[0])
+        assert p @ logged.surprise == pytest.approx(0.0)
+        assert p @ logged.surprise**2 == pytest.approx(logged.variance[0])
         for size in range(1, n):
             for own in combinations(eligible, size):
                 choice = Choice(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b)
                 pi = choice.inclusion(batch.eligible)
                 target = pi[0]
-                linear = linear_weights(batch, odds, pi)
+                linear = linear_weights(batch, logged, pi)
                 np.testing.assert_allclose((p * linear.w) @ batch.shown, target, atol=1e-9)
                 assert p @ linear.w == pytest.approx(target.sum() / m)
                 assert p @ linear.w**2 == pytest.approx(linear.square[0])
                 if size == m:
-                    whole = set_weights(batch, odds, choice)
+                    whole = set_weights(batch, logged, choice)
                     np.testing.assert_allclose((p * whole.w) @ batch.shown, target, atol=1e-9)
                     assert p @ whole.w == pytest.approx(1.0)
                     assert p @ whole.w**2 == pytest.approx(whole.square[0])
                 else:
-                    assert np.isnan(set_weights(batch, odds, choice).w).all()
+                    assert np.isnan(set_weights(batch, logged, choice).w).all()
 
 
 @pytest.mark.parametrize(("k", "m"), [(5, 2), (4, 3), (4, 1)])
@@ -82,11 +82,11 @@ def test_linear_weights_need_no_design_where_every_set_has_a_known_chance(k, m):
     p = np.random.default_rng(0).dirichlet(np.ones(len(batch)))  # drawn in some other way
     batch.propensity[:] = p
     batch.gamma[:] = np.nan
-    odds = logged_odds(batch)
+    logged = logged_propensities(batch)
     for size in (1, 2, 3):
         for own in combinations(range(k), size):
             choice = Choice(np.tile(np.isin(np.arange(k), own), (len(p), 1)))
-            w = linear_weights(batch, odds, choice.top * 1.0)
+            w = linear_weights(batch, logged, choice.top * 1.0)
             np.testing.assert_allclose((p * w.w) @ batch.shown, choice.top[0], atol=1e-9)
             assert np.isnan(w.square).all()
 
@@ -94,21 +94,21 @@ def test_linear_weights_need_no_design_where_every_set_has_a_known_chance(k, m):
 def test_a_row_that_showed_everything_answers_for_everything_alone():
     batch = every_set(4, 2, [1, 2], [1, 2])
     batch.gamma[:] = 0.5
-    odds = logged_odds(batch)
-    assert odds.by_design.tolist() == [1.0]
+    logged = logged_propensities(batch)
+    assert logged.by_design.tolist() == [1.0]
     whole, half = (Choice(np.isin(np.arange(4), own)[None]) for own in ([1, 2], [1]))
-    assert linear_weights(batch, odds, whole.top * 1.0).w.tolist() == [1.0]
-    assert np.isnan(linear_weights(batch, odds, half.top * 1.0).w).all()
-    assert set_weights(batch, odds, whole).w.tolist() == [1.0]
+    assert linear_weights(batch, logged, whole.top * 1.0).w.tolist() == [1.0]
+    assert np.isnan(linear_weights(batch, logged, half.top * 1.0).w).all()
+    assert set_weights(batch, logged, whole).w.tolist() == [1.0]
     assert Choice(whole.top, 0.3).inclusion(batch.eligible).tolist() == [[0.0, 1.0, 1.0, 0.0]]
 
 
 def test_nothing_is_known_without_odds():
     batch = every_set(4, 2, [0, 1])
     batch.gamma[:] = np.nan
-    odds, choice = logged_odds(batch), Choice(batch.shown)
-    assert np.isnan(linear_weights(batch, odds, choice.top * 1.0).w).all()
-    assert np.isnan(set_weights(batch, odds, choice).w).all()
+    logged, choice = logged_propensities(batch), Choice(batch.shown)
+    assert np.isnan(linear_weights(batch, logged, choice.top * 1.0).w).all()
+    assert np.isnan(set_weights(batch, logged, choice).w).all()
     tally = judged(batch, choice)
     assert {e.problem for e in tally.estimates} == {"the log does not say how probable its sets were"}
 
@@ -188,12 +188,12 @@ def test_few_hits_are_no_evidence():
     assert all("hits" in e.problem for e in judged(batch, choice).by_label.estimates())
 
 
-@pytest.mark.parametrize(("factor", "message"), [(0.5, "the log's odds are wrong"), (2.0, "lacks sets")])
+@pytest.mark.parametrize(("factor", "message"), [(0.5, "the log's logged are wrong"), (2.0, "lacks sets")])
 def test_wrong_odds_show_in_the_mean_weight(factor, message):
     world = World.make(4, 1, 0.5, 0.0, seed=1)
     batch, context = world.log(4000, np.random.default_rng(0))
-    odds = logged_odds(batch)
-    wrong = odds._replace(propensity=np.minimum(odds.propensity * factor, 1.0))
+    logged = logged_propensities(batch)
+    wrong = logged._replace(propensity=np.minimum(logged.propensity * factor, 1.0))
     sums, q = Sums("set"), np.zeros(4000)
     choice = Choice(mask(world.order[context, :1], 4))
     known = np.ones(4000, bool)
@@ -222,7 +222,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
 
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
     from superarm.logs.estimates import Estimate
-    from superarm.logs.evaluation import best_of
+    from superarm.logs.verdicts import best_of
 
     facts = {"rows": 100, "effective": 100.0, "largest": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **facts)

@@ -49,8 +49,8 @@ def test_an_answer_against_the_data_reaches_setlogit_alone():
     right = games[0].label in games[0].shown
     for game, hit in zip(games, (right, not right), strict=True):
         game.answer(0, hit)
-        assert game.told is not None
-        assert (game.told.hit, game.answers, game.by_person) == (hit, 1, 1)
+        assert game.last_answer is not None
+        assert (game.last_answer.hit, game.answers, game.by_person) == (hit, 1, 1)
     for name in ("mc-dbf", "labels"):
         a, b = (game.learners[name].scores(game.X[:50]) for game in games)
         np.testing.assert_array_equal(a, b)

@@ -22,7 +22,7 @@ from superarm.report import write_report
 from superarm.report.chart import log_ticks
 from superarm.report.figures import charts
 from superarm.report.stats import differences, half_width, summary, with_interval, with_series
-from superarm.report.theme import DASHES, INK, PALETTE, style
+from superarm.report.theme import DASHES, INK, PALETTE
 
 GRID = """
 title = "A report's <grid> & more"
@@ -323,7 +323,7 @@ def test_the_papers_table_stands_beside_ours():
 
 def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
     runs, curves = store.frames("grid")
-    chart = charts(store.experiment("grid"), runs, curves)[0][0]
+    chart = charts(store.experiment("grid"), runs, curves, store.experiment("grid").learners)[0][0]
     level = [p for p in points(chart) if p["series"] == "Perceptron"]
     own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
     assert [p["x"] for p in level] == [0.05, 0.8]
@@ -351,7 +351,7 @@ def test_no_chart_has_more_than_eight_curves():
         frame = polars.DataFrame(rows, infer_schema_length=None)
         names = (*learners, "alone")
         experiment = Experiment("e", "E", 0, "", (Figure(kind),), None, names, ("d",), ())
-        found = charts(experiment, frame, frame)[0]
+        found = charts(experiment, frame, frame, experiment.learners)[0]
         series = [{p["series"] for p in points(chart)} for chart in found]
         assert max(map(len, series)) <= MOST == 8
         assert len({chart.name for chart in found}) == len(found)
@@ -434,16 +434,34 @@ def test_colours_are_told_apart(sight, ink):
 
 
 def test_curves_of_a_chart_never_look_the_same():
-    from superarm.report.figures import _groups
+    from superarm.report.figures import look
 
     many = {f"learner {i}": ("d", f"learner {i}", 3, 0.1) for i in range(14)}
     grid = {f"{l} {m} {g}": ("d", l, m, g) for l in "ab" for m in (2, 4, 7) for g in (0.1, 0.2)}
     sizes = {f"{l} {m}": ("d", l, m, 0.1) for l in "abc" for m in (2, 4, 7)}
     for series in (many, {k.replace(" 0.", ", γ = 0."): v for k, v in grid.items()}, sizes):
-        colours, dashes = style(_groups(series, by_gamma=True))
+        learners = list(dict.fromkeys(facts[1] for facts in series.values()))
+        colours, dashes = look(series, learners, by_gamma=True)
         looks = [(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)]
         assert len(set(looks)) == len(series)
     assert len({tuple(d) for d in DASHES}) == len(DASHES)
+
+
+def test_a_learner_has_one_colour_in_all_charts_of_a_report():
+    from superarm.report.figures import look
+
+    learners = [f"learner {i}" for i in range(9)]  # more than there are colours
+    sizes = {f"{l}, m = {m}": ("digits", l, m, 0.1) for l in learners[1:4] for m in (2, 4, 7)}
+    alone = {learners[3]: ("synsep", learners[3], 4, None)}
+    all_of_them = {l: ("digits", l, 4, 0.1) for l in learners}
+    seen: dict[str, set[str]] = {l: set() for l in learners}
+    for series in (sizes, alone, all_of_them):
+        colours, dashes = look(series, learners, by_gamma=True)
+        assert len({(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)}) == len(series)
+        for facts, colour in zip(series.values(), colours, strict=True):
+            seen[facts[1]].add(colour)
+    assert all(len(colours) == 1 for colours in seen.values())
+    assert seen[learners[1]] != seen[learners[2]]
 
 
 MEASURE = """

@@ -41,7 +41,7 @@ def decide(
 
     check_output(output, "decide", force=force)
     with progress_bar(None, "rows", quiet=as_json) as tick:
-        made = decide_file(
+        batch = decide_file(
             model,
             rows,
             output,
@@ -52,15 +52,15 @@ def decide(
             progress=tick,
         )
     if as_json:
-        print(json.dumps({"model": str(model), "output": str(output), **asdict(made)}))
+        print(json.dumps({"model": str(model), "output": str(output), **asdict(batch)}))
         return
-    print(f"{output}: {made.rows:,} decisions")
-    if made.ids is None:
-        last = made.first + made.rows - 1
-        print(f"ids: the numbers of their rounds, {made.first} to {last} (--id-column names the rows' own)")
-    if made.missing:
-        print(f"gaps in every row: {', '.join(made.missing)} (not in {rows})")
-    if made.unused:
-        names = ", ".join(name or "a column without a name" for name in made.unused)
+    print(f"{output}: {batch.rows:,} decisions")
+    if batch.ids is None:
+        last = batch.first + batch.rows - 1
+        print(f"ids: the numbers of their rounds, {batch.first} to {last} (--id-column names the rows' own)")
+    if batch.missing:
+        print(f"gaps in every row: {', '.join(batch.missing)} (not in {rows})")
+    if batch.unused:
+        names = ", ".join(name or "a column without a name" for name in batch.unused)
         print(f"not used: {names} (the model was not trained with them)")
     print(f"when the answers are there: superarm learn {model} {output} ANSWERS")

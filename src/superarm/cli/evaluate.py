@@ -14,7 +14,7 @@ from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
 from superarm.cli.groups import show_parts
 from superarm.cli.output import Force, check_output
-from superarm.cli.train import _plain
+from superarm.cli.train import without_nan
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def evaluate(
 ) -> None:
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
 
-    First comes what the log can tell at all: overlap, the share of rows that speak of a policy's sets; how
-    many equal rows they are worth; the largest and the mean weight w. The log must say how probable its
+    First comes what the log can tell at all: overlap, the share of rows with a weight for a policy's sets;
+    n_eff, their effective sample size; the largest and the mean weight w. The log must say how probable its
     sets were (propensity, or top and gamma).
 
     ips, snips, dr weight whole sets; pi, pi-dr use that a set's hit rate is the sum over its labels.
@@ -132,6 +132,8 @@ def evaluate(
     sizes = _values("--set-size", set_size, int, grid)
     gammas = _values("--gamma", gamma, float, grid)
     levels = _values("--coverage", coverage, float, grid)
+    _check_coverage(coverage, {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities})
+    _check_coverage(coverage, {"--gamma": gamma, "--rule": rule, "--draw": draw})
     with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
         learners = loaded | {
             spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
@@ -139,8 +141,8 @@ def evaluate(
         ranked = [(text, {"scores": opt.names(text)}) for text in scores or []]
         ranked += [(text, {"probabilities": opt.names(text)}) for text in probabilities or []]
         own = [
-            {"name": name, "learner": made, "draws": draw, "coverage": level}
-            for name, made in learners.items()
+            {"name": name, "learner": one, "draws": draw, "coverage": level}
+            for name, one in learners.items()
             for level in levels
         ]
         own += [{"name": text, **way} for text, way in ranked]
@@ -159,7 +161,7 @@ def evaluate(
 
         save(answer, figure)
     if as_json:
-        print(json.dumps(_plain({"logs": [str(path) for path in log], **asdict(answer)})))
+        print(json.dumps(without_nan({"logs": [str(path) for path in log], **asdict(answer)})))
         return
     _show(answer, source, grid, _Cure(facts.answered, split))
     for verdict in answer.verdicts:
@@ -219,14 +221,22 @@ def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
     return values
 
 
+def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
+    """Sets by a learner's threshold: there is nothing else that could draw them."""
+    given = [option for option, value in others.items() if value]
+    if coverage is not None and given:
+        wanted = f"left out with {given[0]}: it is for --model and --learner, by their own threshold"
+        raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
+
+
 def _trained(source: Log, spec: str, facts: Survey, passes: int, split: Any, size: Any, tick: Any) -> Learner:
     from superarm.learners.registry import make
     from superarm.logs import train
 
     common = facts.common | {"seed": split[1]} | ({} if size is None else {"set_size": size})
-    made = make(spec, **common)
-    train(source, made, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
-    return made
+    learner = make(spec, **common)
+    train(source, learner, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
+    return learner
 
 
 def _policies(
@@ -284,7 +294,7 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
         print(f"WARNING: {warning}")
     if grid:
         rows = [_line(verdict) for verdict in answer.verdicts]
-        columns = ["policy", "m", "draws", "worth", "by", "hit rate", "95 % interval"]
+        columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
         table("The sharpest sound estimate for each policy", columns, rows)
         for verdict in answer.verdicts:
             if verdict.best is None:
@@ -294,7 +304,7 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
         print()
         table(
             f"{_name(verdict)}: what the log can tell",
-            ["estimate", "overlap", "worth", "largest w", "mean w", "hit rate", "95 % interval"],
+            ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
             [
                 [
                     e.name,
@@ -331,7 +341,7 @@ def _name(verdict: Verdict) -> str:
 
 
 class _Cure(NamedTuple):
-    """What an answer would take."""
+    """What it would take for the log to answer: more rows, or uniform sets."""
 
     answered: int  # rows of the log with an outcome
     split: tuple[float, int] | None  # the share that judges; None for all of them
@@ -367,5 +377,5 @@ def _line(verdict: Verdict) -> list[str]:
     head = [verdict.policy, size, verdict.rule or ""]
     if best is None:
         return [*head, f"{verdict.estimates[-1].effective:,.0f}", "", "cannot say", ""]
-    worth = f"{best.effective:,.0f}"
-    return [*head, worth, best.name, f"{best.rate:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]
+    n_eff = f"{best.effective:,.0f}"
+    return [*head, n_eff, best.name, f"{best.rate:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]

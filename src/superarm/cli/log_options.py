@@ -84,7 +84,7 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that c
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the options say."""
+    """How to read a log, as the options say."""
 
     labels: str
     hit: str

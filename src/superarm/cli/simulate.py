@@ -88,9 +88,9 @@ def simulate(
     if group is not None:
         asked["group"] = group
     stream = open_data(data, scale=scale, label=label, **asked)
-    found = getattr(stream, "columns", None)
-    if found is not None and not as_json:
-        for line in opt.column_lines(found, stream.n_labels):
+    declared = getattr(stream, "columns", None)
+    if declared is not None and not as_json:
+        for line in opt.column_lines(declared, stream.n_labels):
             tell(line)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
@@ -104,17 +104,17 @@ def simulate(
     with progress_bar(rounds * seeds * len(specs), quiet=as_json) as tick:
         for spec in specs:
             for number in range(seed, seed + seeds):
-                made = make(spec, **common[spec], seed=number)
+                model = make(spec, **common[spec], seed=number)
                 if log is None:
-                    trace = run(made, stream, rounds, progress=tick)
+                    trace = run(model, stream, rounds, progress=tick)
                 else:
                     from superarm.logs import Writer
 
                     with Writer(log) as writer:
-                        trace = run(made, stream, rounds, log=writer, progress=tick)
+                        trace = run(model, stream, rounds, log=writer, progress=tick)
                 traces[spec].append(trace)
     if as_json:
-        results = [_told(spec, data, runs) for spec, runs in traces.items()]
+        results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
         print(json.dumps(results[0] if len(results) == 1 else {"results": results}))
         return
     rows = []
@@ -161,7 +161,7 @@ def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bo
     return options
 
 
-def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
+def _as_json(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
     """What came of a learner, as JSON."""
     from superarm.groups import pooled
 
@@ -177,11 +177,11 @@ def _told(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
         "scaling": runs[0].scaling,
         "rounds": int(runs[0].rounds[-1]),
         "runs": [
-            {"seed": run.seed, **found, "rounds_per_second": run.rounds_per_second}
-            for run, found in zip(runs, rates, strict=True)
+            {"seed": run.seed, **one, "rounds_per_second": run.rounds_per_second}
+            for run, one in zip(runs, rates, strict=True)
         ],
         "mean": {name: _mean([one[name] for one in rates]) for name in rates[0]},
-        **{name: found for name, found in parts.items() if found},
+        **{name: part for name, part in parts.items() if part},
     }
 
 

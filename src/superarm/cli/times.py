@@ -17,9 +17,9 @@ def seconds_of(text: str, option: str, of: str) -> float:
     """
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
-        found = float(number) * UNITS[unit]
+        seconds = float(number) * UNITS[unit]
     except ValueError:
-        found = -1.0
-    if not 0.0 < found < float("inf"):
+        seconds = -1.0
+    if not 0.0 < seconds < float("inf"):
         raise InvalidInput.must(option, of, "a time such as 90d, 12h, 30m or 45s", text)
-    return found
+    return seconds

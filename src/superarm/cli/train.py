@@ -65,7 +65,7 @@ def train(
     Features may be numbers, words, text, yes or no, dates, lists of numbers, and have gaps. Ids, counters,
     constants, the time of the row and what is only known afterwards are left out; the output says which
     columns are taken, and as what. The model file remembers them, for **superarm evaluate**, **decide**
-    and **serve**, and superarm.load; the file beside it, for **serve --columns** and for people.
+    and **serve**, and superarm.load; the file columns_file it, for **serve --columns** and for people.
 
     A share of the rows is kept out; the model remembers which, so that **superarm evaluate** judges it
     by rows that it has not seen.
@@ -116,17 +116,23 @@ def train(
     with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
         result = teach(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
     trained.save(output)
-    beside = None if trained.columns is None else output.with_suffix(".columns.json")
-    if beside is not None and trained.columns is not None:
-        trained.columns.write(beside)
+    columns_file = None if trained.columns is None else output.with_suffix(".columns.json")
+    if columns_file is not None and trained.columns is not None:
+        trained.columns.write(columns_file)
     if as_json:
-        told: dict[str, Any] = {"logs": [str(path) for path in log], "model": str(output)}
-        told |= {"learner": learner or trained.name, **asdict(result)}
-        told["features"], told["kinds"] = source.features.names, source.features.described
-        told["left_out"], told["warnings"] = source.features.left_out, [*again, *source.notices.values()]
-        told["columns"] = None if beside is None else str(beside)
-        told["labels"] = facts.n_labels
-        print(json.dumps(_plain(told)))
+        report: dict[str, Any] = {
+            "logs": [str(path) for path in log],
+            "model": str(output),
+            "learner": learner or trained.name,
+            **asdict(result),
+            "features": source.features.names,
+            "kinds": source.features.described,
+            "left_out": source.features.left_out,
+            "warnings": [*again, *source.notices.values()],
+            "columns": None if columns_file is None else str(columns_file),
+            "labels": facts.n_labels,
+        }
+        print(json.dumps(without_nan(report)))
         return
     print(f"{source.name}: {facts.rows:,} rows, {facts.n_labels} labels")
     for line in _columns(source, trained):
@@ -162,16 +168,16 @@ def train(
         last = result.progress[-1]
         if not isnan(last.log_loss):
             print(f"without features the log loss is {result.base_loss:.4f}")
-            same = facts.hits in (0, facts.answered)  # as of candidate labels: nothing to foretell
+            same = facts.hits in (0, facts.answered)  # as of candidate labels: nothing to predict
             if last.log_loss >= result.base_loss and not same:
                 print(
                     "WARNING: the model is no better than that: these features say nothing about the answers"
                 )
-    print(f"model: {output}" + ("" if beside is None else f" (its columns: {beside})"))
+    print(f"model: {output}" + ("" if columns_file is None else f" (its columns: {columns_file})"))
 
 
 def _check_left_out(model: Path, learner: object, size: object, *others: object) -> None:
-    """What a model has of its own."""
+    """Refuse options whose values a model that goes on has already."""
     named = {"--learner": learner, "--set-size": size}
     named |= dict(
         zip(("--columns", "--features-columns", "--text, --words and the like"), others, strict=True)
@@ -182,12 +188,17 @@ def _check_left_out(model: Path, learner: object, size: object, *others: object)
 
 
 def _grown(model: Learner, labels: list[str] | int | None) -> Learner:
-    """The model, with the labels among these that it did not know."""
+    """The model, with the labels among these that it did not know; it cannot forget any."""
     new: Any = None
     if isinstance(labels, int):
-        new = labels - model.n_labels
+        new, missing = labels - model.n_labels, labels < model.n_labels
     elif labels is not None:
         new = [label for label in labels if model.known.by_text(label) is None]
+        missing = len(labels) - len(new) < model.n_labels
+    if labels is not None and missing:
+        wanted = f"all {model.n_labels} labels of the model, and new ones"
+        got = labels if isinstance(labels, int) else f"{len(labels)} labels"
+        raise InvalidInput.must("--labels", "superarm train --model", wanted, got)
     if new:
         model.add_labels(new)
     return model
@@ -213,10 +224,10 @@ def _columns(source: Log, model: Learner) -> Iterator[str]:
         yield f"WARNING: {sentence}"
 
 
-def _plain(value: object) -> object:
-    """NaN is no JSON."""
+def without_nan(value: object) -> object:
+    """The same with None for NaN, which JSON does not have."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: without_nan(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [without_nan(part) for part in value]
     return None if isinstance(value, float) and isnan(value) else value

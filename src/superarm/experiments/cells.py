@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
 from superarm.sources import digest
@@ -52,12 +52,6 @@ class Cell:
         learner = make_learner(self, stream)
         cell = replace(self, code=code_digest(learner, stream))
         return replace(cell, key=_key(cell, learner))
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        params = tuple((name, value) for name, value in data["params"])
-        return cls(**data | {"data": Data(**data["data"]), "params": params})
 
 
 def canonical(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from superarm.experiments.toml import Table
 from superarm.simulation import RATES
@@ -30,7 +30,7 @@ class Figure:
 
     @classmethod
     def read(cls, table: Table) -> Self:
-        """From a spec's table."""
+        """Read a figure from the table of a spec."""
         figure = cls(
             kind=table.choice("kind", KINDS),
             y=table.choice("y", RATES, "error_rate"),
@@ -45,8 +45,3 @@ class Figure:
         )
         table.finish()
         return figure
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        return cls(**data | {key: tuple(data[key]) for key in ("log", "learners", "set_sizes")})

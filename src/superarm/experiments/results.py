@@ -10,7 +10,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
 
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell, code_digest, make_learner, open_stream
@@ -43,8 +42,8 @@ def this_machine() -> Machine:
 def versions() -> dict[str, str]:
     """The packages that can change a result."""
     names = ("superarm", "numpy", "scipy", "scikit-learn")
-    found = {name: version(name) for name in names if find_spec(name.replace("scikit-learn", "sklearn"))}
-    return {"python": platform.python_version(), "cpu level": cpu_level()} | found
+    packages = {name: version(name) for name in names if find_spec(name.replace("scikit-learn", "sklearn"))}
+    return {"python": platform.python_version(), "cpu level": cpu_level()} | packages
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,6 @@ class Finished:
     versions: dict[str, str] = field(default_factory=versions)
     machine: Machine = field(default_factory=this_machine)
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        return cls(**data | {"cell": Cell.from_dict(data["cell"]), "machine": Machine(**data["machine"])})
-
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -75,11 +69,6 @@ class Failed:
     traceback: str = ""
     versions: dict[str, str] = field(default_factory=versions)
     machine: Machine = field(default_factory=this_machine)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        return cls(**data | {"cell": Cell.from_dict(data["cell"]), "machine": Machine(**data["machine"])})
 
 
 def run_cell(cell: Cell) -> Finished | Failed:

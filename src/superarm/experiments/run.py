@@ -131,15 +131,15 @@ def best_gammas(store: Store, name: str) -> BestGamma:
         raise InvalidInput.must("experiment", str(store.folder), f"one with results: run {name} first", name)
     means = runs.filter(pl.col("gamma").is_not_null()).group_by("data", "learner", "set_size", "gamma")
     table = means.agg(pl.col("error_rate").mean()).sort("error_rate", "gamma")
-    found: dict[tuple[str, str, int], float] = {}
+    gammas: dict[tuple[str, str, int], float] = {}
     for data, learner, m, gamma in table.select("data", "learner", "set_size", "gamma").iter_rows():
-        found.setdefault((data, learner, m), gamma)
+        gammas.setdefault((data, learner, m), gamma)
 
     def best(data: str, learner: str, m: int) -> float:
-        if (data, learner, m) not in found:
+        if (data, learner, m) not in gammas:
             wanted = f"among those that {name} has results for"
             raise InvalidInput.must("gammas = 'best'", f"{learner} with m = {m} on {data}", wanted, "none")
-        return found[data, learner, m]
+        return gammas[data, learner, m]
 
     return best
 

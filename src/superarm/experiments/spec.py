@@ -35,8 +35,8 @@ class Axes:
     def under(self, other: Axes) -> Axes:
         """These, but ``other`` where it says something."""
         names = ("set_sizes", "gammas", "seeds", "rounds")
-        said = {n: getattr(other, n) for n in names if getattr(other, n) is not None}
-        return replace(self, **said)
+        given = {n: getattr(other, n) for n in names if getattr(other, n) is not None}
+        return replace(self, **given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Spec:
         """All runs, each checked by making its learner."""
         from superarm.learners.registry import parse
 
-        found: dict[str, Cell] = {}
+        cells: dict[str, Cell] = {}
         for data, data_axes in self.data:
             stream, content = self._open(data)
             for entry in self.learners:
@@ -110,8 +110,8 @@ class Spec:
                                 rounds=here.rounds or 100_000,
                             )
                             cell = self._keyed(cell, stream, entry)
-                            found[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
-        return list(found.values())
+                            cells[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
+        return list(cells.values())
 
     def _open(self, data: Data) -> tuple[Any, str]:
         from superarm.streams.catalog import identity

@@ -8,11 +8,12 @@ DIR/runs.parquet, curves.parquet    everything, as tables (made from the files a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from superarm._extras import need
 from superarm._files import write_atomically
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import polars
 
 __all__ = ["Experiment", "Store"]
+
+Stored = TypeVar("Stored", "Experiment", Finished, Failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +47,8 @@ class Experiment:
 
     @property
     def keys(self) -> list[str]:
-        """Of its cells, each once."""
+        """The keys of its cells, each once."""
         return list(dict.fromkeys(cell.key for cell in self.cells))
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """From the store's JSON."""
-        parts = {
-            "figures": tuple(map(Figure.from_dict, data["figures"])),
-            "cells": tuple(map(Cell.from_dict, data["cells"])),
-            "learners": tuple(data["learners"]),
-            "data": tuple(data["data"]),
-        }
-        return cls(**data | parts)
 
 
 class Store:
@@ -82,24 +74,24 @@ class Store:
 
     def experiments(self) -> list[Experiment]:
         """All experiments, in their order."""
-        found = [Experiment.from_dict(_read(path)) for path in (self.folder / "experiments").glob("*.json")]
-        return sorted(found, key=lambda one: (one.order, one.name))
+        experiments = [_read(path, Experiment) for path in (self.folder / "experiments").glob("*.json")]
+        return sorted(experiments, key=lambda one: (one.order, one.name))
 
     def experiment(self, name: str) -> Experiment:
         path = self._file("experiments", name)
         if not path.exists():
             known = [one.name for one in self.experiments()]
             raise InvalidInput.must("experiment", str(self.folder), f"one of {known}", name)
-        return Experiment.from_dict(_read(path))
+        return _read(path, Experiment)
 
     def finished(self, keys: Iterable[str]) -> list[Finished]:
         """The results of those cells that have one."""
         paths = [self._file("cells", key) for key in keys]
-        return [Finished.from_dict(_read(path)) for path in paths if path.exists()]
+        return [_read(path, Finished) for path in paths if path.exists()]
 
     def failures(self, keys: Iterable[str]) -> list[Failed]:
         paths = [self._file("failed", key) for key in keys]
-        return [Failed.from_dict(_read(path)) for path in paths if path.exists()]
+        return [_read(path, Failed) for path in paths if path.exists()]
 
     def frames(self, name: str) -> tuple[polars.DataFrame, polars.DataFrame]:
         """An experiment's runs (a row for each cell) and curves (a row for each checkpoint)."""
@@ -109,12 +101,12 @@ class Store:
         experiment = self.experiment(name)
         by_key = {one.cell.key: one for one in self.finished(experiment.keys)}
         # its own names for learner and data, not those of the first run
-        found = [(cell, by_key[cell.key]) for cell in experiment.cells if cell.key in by_key]
-        runs = polars.DataFrame([_run(*one) for one in found], infer_schema_length=None)
-        if not found:
+        results = [(cell, by_key[cell.key]) for cell in experiment.cells if cell.key in by_key]
+        runs = polars.DataFrame([_run(*one) for one in results], infer_schema_length=None)
+        if not results:
             return runs, polars.DataFrame()
         return runs.with_columns(polars.col("gamma").cast(polars.Float64)), polars.concat(
-            _curve(*one) for one in found
+            _curve(*one) for one in results
         )
 
     def write_tables(self) -> None:
@@ -179,16 +171,17 @@ def _curve(cell: Cell, result: Finished) -> polars.DataFrame:
 
 def _write(path: Path, content: Finished | Failed | Experiment) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"format": FORMAT, **asdict(content)})
-    write_atomically(path, lambda file: file.write(text.encode()))
+    text = msgspec.json.encode({"format": FORMAT, **asdict(content)})
+    write_atomically(path, lambda file: file.write(text))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, kind: type[Stored]) -> Stored:
+    """What a file holds; its format is looked at before anything else."""
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
-        format_ = content.pop("format", None)
-    except (ValueError, AttributeError, TypeError) as error:
+        content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        if content.get("format") == FORMAT:
+            return msgspec.convert(content, kind)
+    except msgspec.MsgspecError as error:
         raise InvalidInput.must("content", str(path), "JSON, as superarm wrote it", str(error)) from error
-    if format_ != FORMAT:
-        raise InvalidInput.must("format", str(path), f"{FORMAT}: run again, into another directory", format_)
-    return content
+    wanted = f"{FORMAT}: run again, into another directory"
+    raise InvalidInput.must("format", str(path), wanted, content.get("format"))

@@ -26,7 +26,7 @@ class Table:
 
     @property
     def of(self) -> str:
-        """How errors call it."""
+        """The table's name in errors."""
         return f"{self.file}, {_spell(self.keys)}" if self.keys else self.file
 
     def get(self, key: str, kind: Any, default: Any = NOTHING) -> Any:
@@ -76,7 +76,7 @@ class Table:
 
     def entries(self, key: str, short: str | None = None) -> list[Table]:
         """A list of tables; with ``short``, a string stands for a table with that one key."""
-        found = []
+        tables = []
         for i, value in enumerate(self.get(key, list, [])):
             if short is not None and isinstance(value, str):
                 value = {short: value}
@@ -85,8 +85,8 @@ class Table:
                     (key, i),
                     must(f"{key}[{i}]", self.of, "a table" + (" or a string" if short else ""), value),
                 )
-            found.append(Table(value, (*self.keys, key, i), self.file, self.text))
-        return found
+            tables.append(Table(value, (*self.keys, key, i), self.file, self.text))
+        return tables
 
     def finish(self) -> None:
         """Refuse keys that nobody asked for."""

@@ -17,7 +17,7 @@ from superarm.learners import Learner
 from superarm.logs.cells import BadRow
 from superarm.logs.designs import Design
 from superarm.logs.slots import slots_draw
-from superarm.logs.survey import respelt
+from superarm.logs.survey import relabel
 
 __all__ = ["Batch", "batches"]
 
@@ -94,28 +94,28 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
     designs: list[Design | None] = [None] * n
     every = list(range(k))
     for i, record in enumerate(records):
-        made = respelt(record, labels, every)
-        shown[i, made.labels] = True
-        eligible[i, every if made.eligible is None else made.eligible] = True
-        if made.propensity is not None:
-            propensity[i] = made.propensity
-        if made.top:
-            top[i, made.top] = True
-        if made.gamma is not None:
-            gamma[i] = made.gamma
-        elif made.rule is not None:
-            draw = _draw(made, every, record.number)
+        decision = relabel(record, labels, every)
+        shown[i, decision.labels] = True
+        eligible[i, every if decision.eligible is None else decision.eligible] = True
+        if decision.propensity is not None:
+            propensity[i] = decision.propensity
+        if decision.top:
+            top[i, decision.top] = True
+        if decision.gamma is not None:
+            gamma[i] = decision.gamma
+        elif decision.rule is not None:
+            draw = _draw(decision, every, record.number)
             designs[i] = None if draw is None else Design(draw)
     hit = np.array([record.hit for record in records], np.float64)
     return Batch(records, hit, shown, top, eligible, propensity, gamma, designs)
 
 
-def _draw(made: Decision, every: list[int], number: int) -> Draw | None:
-    rule = made.rule
+def _draw(decision: Decision, every: list[int], number: int) -> Draw | None:
+    rule = decision.rule
     try:
         if rule is not None and rule["name"] == "slots":
-            return slots_draw(rule, made.eligible or every)
-        return draw_of(made, every)
+            return slots_draw(rule, decision.eligible or every)
+        return draw_of(decision, every)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         where = at_row("the log", number)
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", rule) from error

@@ -66,14 +66,14 @@ class Blocks(NamedTuple):
 def blocks(n: int, m: int, gamma: float) -> Blocks:
     """The tables for one draw; 1 <= m < n."""
     pi, j = inclusion(n, m, gamma), np.arange(m + 1)
-    odds = overlap_probabilities(n, m, gamma)
-    mean = float(odds @ j)
+    probabilities = overlap_probabilities(n, m, gamma)
+    mean = float(probabilities @ j)
     return Blocks(
         m=m,
         rest=n - m,
         log_set=table(n, m, gamma).log_set,
         mean_j=mean,
-        var_j=float(odds @ (j - mean) ** 2),
+        var_j=float(probabilities @ (j - mean) ** 2),
         inside=pi.inside,
         outside=pi.outside,
         gap_in=pi.inside - pi.both_inside,

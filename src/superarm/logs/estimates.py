@@ -1,4 +1,4 @@
-"""From weighted rows to an estimate with an interval, and a word on whether to believe it.
+"""From weighted rows to an estimate with an interval, and whether it can be trusted.
 
     ips         mean of w f
     snips       sum of w f / sum of w
@@ -60,7 +60,7 @@ class Estimate:
         overlap: of these, the share with a weight other than 0.
         mean_weight: its expectation is 1; else sets are missing, or probabilities are wrong.
         silent: the share of rows that cannot answer; the interval allows for any outcome in them.
-        problem: why not to believe it; empty if nothing speaks against it.
+        problem: why it cannot be trusted; empty if it can.
     """
 
     name: str
@@ -174,7 +174,7 @@ class Sums:
             q_policy, q_logged: what is expected of the policy's set and the logged one, such that E[w q_S] = q_B.
             guess: what to think of the policy's set where the row cannot answer.
             control: w times this has expectation 1.
-            known: rows that have odds.
+            known: rows whose propensity is known.
         """
         answers = ~np.isnan(weights.w)
         self.unknown += int((~known).sum())
@@ -266,7 +266,7 @@ class Sums:
         mean_error = sqrt(max(s.ones / n - mean**2, 0.0) / (n - 1)) if n > 1 else nan
         problem = self._problem(s, effective, steady, silent, mean, mean_error)
 
-        def made(name: str, value: float, variance: float, guess: float, fitted: int = 0) -> Estimate:
+        def estimate(name: str, value: float, variance: float, guess: float, fitted: int = 0) -> Estimate:
             error = sqrt(max(variance, 0.0) / max(n - 1, 1))
             if effective > 0 and effective * min(value, 1 - value) < RARE:
                 # of what has hardly been seen, the sample's own spread says little: two rows more,
@@ -282,13 +282,13 @@ class Sums:
             return Estimate(name, whole, low, high, round(n), effective, *facts)
 
         plain = s.wf / n
-        robust = made(names[-1], *_controlled(s), q_silent / self.rows, CONTROLS)
-        simple = made(names[0], plain, s.wwf / n - plain**2, silent * plain)
+        robust = estimate(names[-1], *_controlled(s), q_silent / self.rows, CONTROLS)
+        simple = estimate(names[0], plain, s.wwf / n - plain**2, silent * plain)
         if self.kind == "linear":
             return [simple, robust]
         ratio = s.wf / s.w if s.w else nan
         spread = s.wwf - 2 * ratio * s.wwf + ratio**2 * s.ww if s.w else nan
-        return [simple, made("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
+        return [simple, estimate("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
 
     def _problem(
         self, s: _Sum, effective: float, steady: float, silent: float, mean: float, error: float
@@ -301,22 +301,18 @@ class Sums:
             why = "do not say how probable their set was" if self.unknown else "could not show its sets"
             return f"{silent:.0%} of {n} rows {why}: {SILENT:.0%} may at most"
         if effective < LEAST_ROWS:
-            found = f"{s.used:,.0f} of {n} rows speak of it, as much as {effective:.0f} equal ones"
-            return f"{found}: it takes {LEAST_ROWS}"
+            size = f"an effective sample size of {effective:.0f}, from {s.used:,.0f} of {n} rows"
+            return f"{size}: it takes {LEAST_ROWS}"
         if steady < LEAST_STEADY:
-            found = (
-                f"a few of {n} rows weigh so much that they decide: the spread is that of {steady:.0f} rows"
-            )
-            return f"{found}, and it takes {LEAST_STEADY}"
+            few = f"a few of {n} rows weigh so much that they decide: the spread is that of {steady:.0f} rows"
+            return f"{few}, and it takes {LEAST_STEADY}"
         if hits < LEAST_HITS:
-            found = f"{n} rows speak of it as much as {effective:.0f} equal ones, with {hits:.0f} hits"
-            return f"{found}: it takes {LEAST_HITS}"
+            size = f"an effective sample size of {effective:.0f}, from {n} rows, with {hits:.0f} hits"
+            return f"{size}: it takes {LEAST_HITS}"
         if mean < 1.0 - SURE * error - 1e-6:
-            return (
-                f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its odds are wrong"
-            )
+            return f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its propensities are wrong"
         if mean > 1.0 + SURE * error + 1e-6:
-            return f"weights average {mean:.3f}, not 1: the log's odds are wrong"
+            return f"weights average {mean:.3f}, not 1: the log's propensities are wrong"
         return ""
 
     def wanted(self, hit_rate: float) -> Wanted:

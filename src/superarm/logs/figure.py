@@ -11,8 +11,8 @@ from superarm.errors import InvalidInput
 from superarm.logs.estimates import interval
 
 if TYPE_CHECKING:
-    from superarm.logs.evaluation import Evaluation, Verdict
     from superarm.logs.reading import Log
+    from superarm.logs.verdicts import Evaluation, Verdict
 
 __all__ = ["chart", "log_chart", "save", "verdict_chart"]
 
@@ -79,7 +79,7 @@ def chart(answer: Evaluation) -> Any:
 
 
 def verdict_chart(verdict: Verdict) -> Any:
-    """Every estimate of one policy's hit rate, with its interval; those not to be believed are grey."""
+    """Every estimate of one policy's hit rate, with its interval; those that cannot be trusted are grey."""
     need("plots")
     import altair as alt
     import polars as pl
@@ -90,7 +90,7 @@ def verdict_chart(verdict: Verdict) -> Any:
             "hit rate": one.rate,
             "low": one.low,
             "high": one.high,
-            "is it sound?": "not to be believed" if one.problem else "nothing speaks against it",
+            "is it sound?": "cannot be trusted" if one.problem else "sound",
             "problem": one.problem or "–",
         }
         for one in verdict.estimates
@@ -100,7 +100,7 @@ def verdict_chart(verdict: Verdict) -> Any:
         raise InvalidInput.must("plot", "Verdict", "of a policy that has an estimate", "none")
     data = alt.Chart(pl.DataFrame(rows))
     y = alt.Y("estimator:N", title=None, sort=[row["estimator"] for row in rows])
-    kinds = ["nothing speaks against it", "not to be believed"]
+    kinds = ["sound", "cannot be trusted"]
     colour = alt.Color("is it sound?:N", title=None, scale=alt.Scale(domain=kinds, range=[BLUE, "#9a9a9a"]))
     ticks, scale = alt.Axis(tickCount=6), alt.Scale(zero=False)
     x = alt.X("low:Q", title="hit rate, with 95 % intervals", scale=scale, axis=ticks)
@@ -204,7 +204,7 @@ def _colours(field: str, values: list[str]) -> Any:
     return alt.Color(f"{field}:N", title=None, sort=values, scale=scale, legend=legend)
 
 
-def _finished(made: Any, title: str, note: str, width: int | None = None, height: int | None = None) -> Any:
+def _finished(chart: Any, title: str, note: str, width: int | None = None, height: int | None = None) -> Any:
     """With a title and what there is to say in small print."""
     import altair as alt
 
@@ -213,5 +213,5 @@ def _finished(made: Any, title: str, note: str, width: int | None = None, height
 
     size = {} if width is None else {"width": width, "height": height}
     look = {key: value for key, value in LIGHT.items() if key != "legend"}  # those of lines
-    titled = made.properties(**size, title=alt.TitleParams(title, subtitle=note, anchor="start"))
+    titled = chart.properties(**size, title=alt.TitleParams(title, subtitle=note, anchor="start"))
     return offline(titled.configure(**look))

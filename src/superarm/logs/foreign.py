@@ -54,10 +54,10 @@ def from_dsjson(row: dict[str, Any]) -> dict[str, Any] | str:
                 for own, outcome in zip(places, row["_outcomes"], strict=True)
             ]
         else:
-            order, odds = [int(a) for a in row["a"]], [float(p) for p in row["p"]]
+            order, probabilities = [int(a) for a in row["a"]], [float(p) for p in row["p"]]
             at = order.index(int(row.get("_label_Action", order[0])))
             first = [at, *(i for i in range(len(order)) if i != at)]  # the one that was shown
-            drawn = [([names[order[i] - 1] for i in first], [odds[i] for i in first])]
+            drawn = [([names[order[i] - 1] for i in first], [probabilities[i] for i in first])]
         labels = [labels[0] for labels, _ in drawn]
         chance = prod(chances[0] for _, chances in drawn)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:

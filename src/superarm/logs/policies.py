@@ -22,7 +22,7 @@ from superarm.logs.cells import BadRow, numbers_in
 from superarm.logs.survey import numbers_of
 from superarm.logs.weights import Choice
 
-__all__ = ["AtWork", "Policy", "has_probabilities"]
+__all__ = ["Policy", "PolicyRunner", "has_probabilities"]
 
 Array = np.ndarray[Any, Any]
 Scores = Callable[[Any], Any] | str | Sequence[str]
@@ -73,6 +73,8 @@ class Policy:
             raise InvalidInput.must("gamma", self.name, "left out: there is a rule", self.gamma)
         if self.rule is not None and self.fixed is not None:
             raise InvalidInput.must("rule", self.name, "left out for a fixed list (gamma= works)", self.rule)
+        if self.coverage is not None and not 0.0 < self.coverage < 1.0:
+            raise InvalidInput.must("coverage", self.name, "in (0, 1)", self.coverage)
         if self.coverage is not None and (
             self.learner is None or self.draws or self.gamma is not None or self.rule is not None
         ):
@@ -109,7 +111,7 @@ class Policy:
 
     @property
     def chosen_by(self) -> str | None:
-        """Its rule, in words; ``None`` if it shows the best labels."""
+        """The policy's rule, in words; ``None`` if it shows the best labels."""
         if self.gamma is not None:
             return f"gamma = {self.gamma:g}"
         rule = self.learner.rule if self.draws and self.learner is not None else self.rule
@@ -123,7 +125,7 @@ def has_probabilities(learner: Learner) -> bool:
     return hasattr(learner, "predict_proba") or learner.learns_from_given
 
 
-class AtWork:
+class PolicyRunner:
     """A policy that chooses for batches of a log. Nothing of the policy's own changes."""
 
     def __init__(self, policy: Policy, labels: Labels, n_features: int) -> None:
@@ -177,7 +179,7 @@ class AtWork:
         return s if self.order is None else s[:, self.order]
 
     def choose(self, batch: Batch, s: Array | None) -> Choice:
-        """Its sets, given its scores."""
+        """The policy's sets for a batch, given its scores."""
         top = np.zeros(batch.shown.shape, bool)
         if s is None:
             assert self.fixed is not None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from math import log as ln
 from math import nan
 from os import PathLike
@@ -18,7 +17,7 @@ import numpy as np
 from superarm.data.columns import Columns
 from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import NOTHING, AnyRow, Row
-from superarm.data.tables import TableRow, WithVectors, is_named_rows, read_matrix
+from superarm.data.tables import Table, TableRow, WithVectors, is_named_rows, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.logs.cells import (
@@ -31,60 +30,15 @@ from superarm.logs.cells import (
     rule_in,
     share_in,
 )
+from superarm.logs.log_columns import LogColumns
 from superarm.logs.sources import open_source
 
-__all__ = ["Log", "LogColumns"]
+__all__ = ["Log"]
 
 SAMPLE = 200  # rows looked at to find out which columns there are
+KEPT = 2**27  # bytes of rows that stay in memory after the first reading; a longer log is read again
+ROW_BYTES = 1500  # of a row in memory beside its numbers, about
 UNIFORM = {"name": "dilute", "gamma": 1.0}  # around any top set
-
-
-@dataclass(frozen=True, slots=True)
-class LogColumns:
-    """Which columns of a log hold what; the defaults are superarm's own names.
-
-    Attributes:
-        labels: one column with the whole set, or one column for each label of the slate.
-        hit: whether the right label was among the shown ones.
-        label: the right label, where it is known.
-        propensity: how probable the set was.
-        eligible: the labels that could be shown.
-        features: columns of numbers, words, text, dates, with gaps or without; ``None`` takes ``x``, or
-            ``x_indices`` and ``x_values``, or else every other column that is no id, index, constant, time of
-            the row, or only known afterwards.
-        text, words, numbers, dates: features that hold this, whatever they look like.
-        leave_out: columns that are no features.
-    """
-
-    labels: tuple[str, ...] = ("labels",)
-    hit: str = "hit"
-    label: str = "label"
-    propensity: str = "propensity"
-    eligible: str = "eligible"
-    features: tuple[str, ...] | None = None
-    text: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
-    leave_out: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        given: Any = self.labels
-        object.__setattr__(self, "labels", (given,) if isinstance(given, str) else tuple(given))
-
-    @property
-    def taken(self) -> dict[str, str]:
-        """Columns that are no features, and what they are (superarm's own go without saying)."""
-        known = {"id": "an id", "time": "time", self.hit: "the outcome", self.label: "the outcome"}
-        known |= dict.fromkeys(self.labels, "the set") | {self.propensity: "how probable the set was"}
-        known |= {self.eligible: "what could be shown"}
-        return dict.fromkeys(COLUMNS, "") | known
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What was said about kinds, as `superarm.Columns.look` takes it."""
-        names = ("text", "words", "numbers", "dates", "leave_out")
-        return {name: tuple(getattr(self, name)) for name in names}
 
 
 class Log:
@@ -139,6 +93,9 @@ class Log:
             raise InvalidInput.must("separator", "superarm", "at least one character", separator)
         self.bad = 0  # rows passed over in the last reading, and why the first of them
         self.first_bad = ""
+        self._kept: list[Record] | None = None  # all rows, after a reading to the end
+        self._fingerprints: dict[str, str] | None = None
+        self._check_distinct()
         self.n_features: int | None = None
         self._matrix = None if features is None else read_matrix(Path(features))
         self._width: int | None = None
@@ -174,8 +131,24 @@ class Log:
 
     def records(self, also: Iterable[str] = ()) -> Iterator[Record]:
         """Every row; ``also`` names further columns to be kept with each."""
-        self.bad, self.first_bad = 0, ""
         extra = tuple(also)
+        if extra:
+            yield from self._read(extra)
+        elif self._kept is not None:
+            yield from self._kept
+        else:
+            kept, size = list[Record](), 0
+            for record in self._read(()):
+                size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
+                if size <= KEPT:
+                    kept.append(record)
+                elif kept:
+                    kept.clear()
+                yield record
+            self._kept = kept if size <= KEPT else None
+
+    def _read(self, extra: tuple[str, ...]) -> Iterator[Record]:
+        self.bad, self.first_bad = 0, ""
         for source in self.sources:
             for number, row in enumerate(source.rows()):
                 where = at_row(source.name, number)
@@ -191,7 +164,18 @@ class Log:
 
     def fingerprints(self) -> dict[str, str]:
         """A hash of the content of each source, to know it again, and its name."""
-        return {one.fingerprint(): name for one, name in zip(self.sources, self.names, strict=True)}
+        if self._fingerprints is None:
+            named = zip(self.sources, self.names, strict=True)
+            self._fingerprints = {one.fingerprint(): name for one, name in named}
+        return self._fingerprints
+
+    def _check_distinct(self) -> None:
+        """The rows of a log that is given twice would count twice."""
+        if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
+            wanted = "different, as rows would count twice"
+            raise InvalidInput.must(
+                "logs", "Log", wanted, f"the same rows in some of {', '.join(self.names)}"
+            )
 
     # ------------------------------------------------------------ columns
 
@@ -200,6 +184,11 @@ class Log:
         source = self.sources[0]  # it tells for all of them: ids may begin again in each
         with closing(source.rows()) as rows:
             first = list(islice(rows, SAMPLE))
+            return self._features_of(source, first, chain(first, rows), declared)
+
+    def _features_of(
+        self, source: Table, first: list[TableRow], rows: Iterator[TableRow], declared: list[Columns]
+    ) -> Columns:
         sample = [row for row in first if isinstance(row, dict)]
         names = list(dict.fromkeys(name for row in sample for name in row))
         if not names:
@@ -231,27 +220,26 @@ class Log:
             if all(one == declared[0] and not one.is_open for one in declared):
                 return declared[0].copy()
             self._as_they_are = True
-        with closing(source.rows()) as rows:
-            every = (self._given(row) for row in rows if isinstance(row, dict))
-            return self._look(every, names, [name for name in wanted if name in names], known)
+        every = (self._given(row) for row in rows if isinstance(row, dict))
+        return self._look(every, names, [name for name in wanted if name in names], known)
 
     def _look(self, rows: Iterator[Any], names: list[str], wanted: list[str], known: str) -> Columns:
         """What the first rows tell."""
         c = self.columns
-        if self._inner:  # what is in x was meant to be there
-            found = Columns.look(
+        if self._inner:  # whatever is in x is a feature
+            columns = Columns.look(
                 rows, only=wanted if wanted and not self._as_they_are else None, everything=True
             )
         else:
             later = {name: "only known afterwards" for name in names if name.lower() in AFTERWARDS}
             only = c.features if c.features is not None else wanted or None
-            found = Columns.look(rows, taken=later | c.taken, only=only, **c.asked)
-        lists = [name for name in c.features or () if name not in found.columns]
-        if not len(found) or lists:
+            columns = Columns.look(rows, taken=later | c.taken, only=only, **c.asked)
+        lists = [name for name in c.features or () if name not in columns.columns]
+        if not len(columns) or lists:
             wanted_ = "an x column, columns of numbers or words, or a file of their own"
-            got = ", ".join(f"{name} ({why})" for name, why in found.left_out.items()) or known
+            got = ", ".join(f"{name} ({why})" for name, why in columns.left_out.items()) or known
             raise InvalidInput.must("features", self.name, wanted_, f"lists in {lists[0]}" if lists else got)
-        return found
+        return columns
 
     def _given(self, row: dict[str, Any]) -> Mapping[str, Any]:
         """Where the features of a row are, by name."""
@@ -339,8 +327,8 @@ class Log:
                 return Row.of(NOTHING, *parts, self.n_features)
             return self._checked(self._matrix[number], "x", where)
         if len(self.features):
-            made: AnyRow | dict[str, Any] = self._by_name(self._given(row), where)
-            return made
+            values: AnyRow | dict[str, Any] = self._by_name(self._given(row), where)
+            return values
         dense: Any = NOTHING
         if row.get("x") is not None:
             dense = self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)

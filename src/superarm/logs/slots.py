@@ -32,9 +32,9 @@ class SlotsDraw(Draw):
     def probability(self, labels: Iterable[Label]) -> float:
         shown = list(labels)
         here = [[slot[label] for label in shown if label in slot] for slot in self.slots]
-        if len(shown) != self.m or any(len(found) != 1 for found in here):
+        if len(shown) != self.m or any(len(chances) != 1 for chances in here):
             return 0.0
-        return prod(found[0] for found in here)
+        return prod(chances[0] for chances in here)
 
     def inclusion(self) -> np.ndarray[Any, Any]:
         return np.diagonal(self.pairs()).copy()

@@ -18,7 +18,7 @@ from superarm.logs.cells import BadRow, label_in
 from superarm.logs.reading import UNIFORM, Log
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Survey", "held_out", "numbers_of", "respelt", "survey"]
+__all__ = ["Survey", "held_out", "numbers_of", "relabel", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,16 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     rows = answered = hits = known = drawn = width = 0
     mixed = False
     for record in log:
-        made, x = record.decision, record.decision.x
+        decision, x = record.decision, record.decision.x
         rows += 1
-        seen.update(made.labels, made.top, made.eligible or (), _named_by(made.rule))
+        seen.update(decision.labels, decision.top, decision.eligible or (), _named_by(decision.rule))
         if record.label is not None:
             seen.add(record.label)
-        sizes[made.set_size] += 1
+        sizes[decision.set_size] += 1
         answered += record.hit is not None
         hits += record.hit is True
-        known += made.propensity is not None
-        drawn += made.rule is not None
+        known += decision.propensity is not None
+        drawn += decision.rule is not None
         if isinstance(x, Row):
             mixed = mixed or len(x.dense) > 0
             width = max(width, x.width)
@@ -155,27 +155,30 @@ def _names(seen: set[Label], labels: Any, of: str) -> tuple[tuple[Label, ...] | 
 
 def numbers_of(labels: Labels, given: Iterable[Label], field: str, of: str) -> list[int]:
     """The numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
-    found = []
+    numbers = []
     for label in given:
         number = labels.by_text(label)
         if number is None:
             raise BadRow.must(field, of, "known labels", label)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
-def respelt(record: Record, labels: Labels, names: list[Label]) -> Decision:
+def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
     """The decision of a row, with ``names[i]`` for the label of number i."""
-    made, where = record.decision, at_row("the log", record.number)
+    decision, where = record.decision, at_row("the log", record.number)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
         return tuple(names[i] for i in numbers_of(labels, given, field, where))
 
-    eligible = None if made.eligible is None else own(made.eligible, "eligible")
-    top, rule = own(made.top, "top"), made.rule
+    eligible = None if decision.eligible is None else own(decision.eligible, "eligible")
+    top, rule = own(decision.top, "top"), decision.rule
     if rule is not None:
         if rule["name"] == "uniform" or (rule == UNIFORM and not top):
-            rule, top = UNIFORM, (eligible or tuple(names))[: made.set_size]  # any top set gives this draw
+            rule, top = (
+                UNIFORM,
+                (eligible or tuple(names))[: decision.set_size],
+            )  # any top set gives this draw
         elif rule["name"] == "slots":
             slots = [{**slot, "labels": own(slot["labels"], "rule")} for slot in rule["slots"]]
             rule = {**rule, "slots": slots}
@@ -184,14 +187,14 @@ def respelt(record: Record, labels: Labels, names: list[Label]) -> Decision:
             named = () if cls is None else cls.names_labels
             rule = {**rule, **{key: own(rule[key], "rule") for key in named if key in rule}}
     return Decision.from_parts(
-        x=made.x,
-        sets=(own(made.labels), own(made.drawn), top),
-        size=made.set_size,
+        x=decision.x,
+        sets=(own(decision.labels), own(decision.drawn), top),
+        size=decision.set_size,
         eligible=eligible,
-        log_ordered=made.log_ordered_propensity,
-        log_set=made.log_propensity,
+        log_ordered=decision.log_ordered_propensity,
+        log_set=decision.log_propensity,
         rule=rule,
-        learner=made.learner,
+        learner=decision.learner,
     )
 
 

@@ -19,11 +19,12 @@ from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
 from superarm.logs.estimates import Estimate
-from superarm.logs.evaluation import Tally, best_of
-from superarm.logs.policies import AtWork, Policy, has_probabilities
+from superarm.logs.policies import Policy, PolicyRunner, has_probabilities
 from superarm.logs.reading import Log
-from superarm.logs.survey import Survey, held_out, numbers_of, respelt
-from superarm.logs.weights import logged_odds
+from superarm.logs.survey import Survey, held_out, numbers_of, relabel
+from superarm.logs.tallies import Tally
+from superarm.logs.verdicts import best_of
+from superarm.logs.weights import logged_propensities
 from superarm.native.randomness import uniform_number
 
 __all__ = ["Progress", "Training", "train"]
@@ -187,7 +188,7 @@ class _Run:
             if turn == 1 and role == JUDGES and len(self.kept) < KEPT:
                 self.kept.append(record)
             return
-        decision = respelt(record, labels, self.names)
+        decision = relabel(record, labels, self.names)
         if not learner.learns_from(decision):
             self.useless += 1
             return
@@ -249,12 +250,15 @@ def _loss(p: Any, f: Any) -> float:
 def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, facts: Survey) -> Progress:
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
-    policy, tally = AtWork(Policy(learner.name, learner=learner), learner.known, facts.n_features), Tally()
+    policy, tally = (
+        PolicyRunner(Policy(learner.name, learner=learner), learner.known, facts.n_features),
+        Tally(),
+    )
     likely = has_probabilities(learner)
     for batch in checks:
         s = learner.scores(batch.matrix_for(learner))
         p = probabilities(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
-        tally.add(batch, logged_odds(batch), policy.choose(batch, s), p)
+        tally.add(batch, logged_propensities(batch), policy.choose(batch, s), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
     return Progress(turn, rows, loss, best_of(tally.estimates))

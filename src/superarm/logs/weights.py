@@ -29,7 +29,7 @@ from superarm.explore.draws import log_comb
 from superarm.logs.batches import Batch
 from superarm.logs.designs import NEGLIGIBLE, Blocks, blocks
 
-__all__ = ["Choice", "Odds", "Weights", "linear_weights", "logged_odds", "set_weights"]
+__all__ = ["Choice", "Propensities", "Weights", "linear_weights", "logged_propensities", "set_weights"]
 
 Array = np.ndarray[Any, Any]
 
@@ -43,11 +43,11 @@ def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
         if len(part) and (part != part[0]).any():
             values, number = np.unique(part, return_inverse=True)
             code = code * len(values) + number
-    found = []
+    groups = []
     for value in np.unique(code):
         rows = known[code == value]
-        found.append((tuple(float(column[rows[0]]) for column in columns), rows))
-    return found
+        groups.append((tuple(float(column[rows[0]]) for column in columns), rows))
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Choice:
         return Choice(self.top[i], self.gamma, None if self.draws is None else [self.draws[at] for at in i])
 
     def size(self) -> Array:
-        """How many labels it shows."""
+        """How many labels the policy shows in each row."""
         if self.draws is None:
             return np.asarray(self.top.sum(axis=1))
         return np.array([draw.m for draw in self.draws])
@@ -99,7 +99,7 @@ class Choice:
         return chance
 
     def parts(self, i: int) -> _Parts | None:
-        """Its draw in row i, as a sum of parts."""
+        """The policy's draw in row i, as a sum of parts."""
         if self.draws is not None:
             return _parts_of(self.draws[i])
         mine = frozenset(np.flatnonzero(self.top[i]).tolist())
@@ -108,7 +108,7 @@ class Choice:
         return _Parts({}, 1.0, mine, self.gamma)
 
 
-class Odds(NamedTuple):
+class Propensities(NamedTuple):
     """What a batch says about its draws, by row."""
 
     n: Array  # eligible labels
@@ -130,7 +130,7 @@ class Weights(NamedTuple):
     uniform: Array
 
 
-def logged_odds(batch: Batch) -> Odds:
+def logged_propensities(batch: Batch) -> Propensities:
     """The probabilities of the logged sets."""
     n, m = batch.eligible.sum(axis=1), batch.shown.sum(axis=1)
     j = (batch.shown & batch.top).sum(axis=1)
@@ -152,7 +152,7 @@ def logged_odds(batch: Batch) -> Odds:
     log_sets = np.zeros(len(n))
     for (total, size), rows in _groups(n, m):
         log_sets[rows] = log_comb(int(total), int(size))
-    return Odds(n, m, j, claimed, by_design, log_sets, surprise, variance)
+    return Propensities(n, m, j, claimed, by_design, log_sets, surprise, variance)
 
 
 # ---------------------------------------------------------------- by sets
@@ -183,23 +183,23 @@ def _parts_of(draw: Draw) -> _Parts | None:
     return _Parts(sets, draw.uniform, frozenset(), 1.0)
 
 
-def set_weights(batch: Batch, odds: Odds, choice: Choice) -> Weights:
+def set_weights(batch: Batch, logged: Propensities, choice: Choice) -> Weights:
     """P_B(S) / p(S); NaN where p is unknown, or the log could not show all that B would."""
     size, square = choice.size(), np.full(len(batch), np.nan)
-    w = choice.chance(batch.shown, odds.n) / odds.propensity
+    w = choice.chance(batch.shown, logged.n) / logged.propensity
     by_row = np.array([design is not None for design in batch.designs])
     vary = np.array([design is not None and design.sizes_vary for design in batch.designs])
-    fits = vary | (size == odds.m)
+    fits = vary | (size == logged.m)
     w[~fits] = np.nan
     if choice.draws is None:
         common = (batch.top & choice.top).sum(axis=1)
-        for (n, m, gamma, b, a), rows in _groups(odds.n, odds.m, batch.gamma, size, common):
+        for (n, m, gamma, b, a), rows in _groups(logged.n, logged.m, batch.gamma, size, common):
             if m == b:
                 square[rows] = _square(int(n), int(m), gamma, int(a), choice.gamma) if m < n else 1.0
     else:
         by_row |= ~np.isnan(batch.gamma)
     for i in np.flatnonzero(by_row & fits):
-        square[i] = _square_by_row(batch, choice, int(i), int(odds.n[i]), int(size[i]))
+        square[i] = _square_by_row(batch, choice, int(i), int(logged.n[i]), int(size[i]))
     w[np.isposinf(square)] = np.nan
     square[np.isposinf(square)] = np.nan
     return Weights(w, square, np.full(len(batch), np.nan))
@@ -265,22 +265,22 @@ def _square(n: int, m: int, gamma: float, common: int, gamma_b: float | None) ->
 # ---------------------------------------------------------------- by labels
 
 
-def linear_weights(batch: Batch, odds: Odds, pi: Array) -> Weights:
+def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> Weights:
     """pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
     shown = batch.shown
     w, square, uniform = np.full((3, len(batch)), np.nan)
     own = np.array([design is not None for design in batch.designs])
-    by_weight = np.isnan(batch.gamma) & ~own & ~np.isnan(odds.propensity)
+    by_weight = np.isnan(batch.gamma) & ~own & ~np.isnan(logged.propensity)
     # a uniform draw is one around any top set
     around = _Inside(pi, shown, np.where(by_weight[:, None], shown, batch.top))
     anywhere = _Inside(pi, shown, shown)
-    for (total, m), rows in _groups(odds.n, odds.m):
+    for (total, m), rows in _groups(logged.n, logged.m):
         if m < total:
             uniform[rows] = anywhere.square(blocks(int(total), int(m), 1.0), rows)
         else:  # everything was shown: it answers for that set alone
             same = (np.abs(pi[rows] - shown[rows]) < 1e-9).all(axis=1)
             w[rows] = square[rows] = np.where(same, 1.0, np.nan)
-    for (total, m, gamma), rows in _groups(odds.n, odds.m, np.where(by_weight, 1.0, batch.gamma)):
+    for (total, m, gamma), rows in _groups(logged.n, logged.m, np.where(by_weight, 1.0, batch.gamma)):
         if m < total:
             plan = blocks(int(total), int(m), gamma)
             w[rows], square[rows] = around.weight(plan, rows), around.square(plan, rows)
@@ -290,8 +290,8 @@ def linear_weights(batch: Batch, odds: Odds, pi: Array) -> Weights:
         if design.m == design.n and not design.sizes_vary:
             continue
         w[i], square[i] = design.linear(pi[i], shown[i])
-    free = by_weight & (odds.m < odds.n)
-    w[free] *= np.exp(-odds.log_sets[free]) / odds.propensity[free]
+    free = by_weight & (logged.m < logged.n)
+    w[free] *= np.exp(-logged.log_sets[free]) / logged.propensity[free]
     square[free] = np.nan
     return Weights(w, square, uniform)
 

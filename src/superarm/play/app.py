@@ -20,7 +20,7 @@ from superarm.service.http.tokens import Tokens
 __all__ = ["Play", "play"]
 
 
-class Said(Strict):
+class Answer(Strict):
     """A person's answer."""
 
     question: int
@@ -45,14 +45,14 @@ class Play:
 
     def state(self) -> dict[str, Any]:
         """All that the page shows."""
-        game, told = self.game, self.game.told
+        game, last = self.game, self.game.last_answer
         return {
             "question": game.answers,
             "by_person": game.by_person,
             "picture": [int(value) for value in game.x],
             "shown": game.shown,
             "beliefs": game.beliefs(),
-            "told": told and {"shown": told.shown, "hit": told.hit, "label": told.label},
+            "last_answer": last and {"shown": last.shown, "hit": last.hit, "label": last.label},
             "learners": LEARNERS,
             "errors": game.curve[-1][1:] if game.curve else game.errors(),
             "curve": game.curve,
@@ -67,8 +67,8 @@ class Play:
     def icon(self) -> Response:
         return Response(204)
 
-    def answer(self, said: Said) -> dict[str, Any]:
-        self.game.answer(said.question, said.hit)
+    def answer(self, given: Answer) -> dict[str, Any]:
+        self.game.answer(given.question, given.hit)
         return self.state()
 
     def computer(self, many: Many) -> dict[str, Any]:
@@ -85,7 +85,7 @@ ROUTES = (
     Route("GET", "/favicon.ico", OPEN, Play.icon),
     Route("GET", "/game", OPEN, Play.state),
     Route("POST", "/game", OPEN, Play.again),
-    Route("POST", "/answers", OPEN, Play.answer, takes=Said),
+    Route("POST", "/answers", OPEN, Play.answer, takes=Answer),
     Route("POST", "/computer", OPEN, Play.computer, takes=Many),
 )
 

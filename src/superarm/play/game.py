@@ -14,7 +14,7 @@ from superarm.errors import FeedbackError
 from superarm.learners import MCDBF, Learner, SetLogit
 from superarm.streams import open_data
 
-__all__ = ["LEARNERS", "Game", "Told"]
+__all__ = ["LEARNERS", "Game", "LastAnswer"]
 
 SET_SIZE = 3
 # The paper's MC-DBF at its best: with less exploration it learns more slowly here (0.1: hardly at all).
@@ -25,7 +25,7 @@ LEARNERS = ("set-logit", "mc-dbf", "labels")  # told a bit; told a bit; told eve
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LastAnswer:
     """What SetLogit was told last."""
 
     shown: list[int]
@@ -59,7 +59,7 @@ class Game:
         }
         self._pictures = self._visit(random)
         self.answers = self.by_person = 0
-        self.told: Told | None = None
+        self.last_answer: LastAnswer | None = None
         self.curve: list[tuple[float, ...]] = []  # answers, and the error of each learner
         self._next()
 
@@ -115,7 +115,7 @@ class Game:
         self.learners["set-logit"].update(self.decision, hit=hit)
         self.learners["mc-dbf"].update(own, hit=label in own.labels)
         self.learners["labels"].update(self.learners["labels"].decide(self.x), label=label)
-        self.told = Told(self.shown, hit, label, by_person)
+        self.last_answer = LastAnswer(self.shown, hit, label, by_person)
         self.answers += 1
         self.by_person += by_person
         self._next()

@@ -38,7 +38,7 @@ class Axis:
 
     @property
     def short(self) -> str:
-        """Its name in the box that opens over a point."""
+        """The axis' name in the box that opens over a point."""
         return self.words.partition(",")[0].partition(" (")[0]
 
 
@@ -124,10 +124,10 @@ def line_chart(
 
 def offline(chart: Any) -> Any:
     """An Altair chart whose ``save("x.html")`` has all its scripts in the file: it opens without a network."""
-    made = chart.copy(deep=False)
+    copy = chart.copy(deep=False)
     kind: Any = type(chart)
-    object.__setattr__(made, "__class__", _offline(kind))
-    return made
+    object.__setattr__(copy, "__class__", _offline(kind))
+    return copy
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from superarm.report.chart import Axis, Chart, line_chart
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from superarm.experiments import Experiment
     from superarm.experiments.figure import Figure
 
-__all__ = ["charts", "chosen", "curve_charts"]
+__all__ = ["charts", "chosen", "curve_charts", "look"]
 
 WORDS = {
     "error_rate": "error rate (share of rounds)",
@@ -33,9 +33,13 @@ POINTS = 110  # of a curve; more cannot be seen
 MOST = 8  # curves in one chart; more cannot be told apart
 
 
-def charts(experiment: Experiment, runs: polars.DataFrame, curves: polars.DataFrame) -> list[list[Chart]]:
-    """The charts of each figure that an experiment asks for."""
-    return [_figure(experiment, figure, i, runs, curves) for i, figure in enumerate(experiment.figures)]
+def charts(
+    experiment: Experiment, runs: polars.DataFrame, curves: polars.DataFrame, learners: Sequence[str]
+) -> list[list[Chart]]:
+    """The charts of each figure that an experiment asks for; ``learners`` are all of the report, for their colours."""
+    return [
+        _figure(experiment, figure, i, runs, curves, learners) for i, figure in enumerate(experiment.figures)
+    ]
 
 
 def chosen(figure: Figure, frame: polars.DataFrame) -> polars.DataFrame:
@@ -49,7 +53,12 @@ def chosen(figure: Figure, frame: polars.DataFrame) -> polars.DataFrame:
 
 
 def _figure(
-    experiment: Experiment, figure: Figure, number: int, runs: polars.DataFrame, curves: polars.DataFrame
+    experiment: Experiment,
+    figure: Figure,
+    number: int,
+    runs: polars.DataFrame,
+    curves: polars.DataFrame,
+    learners: Sequence[str],
 ) -> list[Chart]:
     import polars as pl
 
@@ -64,18 +73,20 @@ def _figure(
     frame = frame.with_columns(pl.col("learner").replace_strict(order, return_dtype=pl.Int64).alias("rank"))
     frame = frame.sort("rank", "set_size", "gamma", maintain_order=True)
     if figure.together:
-        return list(curve_charts(stem, figure.title or experiment.title, figure, frame))
-    found = []
+        return list(curve_charts(stem, figure.title or experiment.title, figure, frame, learners))
+    by_data: list[Chart] = []
     for name in dict.fromkeys(frame["data"].to_list()):
         part, one = frame.filter(pl.col("data") == name), f"{stem}-{_slug(name)}"
         if figure.kind == "bound":
-            found.append(bound_chart(one, name, part, runs))
+            by_data.append(bound_chart(one, name, part, runs, learners))
         else:
-            found += curve_charts(one, name, figure, part)
-    return found
+            by_data += curve_charts(one, name, figure, part, learners)
+    return by_data
 
 
-def curve_charts(name: str, title: str, figure: Figure, frame: polars.DataFrame) -> Iterator[Chart]:
+def curve_charts(
+    name: str, title: str, figure: Figure, frame: polars.DataFrame, learners: Sequence[str]
+) -> Iterator[Chart]:
     """One chart, or several where one would have too many curves."""
     import polars as pl
 
@@ -93,7 +104,7 @@ def curve_charts(name: str, title: str, figure: Figure, frame: polars.DataFrame)
     for words, part in _parts(frame, column):
         slug = f"{name}-{_slug(words)}" if words else name
         table = part.with_columns(pl.col(column).alias("x"))
-        yield _chart(slug, f"{title}, {words}" if words else title, figure, table)
+        yield _chart(slug, f"{title}, {words}" if words else title, figure, table, learners)
 
 
 def _with_flat(frame: polars.DataFrame) -> polars.DataFrame:
@@ -132,11 +143,11 @@ def _parts(frame: polars.DataFrame, axis: str) -> Iterator[tuple[str, polars.Dat
         yield f"part {i // MOST + 1}", frame.filter(pl.col("series").is_in(series[i : i + MOST]))
 
 
-def _chart(name: str, title: str, figure: Figure, frame: polars.DataFrame) -> Chart:
+def _chart(name: str, title: str, figure: Figure, frame: polars.DataFrame, learners: Sequence[str]) -> Chart:
     first: dict[str, tuple[Any, ...]] = {}
     for series, *facts in frame.select("series", "data", "learner", "set_size", "gamma").iter_rows():
         first.setdefault(series, tuple(facts))
-    groups = _groups(first, by_gamma=figure.kind != "gamma")
+    looks = look(first, learners, by_gamma=figure.kind != "gamma")
     table = with_interval(frame, ["series", "x"], figure.y)
     x_log = "x" in figure.log or figure.kind == "gamma"
     y_log = "y" in figure.log or _is_squeezed(table, figure.kind)
@@ -144,13 +155,36 @@ def _chart(name: str, title: str, figure: Figure, frame: polars.DataFrame) -> Ch
         table = _thin(table, x_log)
     x = Axis(AXES[figure.kind], log=x_log, whole=figure.kind == "set-size")
     y = Axis(WORDS[figure.y], log=y_log)
-    spec = line_chart(table, x=x, y=y, order=list(first), look=style(groups), points=figure.kind != "rounds")
+    spec = line_chart(table, x=x, y=y, order=list(first), look=looks, points=figure.kind != "rounds")
     spec["description"] = f"{title}: {y.words} against {x.words}, for {', '.join(first)}."
     return Chart(name, title, spec)
 
 
+def look(
+    series: dict[str, tuple[Any, ...]], learners: Sequence[str], *, by_gamma: bool
+) -> tuple[list[str], list[list[int]]]:
+    """A colour and a dash for each curve, from its (data, learner, set size, gamma).
+
+    A learner has the colour of its place in ``learners``, in every chart of a report; its curves differ by
+    dashes. Only where there are too many of these, each curve has a colour of its own.
+    """
+    own = [facts[1] for facts in series.values()]
+    others = [(facts[0], *facts[2:]) for facts in series.values()]
+    several = {learner for learner in own if own.count(learner) > 1}
+    kinds = list(dict.fromkeys(other for one, other in zip(own, others, strict=True) if one in several))
+    places = [learners.index(learner) for learner in own]
+    dashes = [
+        kinds.index(other) if one in several else place // len(PALETTE)
+        for one, other, place in zip(own, others, places, strict=True)
+    ]
+    colours = [place % len(PALETTE) for place in places]
+    if max(dashes) < len(DASHES) and len(set(zip(colours, dashes, strict=True))) == len(series):
+        return [PALETTE[i] for i in colours], [DASHES[i] for i in dashes]
+    return style(_groups(series, by_gamma=by_gamma))
+
+
 def _groups(series: dict[str, tuple[Any, ...]], *, by_gamma: bool) -> list[tuple[str, str]]:
-    """(colour group, dash group) of each curve, from its (data, learner, set size, gamma)."""
+    """(colour group, dash group) of each curve, where colours cannot stand for learners."""
     learners, sizes, gammas = ({facts[i] for facts in series.values()} for i in (1, 2, 3))
     if len(series) <= len(PALETTE):
         return [(name, facts[1] if len(learners) <= len(DASHES) else "") for name, facts in series.items()]

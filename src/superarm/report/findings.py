@@ -41,8 +41,8 @@ def findings(experiment: Experiment, figure: Figure, runs: polars.DataFrame) -> 
     runs = chosen(figure, runs)
     names = dict.fromkeys(runs["data"].to_list())
     parts = {name: runs.filter(pl.col("data") == name) for name in names}
-    said = [kinds[wanted](name, part, figure.y, experiment.reference) for name, part in parts.items()]
-    return [one for one in said if one]
+    sentences = [kinds[wanted](name, part, figure.y, experiment.reference) for name, part in parts.items()]
+    return [one for one in sentences if one]
 
 
 def _number(value: float) -> str:

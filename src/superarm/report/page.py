@@ -93,8 +93,8 @@ def _section(section: Section, *, alone: bool) -> str:
         )
     parts.append(f"<details><summary>The spec</summary><pre>{_e(experiment.spec)}</pre></details>")
     if section.facts:
-        told = "; ".join(f"{key}: {value}" for key, value in section.facts.items())
-        parts.append(f'<p class="quiet">{_e(told)}</p>')
+        text = "; ".join(f"{key}: {value}" for key, value in section.facts.items())
+        parts.append(f'<p class="quiet">{_e(text)}</p>')
     return "\n".join([*parts, "</section>"])
 
 
@@ -105,8 +105,8 @@ def _troubles(section: Section) -> str:
     items = [f"{count} failed: {error}" for error, count in kinds.items()]
     if section.missing:
         items.append(f"{section.missing} have not run yet")
-    told = "".join(f"<li>{_e(item)}</li>" for item in items)
-    return f'<div class="said bad"><b>Runs that are missing here</b><ul>{told}</ul></div>'
+    text = "".join(f"<li>{_e(item)}</li>" for item in items)
+    return f'<div class="said bad"><b>Runs that are missing here</b><ul>{text}</ul></div>'
 
 
 def _chart(chart: Chart) -> str:

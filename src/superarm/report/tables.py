@@ -45,22 +45,22 @@ class TableView:
 
 def tables(experiment: Experiment, runs: polars.DataFrame) -> list[TableView]:
     """Best gammas where they are searched, differences where there is a reference, and all rates."""
-    found = []
+    views = []
     name = experiment.name
     if not len(runs):
         return []
     if any(figure.finding == "best-gamma" for figure in experiment.figures):
         title = "The best γ of each learner, by its error (the paper's Table 1)"
-        found.append(TableView(f"{name}-best-gammas", title, _best_gammas(runs)))
+        views.append(TableView(f"{name}-best-gammas", title, _best_gammas(runs)))
     reference = experiment.reference
     if reference is not None:
         frame = differences(runs, reference)
         if len(frame):
             title = f"Error minus that of {reference}, seed by seed, with 95 % intervals"
-            found.append(TableView(f"{name}-differences", title, frame))
+            views.append(TableView(f"{name}-differences", title, frame))
     title = "All rates: mean and half of the 95 % interval"
-    found.append(TableView(f"{name}-rates", title, summary(runs)))
-    return found
+    views.append(TableView(f"{name}-rates", title, summary(runs)))
+    return views
 
 
 def _best_gammas(runs: polars.DataFrame) -> polars.DataFrame:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from superarm.report.chart import Chart
 
-__all__ = ["DARK", "DASHES", "INK", "LIGHT", "PALETTE", "dressed", "legend_columns", "style"]
+__all__ = ["DARK", "DASHES", "GREY", "INK", "LIGHT", "PALETTE", "dressed", "legend_columns", "style"]
 
 WIDTH, HEIGHT = 560, 320  # of figures in files and notebooks
 
 INK = "#000000"  # stands for the text's colour: black on light pages, white on dark ones
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
+GREY = "#8a8a8a"  # of what only gives the scale
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3])
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
 

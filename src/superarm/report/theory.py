@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.report.chart import Axis, Chart, line_chart
 from superarm.report.stats import with_interval
-from superarm.report.theme import style
+from superarm.report.theme import DASHES, GREY, INK, PALETTE, style
 
 if TYPE_CHECKING:
     import polars
@@ -29,24 +29,29 @@ def bound_floor(k: int, m: int, gamma: float, rounds: int) -> float:
     return float(theorem6_bound(k, m, gamma, rounds, complexity=2.0 * m / (m + 1.0), loss=0.0))
 
 
-def bound_chart(name: str, title: str, curves: polars.DataFrame, runs: polars.DataFrame) -> Chart:
+def bound_chart(
+    name: str, title: str, curves: polars.DataFrame, runs: polars.DataFrame, learners: Sequence[str]
+) -> Chart:
     """Misses of the top set against rounds, with the least that the bound can be."""
     import polars as pl
 
     k = int(runs.filter(pl.col("data") == title)["k"][0])
     curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
-    tables, order, groups = [], [], []
+    tables, order, colours, dashes = [], [], [], []
+    sizes = sorted(set(curves["set_size"].to_list()))
     for (learner, m, gamma), part in curves.group_by(["learner", "set_size", "gamma"], maintain_order=True):
         seen = with_interval(part, ["round"], "misses").rename({"round": "x"})
         rounds = seen["x"].to_list()
         floor = [bound_floor(k, int(m), float(gamma), r) for r in rounds]
-        for label, what, table in (
-            (f"{learner}, m = {m}", "seen", seen),
-            (f"bound, m = {m}", "bound", _exact(rounds, floor)),
+        own = PALETTE[learners.index(str(learner)) % len(PALETTE)]
+        for label, colour, table in (
+            (f"{learner}, m = {m}", own, seen),
+            (f"bound, m = {m}", INK, _exact(rounds, floor)),
         ):
             tables.append(_named(table, label))
             order.append(label)
-            groups.append((f"m = {m}", what))
+            colours.append(colour)
+            dashes.append(DASHES[sizes.index(m) % len(DASHES)])
     line = list(map(float, rounds))
     tables.append(_named(_exact(rounds, line), TRIVIAL))
     spec = line_chart(
@@ -54,7 +59,7 @@ def bound_chart(name: str, title: str, curves: polars.DataFrame, runs: polars.Da
         x=Axis("rounds", log=True),
         y=Axis("misses of the top set (rounds)", log=True),
         order=[*order, TRIVIAL],
-        look=style([*groups, ("trivial", "trivial")]),
+        look=([*colours, GREY], [*dashes, DASHES[0]]),
     )
     spec["description"] = f"{title}: misses of the top set and the least that Theorem 6's bound can be."
     return Chart(name, title, spec)

@@ -51,7 +51,7 @@ def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     ]
     data = next(iter(runs.values()))[0].data
     figure = Figure("rounds", y=y, log=("x",))
-    return as_altair(list(curve_charts(data, _title(runs, y), figure, pl.concat(parts))))
+    return as_altair(list(curve_charts(data, _title(runs, y), figure, pl.concat(parts), list(runs))))
 
 
 def _title(runs: Mapping[str, Sequence[Trace]], y: str) -> str:

@@ -49,7 +49,8 @@ def write_report(
         )
     output = Path(output_dir) if output_dir is not None else store.folder / "report"
     output.mkdir(parents=True, exist_ok=True)
-    sections = [_section(store, one) for one in experiments]
+    learners = list(dict.fromkeys(name for one in experiments for name in one.learners))
+    sections = [_section(store, one, learners) for one in experiments]
     if files:
         for section in sections:
             _write_files(section, output)
@@ -61,7 +62,7 @@ def write_report(
     return output / "index.html"
 
 
-def _section(store: Store, experiment: Experiment) -> Section:
+def _section(store: Store, experiment: Experiment, learners: list[str]) -> Section:
     from superarm.report.figures import charts
     from superarm.report.findings import findings
     from superarm.report.page import Drawn, Section
@@ -71,8 +72,8 @@ def _section(store: Store, experiment: Experiment) -> Section:
     experiment = replace(experiment, figures=experiment.figures or _usual_figures(runs))
     failures = store.failures(experiment.keys)
     figures = [
-        Drawn(figure, found, findings(experiment, figure, runs))
-        for figure, found in zip(experiment.figures, charts(experiment, runs, curves), strict=True)
+        Drawn(figure, drawn, findings(experiment, figure, runs))
+        for figure, drawn in zip(experiment.figures, charts(experiment, runs, curves, learners), strict=True)
     ]
     missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
     return Section(experiment, figures, tables(experiment, runs), _facts(runs), failures, missing)
@@ -82,12 +83,12 @@ def _usual_figures(runs: polars.DataFrame) -> tuple[Figure, ...]:
     """For a spec that asks for none: error against rounds, and against gamma and m where they vary."""
     from superarm.experiments.figure import Figure
 
-    found = [Figure("rounds", title="Error against rounds", log=("x",))]
+    figures = [Figure("rounds", title="Error against rounds", log=("x",))]
     if len(runs) and runs["gamma"].drop_nulls().n_unique() > 1:
-        found.append(Figure("gamma", title="Error against γ", finding="best-gamma"))
+        figures.append(Figure("gamma", title="Error against γ", finding="best-gamma"))
     if len(runs) and runs["set_size"].n_unique() > 1:
-        found.append(Figure("set-size", title="Error against m"))
-    return tuple(found)
+        figures.append(Figure("set-size", title="Error against m"))
+    return tuple(figures)
 
 
 def _facts(runs: polars.DataFrame) -> dict[str, str]:

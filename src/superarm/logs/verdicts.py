@@ -1,0 +1,175 @@
+"""What an evaluation says: a Verdict for each policy, and whether the log is what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superarm._extras import need
+from superarm.groups import GroupCoverage
+from superarm.logs.estimates import Estimate, Wanted
+from superarm.logs.policies import Policy
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Evaluation", "Verdict", "best_of", "isotonic", "nested"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict:
+    """What a log says about one policy.
+
+    Attributes:
+        policy, set_size, gamma, rule: which one; ``rule`` is how it draws, in words.
+        estimates: one for each of `ESTIMATORS`.
+        wanted: what an answer would take, where there is none.
+        mean_size: how many labels it would have shown, on average.
+        coverage: what its sets promise, if they do; ``set_size`` is then the most, and ``best`` says what
+            would have been covered.
+        by_label: what would have been covered of each label, where every row that judged names its right one.
+        by_group: the same of each value of the column ``group``, by the best estimate of its rows; nan where they
+            cannot answer.
+    """
+
+    policy: str
+    set_size: int
+    gamma: float | None
+    rule: str | None
+    estimates: tuple[Estimate, ...]
+    wanted: Wanted
+    mean_size: float
+    coverage: float | None = None
+    by_label: tuple[GroupCoverage, ...] = ()
+    by_group: tuple[GroupCoverage, ...] = ()
+
+    @property
+    def best(self) -> Estimate | None:
+        """The sound estimate with the narrowest interval; ``None`` if the log cannot answer."""
+        return best_of(self.estimates)
+
+    @property
+    def words(self) -> str:
+        """Which policy, and how it draws."""
+        return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
+
+    @property
+    def sizes(self) -> str:
+        """How many labels it shows, in words."""
+        return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
+
+    def plot(self) -> Any:
+        """Every estimate with its interval, as an Altair chart."""
+        from superarm.logs.figure import verdict_chart
+
+        return verdict_chart(self)
+
+    def __repr__(self) -> str:
+        best = self.best
+        result = "the log cannot answer"
+        if best is not None:
+            result = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
+        return f"Verdict({self.words}, {self.sizes}: {result})"
+
+    def _repr_html_(self) -> str:
+        from superarm._html import verdict_html
+
+        return verdict_html(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation:
+    """The answer of a log.
+
+    Attributes:
+        rows: rows that judged; ``unanswered`` others of them could not, having no outcome.
+        bad: rows of the whole log that cannot be read.
+        hit_rate, low, high: of what was shown.
+        warnings: what is wrong with the log itself.
+        verdicts: one for each policy.
+    """
+
+    rows: int
+    unanswered: int
+    bad: int
+    hit_rate: float
+    low: float
+    high: float
+    warnings: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+
+    def to_frame(self) -> polars.DataFrame:
+        """A row for each estimate of each policy."""
+        need("logs")
+        import polars
+
+        rows = [
+            {"policy": one.words, "set_size": one.set_size, **asdict(estimate), "read": estimate is one.best}
+            for one in self.verdicts
+            for estimate in one.estimates
+        ]
+        return polars.DataFrame(rows, infer_schema_length=None)
+
+    def plot(self) -> Any:
+        """Hit rates of all policies with their intervals, as an Altair chart."""
+        from superarm.logs.figure import chart
+
+        return chart(self)
+
+    def __repr__(self) -> str:
+        shown = f"{self.rows:,} rows, hit rate of what was shown {self.hit_rate:.4f}"
+        return "\n".join([f"Evaluation({shown})", *(f"  {one!r}" for one in self.verdicts)])
+
+    def _repr_html_(self) -> str:
+        from superarm._html import evaluation_html
+
+        return evaluation_html(self)
+
+
+def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]:
+    """The verdicts, where the best labels of one and the same ranking never look worse for being more."""
+    result = list(verdicts)
+    rankings: dict[Any, list[int]] = {}
+    for i, policy in enumerate(policies):
+        one_set = policy.rule is None and policy.gamma is None and not policy.draws and policy.promise is None
+        if one_set and result[i].best is not None:
+            by = policy.learner or policy.scores or policy.probabilities
+            rankings.setdefault(id(policy) if by is None else id(by), []).append(i)
+    for at in rankings.values():
+        at.sort(key=lambda i: result[i].set_size)
+        best = [result[i].best for i in at]
+        values = isotonic([e.rate for e in best if e], [e.width**-2 for e in best if e])
+        low = np.maximum.accumulate([e.low for e in best if e])
+        high = np.minimum.accumulate([e.high for e in best if e][::-1])[::-1]
+        for i, old, *new in zip(at, best, values, low, high, strict=True):
+            if old is not None and new[1] <= new[2]:
+                one = replace(
+                    old, value=float(np.clip(new[0], *new[1:])), low=float(new[1]), high=float(new[2])
+                )
+                others = tuple(one if e is old else e for e in result[i].estimates)
+                result[i] = replace(result[i], estimates=others)
+    return result
+
+
+def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The nearest numbers that never fall: neighbours that do are averaged (pool adjacent violators).
+
+    >>> isotonic([0.9, 0.8, 0.95], [1.0, 3.0, 1.0])
+    [0.825, 0.825, 0.95]
+    """
+    pools: list[tuple[float, float, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        pools.append((value, weight, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (b, wb, nb), (a, wa, na) = pools.pop(), pools.pop()
+            pools.append(((wa * a + wb * b) / (wa + wb), wa + wb, na + nb))
+    return [round(value, 12) for value, _, count in pools for _ in range(count)]
+
+
+def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
+    """The sound estimate with the narrowest interval."""
+    sound = [estimate for estimate in estimates if not estimate.problem]
+    return min(sound, key=lambda estimate: estimate.width, default=None)
