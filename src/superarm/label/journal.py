@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from superarm._files import sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -28,7 +29,6 @@ from superarm.journal.store import Snapshot, Store, is_url, open_store
 from superarm.label.belief import Answer
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
-from superarm._files import sync_folder
 
 __all__ = ["KIND", "LabelJournal", "erase_person", "read_meta"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._progress import Progress, ticked
 from superarm.decisions.decision import Record
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
@@ -19,7 +20,6 @@ from superarm.logs.survey import Survey, held_out, relabel
 from superarm.logs.tallies import PartTallies, Tally
 from superarm.logs.verdicts import Evaluation, nested
 from superarm.logs.weights import logged_propensities
-from superarm._progress import Progress, ticked
 
 __all__ = ["evaluate"]
 
