@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from superarm._files import sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
@@ -108,7 +106,7 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int]:
         elif event.kind == CORRECTION:
             if body.by == person or body.of not in numbers:
                 continue
-            body = replace(body, of=numbers[body.of])
+            body = AnswerBody(of=numbers[body.of], by=body.by)
         kept.append(Event.new(event.time, event.kind, body, event.id))
         numbers[event.seq] = len(kept)
     return kept, erased
