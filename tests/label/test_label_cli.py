@@ -105,3 +105,35 @@ def test_verify_and_serve_leave_a_labelling_alone(tickets: Path, tmp_path: Path)
         assert done.returncode != 0
         assert "a labelling" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "l.db"
+    with sa.Labelling(tickets, labels=["login", "billing", "ads"], target=1.0, journal=journal) as job:
+        for i in range(12):
+            name = ("ann", "zoe")[i % 2]
+            question = job.ask(name)
+            assert question is not None
+            job.answer(question, label="ads", by=name)
+        job.undo("ann")
+        job.undo("zoe")
+        job.add_label("spam", by="zoe")
+        kept = {one["row"] for one in job.results() if one["by"] == "ann"}
+    assert len(kept) == 5
+    done = run("labels", "change", journal, "--erase", "zoe")
+    assert done.returncode == 0, done.stderr
+    assert "6 answers of zoe erased" in done.stderr
+    assert sorted(path.name for path in tmp_path.glob("*l.db*") if "shm" not in path.name) == [
+        "l.db", "l.db-mark", "l.db.lock",
+    ]  # fmt: skip
+    assert all(b"zoe" not in path.read_bytes() for path in tmp_path.glob("*l.db*"))
+    with sa.Labelling(tickets, journal=journal, target=1.0) as job:
+        assert {one["row"] for one in job.results() if one["label"]} == kept
+        assert "spam" in job.label_names
+        question = job.ask("ann")
+        assert question is not None
+        job.answer(question, label="login", by="ann")
+        again = run("labels", "change", journal, "--erase", "ann")
+        assert again.returncode == 2
+        assert "Traceback" not in again.stderr
+    assert "somebody who has answered" in run("labels", "change", journal, "--erase", "zoe").stderr

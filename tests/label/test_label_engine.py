@@ -17,7 +17,7 @@ import pytest
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.journal.errors import JournalForeign
-from superarm.label.belief import Answer, WrongAnswers, posterior
+from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, Answer, WrongAnswers, likelihood, posterior
 from superarm.label.calibration import chance, fit
 from superarm.label.rows import LabelRows
 from superarm.label.simulated import play
@@ -82,8 +82,8 @@ def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
 def test_rates_of_wrong_answers_are_found() -> None:
     """Two people answer the same rows; one is wrong in a tenth of them."""
     random, k, n = np.random.default_rng(0), 5, 4000
-    rates, true = WrongAnswers(), {"good": 0.0, "bad": 0.1}
-    for _ in range(3):  # as the state does when it looks again
+    rates, true = WrongAnswers(n), {"good": 0.0, "bad": 0.1}
+    for _ in range(4):  # as the state does when it looks again
         random = np.random.default_rng(0)
         for row in range(n):
             y = int(random.integers(k))
@@ -93,12 +93,35 @@ def test_rates_of_wrong_answers_are_found() -> None:
             for by, wrong in true.items():
                 said = (y + int(random.integers(1, k))) % k if random.random() < wrong else y
                 answers.append(Answer(1, by, tuple(range(k)), True, said))
-            rates.put(row, posterior(prior, answers, {by: rates.rate(by) for by in true}, False), answers)
-            if not rates.answers.get("bad", 0) >= n:
-                for by in true:
-                    rates.count(by, 1)
+            rates.put(row, prior, answers, yes_no=False)
+        rates.fit()
     assert rates.rate("good") < 0.005
     assert rates.rate("bad") == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
+    """Against the probability of all answers, label by label."""
+    random, k, n = np.random.default_rng(1), 4, 60
+    wrong, rows = WrongAnswers(n), []
+    for row in range(n):
+        prior, shown = random.dirichlet(np.ones(k)), (0, 2)
+        says = [bool(random.random() < 0.5) for _ in range(2)]
+        answers = [Answer(1, "a", shown, said, -1 if yes_no or not said else 2) for said in says]
+        wrong.put(row, prior, answers, yes_no)
+        rows.append((0.98 * prior + 0.02 / k, answers))
+
+    def log_probability(e: float) -> float:
+        total = PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e)
+        for p, answers in rows:
+            total += np.log((p * np.prod([likelihood(one, k, e, yes_no) for one in answers], axis=0)).sum())
+        return float(total)
+
+    for _ in range(20):
+        wrong.fit()
+    grid = np.linspace(0.002, 0.6, 3000)
+    best = grid[np.argmax([log_probability(e) for e in grid])]
+    assert wrong.rate("a") == pytest.approx(best, abs=0.02)
 
 
 def test_calibration_finds_the_line() -> None:

@@ -118,6 +118,7 @@ def change(
     ] = None,
     leave_out: Annotated[str | None, typer.Option(help="A person whose answers count no more.")] = None,
     take_in: Annotated[str | None, typer.Option(help="A person whose answers count again.")] = None,
+    erase: Annotated[str | None, typer.Option(help="A person whose answers are erased, for good.")] = None,
     rows: Rows = None,
 ) -> None:
     """Change labels and people of a labelling that nobody is working on.
@@ -127,11 +128,15 @@ def change(
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
 
-    given = [one for one in (add, rename, merge, retire, leave_out, take_in) if one is not None]
+    given = [one for one in (add, rename, merge, retire, leave_out, take_in, erase) if one is not None]
     if len(given) != 1:
         raise InvalidInput.must(
             "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", len(given)
         )
+    if erase is not None:
+        from superarm.label.journal import erase_person
+
+        tell(f"{erase_person(journal, erase):,} answers of {erase} erased")
     with open_labelling(journal, rows) as job:
         if add is not None:
             job.add_label(add)

@@ -1,8 +1,8 @@
 """Questions about rows until their labels are sure, with less than a click a row. (docs/label.md)
 
 rows.py what is labelled; belief.py what answers say; state.py answers -> labels and model; plan.py which row is
-asked next, and when to stop; question.py which labels it shows; job.py `Labelling`, which people use; results.py what
-came out; journal.py where it is kept; app.py the page; simulated.py a labeller that knows the truth.
+asked next, and when to stop; question.py which labels it shows, and who has it; job.py `Labelling`, which people use;
+results.py what came out; journal.py where it is kept; app.py the page; simulated.py a labeller that knows the truth.
 """
 
 from superarm.label.job import Labelling, Progress, Question

@@ -7,7 +7,9 @@ A person is wrong with the chance e, and then says each of the a other things th
     "it is c" (a = labels shown):    L(c) = 1 - e,   L(r) = e / a   for all others
     "none of S", "yes", "no":        L(r) = 1 - e    where that is true of r,   e / a   where not
 
-e is estimated: the answers that the beliefs call wrong, and PRIOR_WRONG more, of all answers and PRIOR_ANSWERS more.
+e is the one under which all of a person's answers are most probable. Of one row, with J answers,
+
+    Pr(answers | e)  =  sum over f of  w_f e^f (1 - e)^(J - f)        w_f = sum of p_r Π 1 / a  where f are wrong
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ import numpy as np
 __all__ = ["Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
 
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
+RATES = np.geomspace(1e-4, 0.3, 16)
+STEPS = 4
+MOST_WRONG = 3  # of the answers about one row: more are as good as impossible
 FLOOR = 0.02  # of a model's probabilities, spread over all labels: no label is impossible
 
 Array = np.ndarray[Any, Any]
@@ -68,14 +73,18 @@ def likelihood(answer: Answer, k: int, wrong: float, yes_no: bool) -> Array:
     """How probable the answer is under each of k labels, of a person who is wrong so often."""
     if answer.final:
         return is_true(answer, k).astype(float)
-    others = 1 if yes_no else max(1, len(answer.shown))
-    return np.where(is_true(answer, k), 1.0 - wrong, wrong / others)
+    return np.where(is_true(answer, k), 1.0 - wrong, wrong / _others(answer, yes_no))
+
+
+def _others(answer: Answer, yes_no: bool) -> int:
+    """How many other things could have been said."""
+    return 1 if yes_no else max(1, len(answer.shown))
 
 
 def posterior(prior: Array, answers: list[Answer], wrong: dict[str, float], yes_no: bool) -> Array:
     """Beliefs after some answers."""
     k = len(prior)
-    belief: Array = (1.0 - FLOOR) * prior + FLOOR * (prior > 0.0) / max(1, int(np.count_nonzero(prior)))
+    belief = _with_floor(prior)
     for answer in answers:
         belief = belief * likelihood(answer, k, wrong[answer.by], yes_no)
         total = belief.sum()
@@ -85,36 +94,91 @@ def posterior(prior: Array, answers: list[Answer], wrong: dict[str, float], yes_
     return belief
 
 
-class WrongAnswers:
-    """How often each person is wrong: sums over rows, each row's share put anew whenever its beliefs change."""
+def _with_floor(prior: Array) -> Array:
+    floored: Array = (1.0 - FLOOR) * prior + FLOOR * (prior > 0.0) / max(1, int(np.count_nonzero(prior)))
+    return floored
 
-    def __init__(self) -> None:
+
+class WrongAnswers:
+    """How often each person is wrong.
+
+    Args:
+        n: how many rows there are.
+
+    Attributes:
+        answers: of each person, how many there were.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
         self.answers: dict[str, int] = {}
+        self._rates: dict[str, float] = {}
         self._wrong: dict[str, float] = {}
-        self._of_row: dict[int, dict[str, float]] = {}
+        self._weights: dict[str, Array] = {}  # w_0 ... of each row
+        self._of_row: dict[str, Array] = {}  # J
 
     def count(self, by: str, answers: int) -> None:
         """So many more answers (or fewer) have come from somebody."""
         self.answers[by] = self.answers.get(by, 0) + answers
 
-    def put(self, row: int, belief: Array, answers: list[Answer]) -> None:
-        """What the beliefs about a row say of its answers."""
-        for by, share in self._of_row.pop(row, {}).items():
-            self._wrong[by] -= share
-        shares: dict[str, float] = {}
-        for answer in answers:
-            if not answer.final:
-                wrong = float(1.0 - belief[is_true(answer, len(belief))].sum())
-                shares[answer.by] = shares.get(answer.by, 0.0) + max(0.0, wrong)
-        for by, share in shares.items():
-            self._wrong[by] = self._wrong.get(by, 0.0) + share
-        self._of_row[row] = shares
+    def put(self, row: int, prior: Array, answers: list[Answer], yes_no: bool) -> None:
+        """Keep what the answers about a row say of those who gave them."""
+        for counts in self._of_row.values():
+            counts[row] = 0
+        k = len(prior)
+        for by in {answer.by for answer in answers if not answer.final}:
+            weights, wrong = _with_floor(prior), np.zeros(k, np.intp)
+            own = 0
+            for answer in answers:
+                if answer.final or answer.by != by:
+                    weights = weights * likelihood(answer, k, self.rate(answer.by), yes_no)
+                    continue
+                false = ~is_true(answer, k)
+                weights, wrong, own = (
+                    np.where(false, weights / _others(answer, yes_no), weights),
+                    wrong + false,
+                    own + 1,
+                )
+            if by not in self._weights:
+                self._weights[by], self._of_row[by] = (
+                    np.zeros((self.n, MOST_WRONG + 1)),
+                    np.zeros(self.n, np.int32),
+                )
+            if weights.sum() > 0.0:
+                few = wrong <= MOST_WRONG
+                self._weights[by][row] = np.bincount(wrong[few], weights[few], MOST_WRONG + 1)
+                self._of_row[by][row] = own
+
+    def fit(self) -> None:
+        """Estimate everybody's rate anew."""
+        for by, counts in self._of_row.items():
+            rows = np.flatnonzero(counts)
+            w, n = self._weights[by][rows], counts[rows]
+            chances = [_log_probability(e, w, n) for e in RATES]
+            rate = float(RATES[int(np.argmax(chances))])
+            for _ in range(STEPS):  # expectation-maximisation, from the best of a few
+                terms = w * _powers(rate, n)
+                wrong = float((terms @ np.arange(MOST_WRONG + 1) / terms.sum(axis=1)).sum())
+                rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
+            self._rates[by], self._wrong[by] = rate, wrong
 
     def total(self) -> float:
         """How many answers the beliefs call wrong."""
-        return sum(max(0.0, wrong) for wrong in self._wrong.values())
+        return sum(self._wrong.values())
 
     def rate(self, by: str) -> float:
         """The estimated chance that an answer of this person is wrong."""
-        wrong, answers = max(0.0, self._wrong.get(by, 0.0)), self.answers.get(by, 0)
-        return (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + answers)
+        return self._rates.get(by, PRIOR_WRONG / PRIOR_ANSWERS)
+
+
+def _powers(e: float, n: Array) -> Array:
+    """e^f (1 - e)^(n - f) for f = 0 ..., of rows with n answers."""
+    f = np.arange(MOST_WRONG + 1)
+    powers: Array = e**f * (1.0 - e) ** np.maximum(n[:, None] - f, 0)
+    return powers
+
+
+def _log_probability(e: float, w: Array, n: Array) -> float:
+    """Of all answers of a person who is wrong so often, and of being so."""
+    prior = PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e)
+    return float(np.log((w * _powers(e, n)).sum(axis=1)).sum() + prior)

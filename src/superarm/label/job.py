@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.extras import need
 from superarm.label import results
+from superarm.label.names import OWNER, check_name, check_names
 from superarm.label.plan import Plan
-from superarm.label.question import Question, choose_labels, reasons
+from superarm.label.question import OpenQuestions, Question, choose_labels, reasons
 from superarm.label.results import FILE, Progress
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
@@ -19,10 +19,6 @@ from superarm.learners import SetLogit
 from superarm.parameters import number, share, whole
 
 __all__ = ["Labelling", "Progress", "Question"]
-
-OWNER = "Labelling"
-LONGEST = 200  # characters of a label
-BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
 
 
 class Labelling:
@@ -76,13 +72,13 @@ class Labelling:
             if isinstance(rows, LabelRows)
             else LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
         )
-        self.show = self._checked_show(show)
+        self.show = self.rows.check_shown(show)
         self.rows.check_columns()
-        found = self._names(None if isinstance(labels, str) else labels)
+        first = self.rows.known_labels() if labels is None or column else check_names(labels)
         from superarm.label.journal import LabelJournal
 
         options = {"yes_no": self.yes_no, "seed": seed}
-        self.journal = LabelJournal(journal, self.rows, found, options)
+        self.journal = LabelJournal(journal, self.rows, first, options)
         self._begin()
 
     def _begin(self) -> None:
@@ -91,33 +87,13 @@ class Labelling:
         features = self.rows.features(len(names))
         self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=self.seed)
         self.plan = Plan(self.state, self.rows.copies, target=self.target, twice=self.twice, seed=self.seed)
-        self._open: dict[str, tuple[Question, str, float]] = {}
+        self._open = OpenQuestions()
         self._last: dict[str, int] = {}  # the row that each person is about
-        self._closed: dict[str, tuple[Any, ...]] = {}  # questions that were answered lately, and how
         self._asked = 0
         self.journal.replay(self.state)
         if self.journal.is_new:
             self._teach_known()
         self.plan.score()
-
-    def _checked_show(self, show: Sequence[str]) -> tuple[str, ...]:
-        there = self.rows.cells[0]
-        for name in show:
-            if name not in there:
-                raise InvalidInput.must(
-                    "show", self.rows.name, f"among {', '.join(there)}", name, among=there
-                )
-        return tuple(show)
-
-    def _names(self, labels: Sequence[str] | None) -> list[str] | None:
-        """The labels to begin with; None if none are said."""
-        if labels is None:
-            known = sorted({label for label in self.rows.known if label is not None})
-            return known or None
-        names = [str(label).strip() for label in labels]
-        if len(set(names)) != len(names) or "" in names or len(names) < 2:
-            raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
-        return names
 
     def _teach_known(self) -> None:
         """Labels that the table has already."""
@@ -150,25 +126,21 @@ class Labelling:
         self._follow()
         if by in self.state.left_out:
             return None
-        now = time.monotonic()
-        for key, (_, _, since) in list(self._open.items()):
-            if now - since > BUSY_SECONDS:
-                del self._open[key]
-        for question, whose, _ in self._open.values():
-            if whose == by:  # it was not answered yet: the page was loaded again, say
-                return question
+        question = self._open.of(by)
+        if question is not None:  # the page was loaded again, say
+            return question
         busy = self.busy()
         last = self._last.get(by)
         if last is not None and last not in busy and self._is_begun(last):
             return self._question(last, by, audit=False)
         if self.plan.is_finished(busy):
             return None
-        found = self.plan.next(busy, by)
-        return None if found is None else self._question(found[0], by, audit=found[1])
+        choice = self.plan.next(busy, by)
+        return None if choice is None else self._question(choice[0], by, audit=choice[1])
 
     def busy(self) -> set[int]:
         """Rows that somebody is being asked about."""
-        return {int(self.rows.of[question.number]) for question, _, _ in self._open.values()}
+        return {int(self.rows.of[number]) for number in self._open.numbers()}
 
     def _is_begun(self, row: int) -> bool:
         """Whether questions about the row have not led to a label yet."""
@@ -193,7 +165,7 @@ class Labelling:
             audit=audit,
             picture=self.rows.pictures is not None,
         )
-        self._open[question.id] = question, by, time.monotonic()
+        self._open.put(question, by)
         return question
 
     def picture(self, number: int) -> tuple[bytes, str] | None:
@@ -243,17 +215,11 @@ class Labelling:
                 "answer", OWNER, "one of label=, none=True, yes=", f"{len(given)} of them"
             )
         key = question if isinstance(question, str) else question.id
-        said = (label, none, yes, by)
-        if key not in self._open:
-            if self._closed.get(key) == said:
-                return  # the same answer, sent again
-            was = key in self._closed
-            raise FeedbackError(
-                f"question {key} was answered before" if was else f"no such question: {key}; ask again"
-            )
-        asked, whose, _ = self._open[key]
-        if whose != by:
-            raise FeedbackError(f"question {key} is with somebody else")
+        answer = (label, none, yes, by)
+        asked = self._open.find(key, by)
+        if asked is None and self._open.is_repeated(key, answer):
+            return
+        assert asked is not None
         if yes is not None and not asked.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         if label is not None:
@@ -263,10 +229,7 @@ class Labelling:
             body |= {"hit": label in asked.labels, "label": label}
         else:
             body["hit"] = bool(yes)
-        self._said(asked, by, body)
-        self._closed[key] = said
-        if len(self._closed) > 1_000:
-            del self._closed[next(iter(self._closed))]
+        self._keep(asked, by, body, answer)
         self.plan.answered()
 
     def skip(self, question: Question | str, by: str = "") -> None:
@@ -277,17 +240,17 @@ class Labelling:
             by: who skips it.
         """
         key = question if isinstance(question, str) else question.id
-        asked, whose, _ = self._open.get(key, (None, by, 0.0))
-        if whose != by:
-            raise FeedbackError(f"question {key} is with somebody else")
+        asked = self._open.find(key, by)
         if asked is not None:
-            self._said(asked, by, {"by": by, "labels": asked.labels})
+            self._keep(asked, by, {"by": by, "labels": asked.labels})
             self._last.pop(by, None)
 
-    def _said(self, asked: Question, by: str, body: dict[str, Any]) -> None:
+    def _keep(
+        self, asked: Question, by: str, body: dict[str, Any], answer: tuple[Any, ...] | None = None
+    ) -> None:
         row = int(self.rows.of[asked.number])
         self.journal.answers([(self.rows.keys[row], body)])
-        del self._open[asked.id]
+        self._open.close(asked.id, answer)
         self._last[by] = row
         self._follow()
 
@@ -298,16 +261,14 @@ class Labelling:
             by: whose answer.
         """
         self._follow()
-        found = [(answer.seq, row) for row, said in self.state.answers.items() for answer in said
-                 if answer.by == by and not answer.final]  # fmt: skip
-        if not found:
+        own = [(answer.seq, row) for row, answers in self.state.answers.items() for answer in answers
+               if answer.by == by and not answer.final]  # fmt: skip
+        if not own:
             return None
-        seq, row = max(found)
+        seq, row = max(own)
         self.journal.take_back(self.rows.keys[row], seq, by)
         self._follow()
-        for key, (question, whose, _) in list(self._open.items()):
-            if whose == by or self.rows.of[question.number] == row:
-                del self._open[key]
+        self._open.drop(by, {int(self.rows.first[row])})
         self._last[by] = row
         return self._question(row, by, audit=False)
 
@@ -327,7 +288,7 @@ class Labelling:
 
     def add_answers(self, answers: Sequence[dict[str, Any]]) -> int:
         """Take over answers from elsewhere: each with row (a number), by, and label, or labels and hit; how many."""
-        made = []
+        bodies = []
         for one in answers:
             label, labels = one.get("label"), one.get("labels")
             for name in [*([label] if label is not None else ()), *(labels or ())]:
@@ -340,10 +301,10 @@ class Labelling:
             }
             row = int(self.rows.of[one["row"]])
             if not self._was_said(row, body):
-                made.append((self.rows.keys[row], body))
-        self.journal.answers(made)
+                bodies.append((self.rows.keys[row], body))
+        self.journal.answers(bodies)
         self._follow()
-        return len(made)
+        return len(bodies)
 
     def _was_said(self, row: int, body: dict[str, Any]) -> bool:
         """Whether this person has said the same about the row before: the same file, once more."""
@@ -362,7 +323,7 @@ class Labelling:
             name: of it.
             by: who asks for it.
         """
-        name = _name(name)
+        name = check_name(name)
         if name in self.state.names:
             raise InvalidInput.must("label", OWNER, "a new name", name)
         self._change({"what": "add label", "label": name, "by": by})
@@ -375,7 +336,7 @@ class Labelling:
             new: its new name.
             by: who asks for it.
         """
-        new = _name(new)
+        new = check_name(new)
         if new in self.state.names:
             raise InvalidInput.must("label", OWNER, "a new name", new)
         self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
@@ -491,11 +452,3 @@ class Labelling:
 
     def __repr__(self) -> str:
         return f"Labelling({self.rows.name!r}: {self.progress()})"
-
-
-def _name(text: str) -> str:
-    """A label's name, as it may be."""
-    name = str(text).strip()
-    if not 0 < len(name) <= LONGEST or not name.isprintable():
-        raise InvalidInput.must("label", OWNER, f"a name of at most {LONGEST} characters on one line", text)
-    return name

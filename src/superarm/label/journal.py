@@ -9,22 +9,28 @@ What a labelling was made for is in the journal's meta: kind "labelling", labels
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
+from superarm.journal.files import discard
+from superarm.journal.lock import FileLock
 from superarm.journal.snapshots import made_by
 from superarm.journal.sqlite_schema import create as create_file
 from superarm.journal.store import Snapshot, Store, is_url, open_store
 from superarm.label.belief import Answer
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
+from superarm.storage import sync_folder
 
-__all__ = ["KIND", "LabelJournal", "read_meta"]
+__all__ = ["KIND", "LabelJournal", "erase_person", "read_meta"]
 
 KIND = "labelling"
 
@@ -39,6 +45,77 @@ def read_meta(where: str | Path) -> dict[str, Any]:
         return {"target": 0.99, **_checked(store.meta()), **({"target": targets[-1]} if targets else {})}
     finally:
         store.close()
+
+
+def erase_person(journal: str | Path, person: str) -> int:
+    """Write a journal anew without all that one person has said; how many answers that were.
+
+    Nobody may be working on it. Labels that the person has added stay, without the name.
+    """
+    if is_url(journal):
+        wanted = "a file (in a database, leave the person's answers out)"
+        raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
+    read_meta(journal)  # it is one
+    path = Path(journal).resolve()
+    new = path.with_name(f".{path.name}.erasing")
+    lock_of_new = new.with_name(f"{new.name}.lock")
+    open_store(path).close()  # all of it is in the file itself, not in its log
+    lock = FileLock(path)
+    try:
+        discard(new, *_beside(new))
+        old = open_store(path, read_only=True)
+        try:
+            kept, erased = _without(person, old.events())
+            if not erased:
+                raise InvalidInput.must(
+                    "--erase", "superarm labels change", "somebody who has answered", person
+                )
+            _create(new, old.meta())
+        finally:
+            old.close()
+        store = open_store(new)
+        try:
+            store.append(kept)
+        finally:
+            store.close()
+        # the database first: it is whole without the files beside it
+        discard(*_beside(path))
+        os.replace(new, path)  # noqa: PTH105
+        for part, name in zip(_beside(new), _beside(path), strict=True):
+            if part.exists():
+                os.replace(part, name)  # noqa: PTH105
+        sync_folder(path.parent)
+    finally:
+        discard(new, *_beside(new), lock_of_new)
+        lock.close()
+    return erased
+
+
+def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int]:
+    """The events that stay, and how many answers do not."""
+    kept: list[Event] = []
+    numbers: dict[int, int] = {}  # those of answers that stay: events are numbered anew
+    erased = 0
+    for event in events:
+        body = event.body
+        if event.kind == CHANGE:
+            if body.get("person") == person:
+                continue
+            body = body | ({"by": ""} if body.get("by") == person else {})
+        elif event.kind == ANSWER and body.by == person:
+            erased += 1
+            continue
+        elif event.kind == CORRECTION:
+            if body.by == person or body.of not in numbers:
+                continue
+            body = replace(body, of=numbers[body.of])
+        kept.append(Event.new(event.time, event.kind, body, event.id))
+        numbers[event.seq] = len(kept)
+    return kept, erased
+
+
+def _beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + end) for end in ("-mark", "-wal", "-shm")]
 
 
 def _checked(meta: dict[str, Any]) -> dict[str, Any]:

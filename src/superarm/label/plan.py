@@ -11,7 +11,8 @@ with an interval of log W from the covariance of a and b, and the chance of each
 
 **Which row.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
 Every AUDIT-th question is an audit. With a target of 1 each row is asked, in random order, and after that those whose
-answers are doubtful.
+answers are doubtful. Now and then the least credible answer is asked for again: without that, a person who is often
+wrong and a model that is too sure of itself could not be told apart.
 
 **When to stop.** When W's upper bound at one-sided 80 % is at most 1 - target; with a target of 1, when all rows were
 looked at and the doubts add up to one in 400.
@@ -37,6 +38,9 @@ SURELY, INTERVAL = 0.8416, 1.96
 ALLOWED_AT_1 = 1 / 400
 ASK_AGAIN = 0.02  # a doubt below it is no reason to ask a second time
 RECENT_CHECKS = 200
+SUSPECT, EVERY_SUSPECT, MOST_SUSPECTS = 0.2, 50, 40
+# for the interval: of wrong answers that were noticed, as many more were not, while there are few answers
+UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
 UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wrong is asked again
 MOST_ANSWERS = 5  # about one row, once its label was named
 
@@ -87,6 +91,7 @@ class Plan:
         self._fit, self._covariance = np.array([0.0, 1.0]), np.diag([1.0, 0.25])
         self._next = 0  # which row is scored again next
         self._answers = 0
+        self._suspects: list[int] = []
         self._estimate: Estimate | None = None
         self._stale = 0
         self._checked: tuple[tuple[int, frozenset[int]], bool] = (-1, frozenset()), False
@@ -170,7 +175,13 @@ class Plan:
         # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
         spread = (known + (known / 2.0) ** 2) ** 0.5
         low, high = max(0.0, known - z * spread), known + z * spread
-        high += state.wrong_answers.total() / 2.0  # of wrong answers, as many may not have been noticed
+        if z == INTERVAL:
+            high += (
+                UNNOTICED
+                * state.wrong_answers.total()
+                * FEW_ANSWERS
+                / (FEW_ANSWERS + float(state.clicks.sum()))
+            )
         if len(accepted):
             e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
             slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
@@ -216,6 +227,9 @@ class Plan:
         again = self._second(busy, by)
         if again is not None and random.random() < max(self.twice, 0.05):
             return again, False
+        suspect = self._suspect(busy)
+        if suspect is not None:
+            return suspect, False
         unclear = self._unclear_audit(busy)
         if unclear is not None:
             return unclear, False
@@ -247,6 +261,18 @@ class Plan:
             doubts[list(busy)] = 0.0
         worst = int(doubts.argmax())
         return worst if state.doubt[worst] >= ASK_AGAIN and doubts[worst] > 0.0 else None
+
+    def _suspect(self, busy: set[int]) -> int | None:
+        """Now and then the row whose answer is the least credible: so people who are often wrong are found out."""
+        if len(self._suspects) >= MOST_SUSPECTS or self._answers < EVERY_SUSPECT * (1 + len(self._suspects)):
+            return None
+        suspicion = np.where(self.state.looked, self.state.suspicion, 0.0)
+        suspicion[[*busy, *self._suspects]] = 0.0
+        worst = int(suspicion.argmax())
+        if suspicion[worst] < SUSPECT:
+            return None
+        self._suspects.append(worst)
+        return worst
 
     def _unclear_audit(self, busy: set[int]) -> int | None:
         """A row whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""

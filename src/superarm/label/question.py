@@ -1,16 +1,23 @@
-"""A question: a row and a few labels; which, and what speaks for the first of them."""
+"""Questions: a row and a few labels; which, what speaks for the first of them, and who has it."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm.errors import FeedbackError
+
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["Question", "choose_labels", "reasons"]
+__all__ = ["OpenQuestions", "Question", "choose_labels", "reasons"]
+
+BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
+REMEMBERED = 1_000  # questions that were answered: the same answer, sent again, is no error
 
 Array = np.ndarray[Any, Any]
 
@@ -73,3 +80,60 @@ def reasons(job: Labelling, question: Question, most: int) -> dict[str, list[tup
     for (name, word), without in zip(where, logs[1:], strict=True):
         found.setdefault(name, []).append((word, round(float(logs[0] - without), 3)))
     return found
+
+
+class OpenQuestions:
+    """Which question each person has before them, and which were answered lately."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[Question, str, float]] = {}
+        self._answered: dict[str, tuple[Any, ...]] = {}
+
+    def put(self, question: Question, by: str) -> None:
+        """Somebody is asked."""
+        self._open[question.id] = question, by, time.monotonic()
+
+    def of(self, by: str) -> Question | None:
+        """What somebody has not answered yet; questions that nobody has answered for long are taken back."""
+        now = time.monotonic()
+        for key, (_, _, since) in list(self._open.items()):
+            if now - since > BUSY_SECONDS:
+                del self._open[key]
+        return next((question for question, whose, _ in self._open.values() if whose == by), None)
+
+    def numbers(self) -> set[int]:
+        """The rows of the table that somebody is asked about."""
+        return {question.number for question, _, _ in self._open.values()}
+
+    def find(self, key: str, by: str) -> Question | None:
+        """An open question of this person; None if it is not open, an error if it is somebody else's."""
+        question, whose, _ = self._open.get(key, (None, by, 0.0))
+        if whose != by:
+            raise FeedbackError(f"question {key} is with somebody else")
+        return question
+
+    def is_repeated(self, key: str, answer: tuple[Any, ...]) -> bool:
+        """Whether a question that is not open was answered like this before; an error if it was otherwise."""
+        if key not in self._answered:
+            raise FeedbackError(f"no such question: {key}; ask again")
+        if self._answered[key] != answer:
+            raise FeedbackError(f"question {key} was answered before")
+        return True
+
+    def close(self, key: str, answer: tuple[Any, ...] | None = None) -> None:
+        """It was answered, or skipped."""
+        del self._open[key]
+        if answer is not None:
+            self._answered[key] = answer
+            if len(self._answered) > REMEMBERED:
+                del self._answered[next(iter(self._answered))]
+
+    def drop(self, by: str, numbers: Container[int]) -> None:
+        """Forget what somebody has, and all questions about some rows."""
+        for key, (question, whose, _) in list(self._open.items()):
+            if whose == by or question.number in numbers:
+                del self._open[key]
+
+    def clear(self) -> None:
+        """Forget what is open: labels have changed."""
+        self._open.clear()

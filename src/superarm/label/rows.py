@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -222,6 +223,18 @@ class LabelRows:
         cells = [{"picture": name} for name in names]
         pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
         return cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
+
+    def check_shown(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Columns that people see; an error if there is none of that name."""
+        there = self.cells[0]
+        for name in names:
+            if name not in there:
+                raise InvalidInput.must("show", self.name, f"among {', '.join(there)}", name, among=there)
+        return tuple(names)
+
+    def known_labels(self) -> list[str] | None:
+        """Those that the table holds already; None if it holds none."""
+        return sorted({label for label in self.known if label is not None}) or None
 
     def sample(self, numbers: Array) -> LabelRows:
         """Some rows of the table."""

@@ -3,6 +3,9 @@
 For every row: its answers, the beliefs that follow, the label they speak for, and the doubt in it, 1 - b. A row whose
 label was found teaches the model, once, with that label (again if it changes), and with it EXTRA rows of before,
 drawn at random: the model learns as from several passes, without waiting for one.
+
+Each row also teaches one of two smaller models. What the other one says of it later, having learnt more than the model
+that was asked first, becomes the prior of its beliefs: so wrong clicks of the beginning are found, without a question.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ __all__ = ["State"]
 EXTRA = 2
 # a row is not looked at again if there were no more doubt about it than this, had a careless person answered
 KEEP_PRIOR, CARELESS = 0.005, 0.05
-RECONSIDER = 250  # after so many answers doubtful rows are looked at again
+RECONSIDER = 25, 250  # after a quarter more answers, within these limits, doubtful rows are looked at again
 MOST_CHECKS = 8_000
 NO_LABEL = -1
 
@@ -46,6 +49,7 @@ class State:
         live: whether a label may still be given.
         label: of each row, as a number; -1 if nobody was asked, or no label fits.
         doubt: of each row that was asked about, the chance that its label is wrong.
+        suspicion: what the doubt would be, had a careless person answered.
         looked: whether somebody has named the row's label, or all others were excluded.
         clicks: answers about each row.
         order: the rows in the order in which they were first named.
@@ -59,27 +63,36 @@ class State:
         self.all_names = set(labels)  # also those of before
         self.live = np.ones(len(labels), bool)
         self.into = list(range(len(labels)))  # where a merged label went
-        self.learner = SetLogit(n_labels=len(labels), n_features=rows.layout.n_features, seed=seed)
+        self.learner = self._new_learner()
+        # each row teaches one of two more: what the other says of it does not come from the row's own answers
+        self._halves = self._new_learner(), self._new_learner()
+        self._half = np.random.default_rng((seed, 4)).integers(0, 2, n)
         self.label = np.full(n, NO_LABEL, np.int32)
         self.doubt = np.ones(n)
+        self.suspicion = np.zeros(n)
         self.looked = np.zeros(n, bool)
         self.clicks = np.zeros(n, np.int32)
         self.skips = np.zeros(n, np.int32)
         self.order: list[int] = []
         self.answers: dict[int, list[Answer]] = {}
         self.left_out: set[str] = set()
-        self.wrong_answers = WrongAnswers()
+        self.wrong_answers = WrongAnswers(n)
         self.audits = 0
         self.checks: list[tuple[int, float, bool]] = []
         self.first_wrong = np.zeros(n)
         self._prior: dict[int, Array] = {}
+        self._lessons_before: dict[int, int] = {}  # of the model that said so
         self._top: dict[int, int] = {}
         self._taught: list[int] = []
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
         self.conclusions = 0  # so far: whoever keeps something of them knows whether it is old
-        self._lessons = 0
+        self._until_looking_again = RECONSIDER[0]
+        self._lessons, self._half_lessons = 0, [0, 0]
         self._sureness = 1.0  # the model's probabilities to this power are right
+
+    def _new_learner(self) -> SetLogit:
+        return SetLogit(n_labels=len(self.names), n_features=self.rows.layout.n_features, seed=self.seed)
 
     # ------------------------------------------------------------ beliefs
 
@@ -154,11 +167,14 @@ class State:
             if row not in self._top:
                 p = self.probabilities(np.array([row]))[0]
                 self._prior[row], self._top[row] = p, int(p.argmax())
+                self._lessons_before[row] = self._lessons
                 self.checks.append((row, float(logit(1.0 - p.max())), answer.audit))
         self.answers.setdefault(row, []).append(answer)
         self._conclude(row)
-        if self.clicks.sum() % RECONSIDER == 0:
+        self._until_looking_again -= 1
+        if self._until_looking_again <= 0:
             self._learn_of_errors()
+            self._until_looking_again = int(np.clip(self.clicks.sum() // 4, *RECONSIDER))
 
     def take_back(self, row: int, seq: int) -> None:
         """An answer does not hold any more."""
@@ -182,10 +198,24 @@ class State:
         rows, z, _ = zip(*checks, strict=True) if checks else ((), (), ())
         slope = fit(np.array(z), self.first_wrong[list(rows)])[0][1]
         self._sureness = float(np.clip(slope, 0.3, 1.0))
-        self.reconsider([row for row in self._prior if self.looked[row]])
+        doubtful = np.array([row for row in self._prior if self.looked[row]], np.intp)
+        self._look_again(doubtful)
+        self.wrong_answers.fit()
+        self.reconsider(doubtful.tolist())
+
+    def _look_again(self, rows: Array) -> None:
+        """Take what the other half's model says of rows, where that has learnt more than the one that was asked."""
+        for half, learner in enumerate(self._halves):
+            old = [self._lessons_before.get(int(row), 0) < self._half_lessons[half] for row in rows]
+            some = rows[(self._half[rows] != half) & np.array(old, bool)]
+            if len(some):
+                p = probabilities(learner.scores(self.rows.take(some)))
+                for row, now in zip(some.tolist(), p, strict=True):
+                    self._prior[row], self._lessons_before[row] = now, self._half_lessons[half]
 
     def add_label(self, name: str) -> None:
-        self.learner.add_labels(1)
+        for learner in (self.learner, *self._halves):
+            learner.add_labels(1)
         self.names.append(name)
         self.all_names.add(name)
         self.into.append(len(self.into))
@@ -206,11 +236,12 @@ class State:
         answers = self.valid(row)
         if not answers:
             self.label[row], self.doubt[row], self.looked[row] = NO_LABEL, 1.0, False
-            self.wrong_answers.put(row, np.ones(1), [])
+            self.wrong_answers.put(row, np.ones(1), [], self.yes_no)
             return
         prior, rates = self._prior_of(row), self._rates(answers)
-        belief = posterior(self._tempered(prior), answers, rates, self.yes_no)
-        self.wrong_answers.put(row, belief, answers)
+        tempered = self._tempered(prior)
+        belief = posterior(tempered, answers, rates, self.yes_no)
+        self.wrong_answers.put(row, tempered, answers, self.yes_no)
         label = int(belief.argmax())
         self.label[row], self.doubt[row] = label, 1.0 - belief[label]
         top = self._top.get(row)
@@ -229,8 +260,9 @@ class State:
             return
         if self.doubt[row] < 0.5:
             self._teach(row, label)
-        careless = posterior(self._tempered(prior), answers, dict.fromkeys(rates, CARELESS), self.yes_no)
-        if 1.0 - careless[label] > KEEP_PRIOR:
+        careless = posterior(tempered, answers, dict.fromkeys(rates, CARELESS), self.yes_no)
+        self.suspicion[row] = 1.0 - careless[label]
+        if self.suspicion[row] > KEEP_PRIOR:
             self._prior[row] = prior
         else:
             self._prior.pop(row, None)
@@ -256,5 +288,7 @@ class State:
     def _lesson(self, row: int) -> None:
         label = int(self._taught_as[row])
         if self.label[row] == label:  # else it was taken back
-            self.learner.update(Decision.given(self.rows.row(row), [label]), label=label)
+            for learner in (self.learner, self._halves[self._half[row]]):
+                learner.update(Decision.given(self.rows.row(row), [label]), label=label)
             self._lessons += 1
+            self._half_lessons[self._half[row]] += 1
