@@ -105,7 +105,7 @@ def test_everything_older_than_a_time(drive, tmp_path):
 def test_a_time_in_milliseconds_does_not_erase_everything(drive):
     session = drive()
     fill(session, 3)
-    for before in (time.time() * 1000.0, time.time() + 60.0, 1e308):
+    for before in (time.time() * 1000.0, time.time() + 120.0, 1e308):
         with pytest.raises(
             Refused, match="before of erase must be a time in the past, in seconds since 1970"
         ):

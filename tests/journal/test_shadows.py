@@ -121,7 +121,7 @@ def test_a_shadow_that_breaks_does_not_disturb_the_service(drive, monkeypatch):
 
 @pytest.mark.parametrize("spec", ["perceptron", "banditron", "mc-dbf"])
 def test_a_learner_that_cannot_learn_from_sets_of_others_is_refused(drive, spec):
-    with pytest.raises(InvalidInput, match="learns from sets that somebody else chose"):
+    with pytest.raises(InvalidInput, match="learns from sets that another learner chose"):
         drive(shadows=[spec], set_size=1)
 
 
