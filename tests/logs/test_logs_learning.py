@@ -45,7 +45,7 @@ def rewrite(source, target, change):
 
 
 def replaced(one, **changes):
-    """The row with another claim about its logged; ``gamma=None`` knows no rule and no top set."""
+    """The row with another claim about its propensity; ``gamma=None`` knows no rule and no top set."""
     old = one.decision
     claims = {"propensity": old.propensity, "gamma": old.gamma, "top": old.top} | changes
     if claims["gamma"] is None:
@@ -221,12 +221,12 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
     random = np.random.default_rng(2)
     weight = np.linspace(1, 2, 15)
     sets = [(i, j) for i in range(K) for j in range(i)]
-    logged = weight / weight.sum()
+    chances = weight / weight.sum()
     with Writer(tmp_path / "log.jsonl") as writer:
         for i in range(6000):
-            at = random.choice(15, p=logged)
+            at = random.choice(15, p=chances)
             hit = bool(stream.y[i] in sets[at])
-            writer.add(given(sets[at], stream.rows.row(i), hit=hit, propensity=float(logged[at])))
+            writer.add(given(sets[at], stream.rows.row(i), hit=hit, propensity=float(chances[at])))
     log = Log(tmp_path / "log.jsonl")
     answer = evaluate(log, [Policy("fixed", fixed=[0, 1, 2])], survey(log), holdout=None)
     assert answer.warnings == ()

@@ -194,10 +194,10 @@ def _grown(model: Learner, labels: list[str] | int | None) -> Learner:
         new, missing = labels - model.n_labels, labels < model.n_labels
     elif labels is not None:
         new = [label for label in labels if model.known.by_text(label) is None]
-        missing = len(labels) - len(new) < model.n_labels
+        missing = not new and len(labels) < model.n_labels
     if labels is not None and missing:
-        wanted = f"all {model.n_labels} labels of the model, and new ones"
-        got = labels if isinstance(labels, int) else f"{len(labels)} labels"
+        wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"
+        got = labels if isinstance(labels, int) else f"{len(labels)} of these"
         raise InvalidInput.must("--labels", "superarm train --model", wanted, got)
     if new:
         model.add_labels(new)
