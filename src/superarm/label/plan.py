@@ -15,7 +15,7 @@ answers are doubtful. Now and then the least credible answer is asked for again:
 wrong and a model that is too sure of itself could not be told apart.
 
 **When to stop.** When W's upper bound at one-sided 80 % is at most 1 - target; with a target of 1, when all rows were
-looked at and the doubts add up to one in 400.
+looked at and the doubts add up to one in 1,000.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FIRST = 50  # rows drawn at random before anything is estimated
 REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
 AUDITS_DIFFER = 0.7, 0.25  # how far audits may tell another a and b than all checks: standard deviations
 SURELY, INTERVAL = 0.8416, 1.96
-ALLOWED_AT_1 = 1 / 400
-ASK_AGAIN = 0.02  # a doubt below it is no reason to ask a second time
+ALLOWED_AT_1 = 1 / 1_000
+ASK_AGAIN = 0.01  # a doubt below it is no reason to ask a second time
 RECENT_CHECKS = 200
 SUSPECT, EVERY_SUSPECT, MOST_SUSPECTS = 0.2, 50, 40
 # for the interval: of wrong answers that were noticed, as many more were not, while there are few answers
