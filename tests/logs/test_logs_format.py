@@ -262,8 +262,9 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_reading_streams(tmp_path, ending):
-    """The memory it takes is a small part of the file."""
+def test_reading_streams(tmp_path, ending, monkeypatch):
+    """Of a log that is too long to be kept, the memory it takes is a small part of the file."""
+    monkeypatch.setattr("superarm.logs.reading.KEPT", 50_000)
     path = tmp_path / f"log.{ending}"
     with Writer(path) as log:
         for _ in range(4000):
@@ -275,6 +276,7 @@ def test_reading_streams(tmp_path, ending):
     tracemalloc.stop()
     assert rows == 4000
     assert peak < path.stat().st_size / 10
+    assert sum(1 for _ in reader) == 4000  # read again
 
 
 def test_recording_is_simulating(tmp_path):

@@ -188,7 +188,9 @@ def test_few_hits_are_no_evidence():
     assert all("hits" in e.problem for e in judged(batch, choice).by_label.estimates())
 
 
-@pytest.mark.parametrize(("factor", "message"), [(0.5, "the log's propensities are wrong"), (2.0, "lacks sets")])
+@pytest.mark.parametrize(
+    ("factor", "message"), [(0.5, "the log's propensities are wrong"), (2.0, "lacks sets")]
+)
 def test_wrong_odds_show_in_the_mean_weight(factor, message):
     world = World.make(4, 1, 0.5, 0.0, seed=1)
     batch, context = world.log(4000, np.random.default_rng(0))
