@@ -78,8 +78,8 @@ def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
         yield f"WARNING: taken for ids: {', '.join(taken_for_ids)} (--text or --words takes them as features)"
     unsure = [name for name, remark in columns.described.items() if UNSURE in remark]
     if unsure:
-        said = f'"order": "month" in {", ".join(unsure)} of a file of columns (--columns) says otherwise'
-        yield f"WARNING: 1/2/2024 is read as the first of February, since no cell tells: {said}"
+        remedy = f'"order": "month" in {", ".join(unsure)} of a file of columns (--columns) says otherwise'
+        yield f"WARNING: 1/2/2024 is read as the first of February, since no cell tells: {remedy}"
 
 
 def _grouped(columns: dict[str, str]) -> str:

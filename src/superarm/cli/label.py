@@ -114,16 +114,16 @@ def label(
         reading["label"] = labels
     if where is not None and not _is_new(where):
         reading = {**read_meta(where)["reading"], **reading}
-    made = LabelRows.read(rows, **{"answers": answers, **reading})
-    if names is None and "label" not in reading and (answers is not None or made.name == "digits"):
-        names = sorted({one for one in made.truth if one is not None}, key=_natural)
-    if answers is not None and None in made.truth:
-        missing = made.truth.index(None) + 1
+    table = LabelRows.read(rows, **{"answers": answers, **reading})
+    if names is None and "label" not in reading and (answers is not None or table.name == "digits"):
+        names = sorted({one for one in table.truth if one is not None}, key=_natural)
+    if answers is not None and None in table.truth:
+        missing = table.truth.index(None) + 1
         raise InvalidInput.must(
-            f"column {answers!r}", made.name, "a label in every row", f"none in row {missing}"
+            f"column {answers!r}", table.name, "a label in every row", f"none in row {missing}"
         )
     job = Labelling(
-        made,
+        table,
         labels=names,
         journal=where,
         target=target,
@@ -136,9 +136,9 @@ def label(
     with job:
         job.journal.keep_target(target)
         if not as_json:
-            _say_what_it_is(job, made)
+            _say_what_it_is(job, table)
         if answers is not None:
-            _play(job, made, wrong_clicks, as_json=as_json)
+            _play(job, table, wrong_clicks, as_json=as_json)
         else:
             _serve(job, where, token_file=token_file, keys=keys, host=host, port=port, browser=browser)
 
@@ -173,8 +173,8 @@ def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
     tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
     if job.journal.added or job.journal.gone:
         new, gone = job.journal.added, job.journal.gone
-        told = f"since the last time {new:,} rows are new, and {gone:,} are gone or were changed"
-        tell(f"WARNING: {told}" if gone else told)
+        change = f"since the last time {new:,} rows are new, and {gone:,} are gone or were changed"
+        tell(f"WARNING: {change}" if gone else change)
 
 
 def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool) -> None:
@@ -182,23 +182,26 @@ def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool
     from superarm.label.simulated import play
 
     with progress_bar(len(rows.keys), quiet=as_json) as tick:
-        found = play(job, rows.truth, wrong=wrong_clicks, progress=tick)
+        outcome = play(job, rows.truth, wrong=wrong_clicks, progress=tick)
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(outcome))
         return
-    told = job.progress()
-    low, high = told.interval or (0.0, 1.0)
+    progress = job.progress()
+    low, high = progress.interval or (0.0, 1.0)
     table(
-        f"{rows.name}: {found['rows']:,} rows, {found['n_labels']} labels, target {job.target:g}",
+        f"{rows.name}: {outcome['rows']:,} rows, {outcome['n_labels']} labels, target {job.target:g}",
         ["", "value"],
         [
-            ["clicks a row", f"{found['clicks_per_row']:.3f}"],
-            ["clicks", f"{found['clicks']:,}"],
-            ["of them audits", f"{found['audits']:,}"],
-            ["labelled", f"{found['labelled']:,}"],
-            ["wrong, estimated", f"{100 * (told.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]"],
-            ["wrong, in truth", f"{100 * found['wrong_rate']:.2f} %"],
-            ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in found["by_tenth"])],
+            ["clicks a row", f"{outcome['clicks_per_row']:.3f}"],
+            ["clicks", f"{outcome['clicks']:,}"],
+            ["of them audits", f"{outcome['audits']:,}"],
+            ["labelled", f"{outcome['labelled']:,}"],
+            [
+                "wrong, estimated",
+                f"{100 * (progress.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]",
+            ],
+            ["wrong, in truth", f"{100 * outcome['wrong_rate']:.2f} %"],
+            ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in outcome["by_tenth"])],
         ],
     )
 

@@ -16,7 +16,7 @@ def read_labels(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         wanted = "a UTF-8 text file with one label a line"
         raise InvalidInput.must("--labels", "superarm", wanted, str(path)) from error
-    found = [line for line in lines if line]
-    if len(set(found)) != len(found) or len(found) < 2:
-        raise InvalidInput.must("--labels", "superarm", "at least two distinct labels", found)
-    return found
+    labels = [line for line in lines if line]
+    if len(set(labels)) != len(labels) or len(labels) < 2:
+        raise InvalidInput.must("--labels", "superarm", "at least two distinct labels", labels)
+    return labels

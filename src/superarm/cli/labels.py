@@ -167,14 +167,14 @@ def open_labelling(journal: str, rows: str | None, target: float | None = None) 
     meta = read_meta(journal)
     name = meta["rows"]
     beside = Path(journal).parent / Path(name).name
-    found = rows or next((str(path) for path in (beside, Path(name)) if path.exists()), name)
-    if found != "digits" and not Path(found).exists():
+    place = rows or next((str(path) for path in (beside, Path(name)) if path.exists()), name)
+    if place != "digits" and not Path(place).exists():
         raise InvalidInput(
             f"the rows of {journal} are not there any more: {name}; --rows says where they are"
         )
-    made = LabelRows.read(found, **meta["reading"])
+    table = LabelRows.read(place, **meta["reading"])
     return Labelling(
-        made, journal=journal, target=meta["target"] if target is None else target, **meta["options"]
+        table, journal=journal, target=meta["target"] if target is None else target, **meta["options"]
     )
 
 

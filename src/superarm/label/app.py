@@ -153,14 +153,14 @@ class LabellingPage:
         return {"labels": self.job.label_names}
 
     def picture(self, row: Row) -> Response:
-        found = self.job.picture(row.row)
-        if found is None:
+        picture = self.job.picture(row.row)
+        if picture is None:
             raise InvalidInput.must("row", "request", "one with a picture", row.row)
-        return Response(200, found[0], found[1].encode("ascii"))
+        return Response(200, picture[0], picture[1].encode("ascii"))
 
     def disagreements(self) -> dict[str, Any]:
         """Rows whose answers contradict each other: how many, and the first MOST_ROWS of them."""
-        found, pictures = self.job.disagreements(), self.job.rows.pictures is not None
+        conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
             {
                 "row": one["number"],
@@ -168,9 +168,9 @@ class LabellingPage:
                 "answers": one["answers"],
                 "picture": pictures,
             }
-            for one in found[:MOST_ROWS]
+            for one in conflicts[:MOST_ROWS]
         ]
-        return {"count": len(found), "rows": rows}
+        return {"count": len(conflicts), "rows": rows}
 
     def settle(self, person: str, given: Settled) -> dict[str, Any]:
         self.job.settle(given.row, given.label, by=person)

@@ -169,11 +169,11 @@ def _read_label_studio(task: dict[str, Any], question: str | None, of: str) -> I
 
 
 def _choices(given: dict[str, Any], question: str | None, of: str) -> list[str]:
-    found: dict[str, list[str]] = {}
+    choices_by: dict[str, list[str]] = {}
     for part in given.get("result", ()):
         if part["type"] == "choices" and question in (None, part["from_name"]):
-            found.setdefault(part["from_name"], []).extend(map(str, part["value"]["choices"]))
-    return _only(found, of)
+            choices_by.setdefault(part["from_name"], []).extend(map(str, part["value"]["choices"]))
+    return _only(choices_by, of)
 
 
 def _person(annotation: dict[str, Any]) -> str:
@@ -308,11 +308,11 @@ def _one(chosen: list[str], what: str, of: str) -> str | None:
     return chosen[0] if chosen else None
 
 
-def _only(found: dict[str, list[Any]], of: str) -> list[Any]:
+def _only(by_question: dict[str, list[Any]], of: str) -> list[Any]:
     """Of the only question that there is."""
-    if len(found) > 1:
-        raise InvalidInput.must("--question", of, f"one of {', '.join(found)}", None)
-    return next(iter(found.values()), [])
+    if len(by_question) > 1:
+        raise InvalidInput.must("--question", of, f"one of {', '.join(by_question)}", None)
+    return next(iter(by_question.values()), [])
 
 
 def _list(value: Any) -> list[str]:
@@ -361,10 +361,10 @@ class _Rows:
 
     def _index(self, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
         if columns not in self._by:
-            made: dict[tuple[str, ...], int] = {}
+            numbers: dict[tuple[str, ...], int] = {}
             for number, row in enumerate(self._cells):
-                made.setdefault(tuple(row[name] for name in columns), number)
-            self._by[columns] = made
+                numbers.setdefault(tuple(row[name] for name in columns), number)
+            self._by[columns] = numbers
         return self._by[columns]
 
 

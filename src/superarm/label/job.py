@@ -145,8 +145,8 @@ class Labelling:
     def _is_begun(self, row: int) -> bool:
         """Whether questions about the row have not led to a label yet."""
         state = self.state
-        said = state.answers.get(row, [])
-        return bool(said) and not state.looked[row] and said[-1].hit is not None
+        answers = state.answers.get(row, [])
+        return bool(answers) and not state.looked[row] and answers[-1].hit is not None
 
     def _question(self, row: int, by: str, *, audit: bool) -> Question:
         state = self.state
@@ -311,8 +311,10 @@ class Labelling:
         number = {name: at for at, name in enumerate(self.state.names)}
         shown = tuple(number[name] for name in body["labels"] or ())
         label = -1 if body["label"] is None else number[body["label"]]
-        said = self.state.answers.get(row, ())
-        return any((a.by, a.shown, a.hit, a.label) == (body["by"], shown, body["hit"], label) for a in said)
+        answers = self.state.answers.get(row, ())
+        return any(
+            (a.by, a.shown, a.hit, a.label) == (body["by"], shown, body["hit"], label) for a in answers
+        )
 
     # ------------------------------------------------------------ labels and people
 

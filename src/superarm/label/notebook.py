@@ -49,25 +49,25 @@ def _converse(job: Labelling, by: str, ask: Callable[[str], str], tell: Callable
     """Questions and answers, one line each."""
     question = job.ask(by)
     while question is not None:
-        tell(_told(question))
+        tell(_as_text(question))
         if question.picture and _in_notebook():
             _show_picture(job, question)
         try:
-            said = ask(f"{HELP_YES_NO if question.yes_no else HELP}: ").strip()
+            typed = ask(f"{HELP_YES_NO if question.yes_no else HELP}: ").strip()
         except (EOFError, KeyboardInterrupt):
-            said = "q"
-        if said in ("", "q"):
+            typed = "q"
+        if typed in ("", "q"):
             break
         try:
-            question = _follow(job, question, said, by)
+            question = _follow(job, question, typed, by)
         except SuperarmError as error:
             tell(str(error))
     tell(job.progress().sentence)
 
 
-def _follow(job: Labelling, question: Question, said: str, by: str) -> Question | None:
-    """Do what was said; the next question."""
-    word, name = said.lower(), said[1:].strip()
+def _follow(job: Labelling, question: Question, typed: str, by: str) -> Question | None:
+    """Do what was typed; the next question."""
+    word, name = typed.lower(), typed[1:].strip()
     if word == "u":
         return job.undo(by) or question
     if word == "s":
@@ -76,8 +76,8 @@ def _follow(job: Labelling, question: Question, said: str, by: str) -> Question 
         job.answer(question, none=not question.yes_no, yes=False if question.yes_no else None, by=by)
     elif word == "y" and question.yes_no:
         job.answer(question, yes=True, by=by)
-    elif said[0] in "=+":
-        if said[0] == "+":
+    elif typed[0] in "=+":
+        if typed[0] == "+":
             job.add_label(name, by)
         job.answer(question, label=name, by=by)
     elif word.isdecimal() and 1 <= int(word) <= len(question.labels) and not question.yes_no:
@@ -87,7 +87,7 @@ def _follow(job: Labelling, question: Question, said: str, by: str) -> Question 
     return job.ask(by)
 
 
-def _told(question: Question) -> str:
+def _as_text(question: Question) -> str:
     """A question in lines of text."""
     values = [
         f"{name}: {value}" if len(question.row) > 1 else str(value) for name, value in question.row.items()
@@ -103,9 +103,9 @@ def _told(question: Question) -> str:
 def _show_picture(job: Labelling, question: Question) -> None:
     from IPython.display import Image, display
 
-    found = job.picture(question.number)
-    if found is not None:
-        display(Image(data=found[0], width=224))  # type: ignore[no-untyped-call]
+    picture = job.picture(question.number)
+    if picture is not None:
+        display(Image(data=picture[0], width=224))  # type: ignore[no-untyped-call]
 
 
 # ---------------------------------------------------------------- buttons
@@ -131,9 +131,9 @@ def _panel(job: Labelling, by: str) -> Any:
         labels.children = () if question is None else _labels(question)
 
     def _row(question: Question) -> tuple[Any, ...]:
-        found = job.picture(question.number) if question.picture else None
-        if found is not None:
-            return (widgets.Image(value=found[0], format=found[1].rpartition("/")[2], width=224),)
+        picture = job.picture(question.number) if question.picture else None
+        if picture is not None:
+            return (widgets.Image(value=picture[0], format=picture[1].rpartition("/")[2], width=224),)
         parts = [
             f"<b>{escape(str(name))}</b> {escape(str(value))}"
             if len(question.row) > 1
@@ -148,14 +148,17 @@ def _panel(job: Labelling, by: str) -> Any:
         if question.yes_no:
             these = escape(" / ".join(question.labels))
             answers: list[tuple[str, dict[str, Any]]] = [("Yes", {"yes": True}), ("No", {"yes": False})]
-            return (widgets.HTML(f"Is it <b>{these}</b>?"), *(button(text, said) for text, said in answers))
+            return (
+                widgets.HTML(f"Is it <b>{these}</b>?"),
+                *(button(text, answer) for text, answer in answers),
+            )
         chosen = [button(label, {"label": label}) for label in question.labels]
         return (*chosen, button("None of these", {"none": True}))
 
-    def button(text: str, said: dict[str, Any]) -> Any:
-        made = widgets.Button(description=text, layout=wide, tooltip=text)
-        made.on_click(lambda _: act(lambda question: job.answer(question, by=by, **said)))
-        return made
+    def button(text: str, answer: dict[str, Any]) -> Any:
+        one = widgets.Button(description=text, layout=wide, tooltip=text)
+        one.on_click(lambda _: act(lambda question: job.answer(question, by=by, **answer)))
+        return one
 
     def act(what: Callable[[Question], None]) -> None:
         trouble.value = ""

@@ -290,11 +290,11 @@ class Plan:
         state = self.state
         rows = np.flatnonzero(self.asked_twice & state.looked)
         for row in rows:
-            said = [answer.by for answer in state.valid(int(row)) if not answer.final]
+            people = [answer.by for answer in state.valid(int(row)) if not answer.final]
             if (
-                len(said) == 1
+                len(people) == 1
                 and row not in busy
-                and (by is None or said[0] != by or len(state.wrong_answers.answers) == 1)
+                and (by is None or people[0] != by or len(state.wrong_answers.answers) == 1)
             ):
                 return int(row)
         return None

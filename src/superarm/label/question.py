@@ -76,10 +76,10 @@ def reasons(job: Labelling, question: Question, most: int) -> dict[str, list[tup
     s = job.state.learner.scores(rows).astype(float)
     s -= s.max(axis=1, keepdims=True)
     logs = s[:, label] - np.log(np.exp(s).sum(axis=1))
-    found: dict[str, list[tuple[str, float]]] = {}
+    by_column: dict[str, list[tuple[str, float]]] = {}
     for (name, word), without in zip(where, logs[1:], strict=True):
-        found.setdefault(name, []).append((word, round(float(logs[0] - without), 3)))
-    return found
+        by_column.setdefault(name, []).append((word, round(float(logs[0] - without), 3)))
+    return by_column
 
 
 class OpenQuestions:

@@ -68,11 +68,11 @@ class Progress:
             parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
         audits = f", {self.audits:,} of them audits" if self.audits else ""
         parts.append(f"{self.clicks:,} clicks{audits}")
-        told = ", ".join(parts)
+        text = ", ".join(parts)
         rest = self.rows - self.labelled
         if self.finished or self.left is None or not rest:
-            return told
-        return f"{told}; the remaining {rest:,} would take about {self.left:,}"
+            return text
+        return f"{text}; the remaining {rest:,} would take about {self.left:,}"
 
     def __str__(self) -> str:
         return self.sentence
@@ -154,59 +154,61 @@ def results(job: Labelling) -> list[dict[str, Any]]:
     plan.score()
     accepted = set(_accepted(job, plan.is_finished(job.busy())).tolist())
     wrong = plan.wrong(np.arange(len(job.rows.keys)))
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for row in range(len(job.rows.keys)):
-        said = state.valid(row)
+        answers = state.valid(row)
         if state.looked[row]:
             label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
-            how = _how(label, said, state.live) if label >= 0 else "none fits"
+            how = _how(label, answers, state.live) if label >= 0 else "none fits"
         else:
             label, belief = int(plan.top[row]), 1.0 - float(wrong[row])
             how = "accepted" if row in accepted else ""
-        found.append(
+        entries.append(
             {
                 "label": state.names[label] if how and label >= 0 else None,
                 "belief": round(belief, 4),
                 "clicks": int(state.clicks[row]),
                 "how": how,
-                "by": ", ".join(dict.fromkeys(answer.by for answer in said if answer.by)),
+                "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
             }
         )
-    return [{"row": number, **found[row]} for number, row in enumerate(job.rows.of)]
+    return [{"row": number, **entries[row]} for number, row in enumerate(job.rows.of)]
 
 
-def _how(label: int, said: list[Answer], live: Array) -> str:
+def _how(label: int, answers: list[Answer], live: Array) -> str:
     """How the label of a row was found."""
-    if any(answer.final for answer in said):
-        return "file" if said[-1].by == FILE else "settled"
-    named = sum(answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in said)
+    if any(answer.final for answer in answers):
+        return "file" if answers[-1].by == FILE else "settled"
+    named = sum(
+        answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in answers
+    )
     if named:
         return "confirmed" if named > 1 else "named"
-    return "excluded" if np.count_nonzero(possible(said, live)) == 1 else "believed"
+    return "excluded" if np.count_nonzero(possible(answers, live)) == 1 else "believed"
 
 
 def disagreements(job: Labelling) -> list[dict[str, Any]]:
     """Rows about which not all answers can be true, and nobody has settled it."""
-    state, found = job.state, []
+    state, conflicts = job.state, []
     for row in state.answers:
-        said = state.valid(row)
-        if not said or any(answer.final for answer in said) or possible(said, state.live).any():
+        answers = state.valid(row)
+        if not answers or any(answer.final for answer in answers) or possible(answers, state.live).any():
             continue
         if state.label[row] < 0:  # none of all the labels fits
             continue
         first = int(job.rows.first[row])
-        found.append(
+        conflicts.append(
             {
                 "number": first,
                 "row": job.rows.shown(first, job.show),
                 "label": state.names[int(state.label[row])],
-                "answers": [_told(answer, state.names) for answer in said],
+                "answers": [_answer_dict(answer, state.names) for answer in answers],
             }
         )
-    return found
+    return conflicts
 
 
-def _told(answer: Answer, names: list[str]) -> dict[str, Any]:
+def _answer_dict(answer: Answer, names: list[str]) -> dict[str, Any]:
     return {
         "by": answer.by,
         "label": names[answer.label] if answer.label >= 0 else None,
@@ -217,8 +219,8 @@ def _told(answer: Answer, names: list[str]) -> dict[str, Any]:
 
 def model(job: Labelling, passes: int) -> SetLogit:
     """A learner of its own, taught with all labels that there are, in random order."""
-    found = results(job)
-    labels = [found[int(number)]["label"] for number in job.rows.first]
+    rows = results(job)
+    labels = [rows[int(number)]["label"] for number in job.rows.first]
     learner = SetLogit(labels=job.label_names, seed=job.seed)
     if job.rows.columns is not None:
         learner.use_columns(job.rows.columns)

@@ -75,19 +75,19 @@ class LabelRows:
         self._features, self._asked, self._identity = features, asked, identity
         self.columns: Columns | None = None
         self.reading: dict[str, Any] = {}
-        found: dict[str, int] = {}
+        number_of: dict[str, int] = {}
         firsts = []
         self.of = np.empty(len(cells), np.int64)
         for number, row in enumerate(cells):
             content = _content(row) if identity is None else identity[number]
             key = sha256(content).hexdigest()[:24]
-            if key not in found:
-                found[key] = len(found)
+            if key not in number_of:
+                number_of[key] = len(number_of)
                 firsts.append(number)
-            self.of[number] = found[key]
-        self.keys, self.first = list(found), np.array(firsts, np.int64)
-        self.number_of = found
-        self.copies = np.bincount(self.of, minlength=len(found)).astype(float)
+            self.of[number] = number_of[key]
+        self.keys, self.first = list(number_of), np.array(firsts, np.int64)
+        self.number_of = number_of
+        self.copies = np.bincount(self.of, minlength=len(number_of)).astype(float)
 
     def __len__(self) -> int:
         """Rows of the table."""
@@ -257,8 +257,8 @@ class LabelRows:
             self.columns = columns.for_labels(max(k, 2))
             table = {name: [cells[i] for i in self.first] for name, cells in self._features.items()}
             return self.columns.rows(table, self.name)
-        found: Rows = self._features.take(self.first)
-        return found
+        features: Rows = self._features.take(self.first)
+        return features
 
     def check_columns(self) -> None:
         """Refuse columns that are not there, before anything is written."""

@@ -34,22 +34,22 @@ def play(
         if progress is not None and len(job.state.order) > done:
             progress(len(job.state.order) - done)
             done = len(job.state.order)
-    results, told = job.results(), job.progress()
+    results, outcome = job.results(), job.progress()
     right = [one["label"] == label for one, label in zip(results, truth, strict=True)]
     labelled = sum(one["label"] is not None for one in results)
     missed = sum(not good for good, one in zip(right, results, strict=True) if one["label"] is not None)
     return {
-        "rows": told.rows,
+        "rows": outcome.rows,
         "n_labels": len(job.label_names),
         "target": job.target,
-        "clicks": told.clicks,
-        "audits": told.audits,
-        "clicks_per_row": round(told.clicks / told.rows, 4),
+        "clicks": outcome.clicks,
+        "audits": outcome.audits,
+        "clicks_per_row": round(outcome.clicks / outcome.rows, 4),
         "labelled": labelled,
         "wrong": missed,
         "wrong_rate": round(missed / max(1, labelled), 5),
-        "estimated_wrong_rate": None if told.wrong is None else round(told.wrong, 5),
-        "interval": None if told.interval is None else [round(end, 5) for end in told.interval],
+        "estimated_wrong_rate": None if outcome.wrong is None else round(outcome.wrong, 5),
+        "interval": None if outcome.interval is None else [round(end, 5) for end in outcome.interval],
         "by_tenth": [rate for _, rate in job.curve(10)],
     }
 
@@ -63,7 +63,7 @@ def _answer(
         yes = truth in shown
         return {"yes": yes != (random.random() < wrong)}
     could: list[str | None] = [*shown, None]
-    said = truth if truth in shown else None
+    answer = truth if truth in shown else None
     if wrong and random.random() < wrong:
-        said = [one for one in could if one != said][int(random.integers(len(could) - 1))]
-    return {"none": True} if said is None else {"label": said}
+        answer = [one for one in could if one != answer][int(random.integers(len(could) - 1))]
+    return {"none": True} if answer is None else {"label": answer}

@@ -137,7 +137,7 @@ class State:
 
     def valid(self, row: int) -> list[Answer]:
         """The answers about a row that count, in today's labels."""
-        found = []
+        answers = []
         for answer in self.answers.get(row, ()):
             if answer.hit is None or answer.by in self.left_out:
                 continue
@@ -149,8 +149,8 @@ class State:
                 if not shown if label < 0 else not self.live[label]:
                     continue  # it speaks of labels that are gone
                 answer = answer._replace(label=label, shown=shown)
-            found.append(answer)
-        return found
+            answers.append(answer)
+        return answers
 
     # ------------------------------------------------------------ what happens
 
