@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,10 @@ from websockets.sync.client import connect
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
+
+
+class Navigated(Exception):
+    """The page is on its way to another."""
 
 
 class Browser:
@@ -71,6 +75,8 @@ class Browser:
         while True:
             message = json.loads(self.socket.recv(timeout=30))
             if message.get("id") == self.number:
+                if "navigated" in message.get("error", {}).get("message", ""):
+                    raise Navigated
                 assert "error" not in message, message
                 return message["result"]
             self.events.append(message)
@@ -97,7 +103,10 @@ class Browser:
 
     def wait(self, code: str, seconds: float = 15.0) -> None:
         until = time.monotonic() + seconds
-        while not self.eval(code):
+        while True:
+            with suppress(Navigated):  # the old page went away while it was asked
+                if self.eval(code):
+                    return
             assert time.monotonic() < until, f"never true: {code}"
             time.sleep(0.1)
 
