@@ -242,9 +242,11 @@ class Plan:
         if self.target >= 1.0 or len(state.order) < min(FIRST, len(self.copies) / 4):
             return int(rows[self.place[rows].argmin()]), False
         if random.random() < self.audit_share:
-            accepted = rows[self.wrong(rows) < self.estimate().accept]
-            if len(accepted):
-                return int(random.choice(accepted)), True
+            chances = self.wrong(rows)
+            accepted = rows[chances < self.estimate().accept]
+            if not len(accepted):  # the doubts in what people said are too many already: those that come first, later
+                accepted = rows[chances <= np.median(chances)]
+            return int(random.choice(accepted)), True
         some = random.choice(rows, min(SAMPLE, len(rows)), replace=False)
         chances = self.wrong(some) * self.copies[some]
         best = int(chances.argmax())
