@@ -30,6 +30,7 @@ from superarm.label.state import State
 __all__ = ["Estimate", "Plan"]
 
 AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
+EARLY_AUDITS = 0.15  # of them
 SAMPLE = 64  # rows among which the next is chosen
 FIRST = 50  # rows drawn at random before anything is estimated
 REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
@@ -244,9 +245,11 @@ class Plan:
         if random.random() < self.audit_share:
             chances = self.wrong(rows)
             accepted = rows[chances < self.estimate().accept]
-            if not len(accepted):  # the doubts in what people said are too many already: those that come first, later
+            # while the doubts in what people said are too many to accept any: a few of those that come first, later
+            if not len(accepted) and random.random() < EARLY_AUDITS:
                 accepted = rows[chances <= np.median(chances)]
-            return int(random.choice(accepted)), True
+            if len(accepted):
+                return int(random.choice(accepted)), True
         some = random.choice(rows, min(SAMPLE, len(rows)), replace=False)
         chances = self.wrong(some) * self.copies[some]
         best = int(chances.argmax())
