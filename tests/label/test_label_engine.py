@@ -511,3 +511,37 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(InvalidInput, match=r"pictures .* or texts"):
         LabelRows.read(empty)
+
+
+def test_two_who_name_labels_that_were_not_shown_disagree() -> None:
+    job = small()
+    job.add_answers([{"row": 3, "by": "ann", "label": "a", "labels": ["c"], "hit": False}])
+    job.add_answers([{"row": 3, "by": "bob", "label": "b", "labels": ["c"], "hit": False}])
+    assert [one["number"] for one in job.disagreements()] == [3]
+    for label in ("a", "b", "c"):  # the last word counts
+        job.settle(3, label)
+    assert job.results()[3]["label"] == "c"
+
+
+def test_none_of_all_labels_is_no_wrong_answer() -> None:
+    job = small(most=9)
+    for _ in range(30):
+        question = job.ask()
+        assert question is not None
+        job.answer(question, none=True)
+    job.state.wrong_answers.fit()
+    assert job.state.wrong_answers.rate("") < 0.01
+    assert job.disagreements() == []
+
+
+def test_a_row_asked_again_can_be_skipped() -> None:
+    job = small(twice=1.0)
+    asked = []
+    while (question := job.ask("ann")) is not None and len(asked) < 300:
+        asked.append(question.number)
+        if question.again:
+            job.skip(question, "ann")
+        else:
+            job.answer(question, label="a", by="ann")
+    assert question is None
+    assert max(asked.count(number) for number in set(asked)) <= 2

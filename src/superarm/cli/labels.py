@@ -54,8 +54,9 @@ def export(
 ) -> None:
     """Write the labels: each row with label, belief, clicks, how it was found and by whom.
 
-    A row without a label was neither asked about nor sure enough. how is: named (somebody said it), confirmed (twice),
-    excluded (all others were), settled, file (the table had it), accepted (nobody was asked).
+    A row without a label was neither asked about nor sure enough, or none fits. how is: named (somebody said it),
+    confirmed (twice), excluded (all others were), believed (sure enough without being named), settled, file (the table
+    had it), none fits, accepted (nobody was asked).
 
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
@@ -137,6 +138,7 @@ def change(
         from superarm.label.journal import erase_person
 
         tell(f"{erase_person(journal, erase):,} answers of {erase} erased")
+        return
     with open_labelling(journal, rows) as job:
         if add is not None:
             job.add_label(add)

@@ -1,6 +1,6 @@
 """What answers about one row say of its label, and how often each person is wrong.
 
-    b_r  ∝  p_r  Π_j L_j(r)        p the model's probability when the row was first asked about, L_j of the j-th answer
+    b_r  ∝  p_r  Π_j L_j(r)        p by a model that has not learnt from the row, L_j of the j-th answer
 
 A person is wrong with the chance e, and then says each of the a other things that could be said alike:
 
@@ -88,8 +88,8 @@ def posterior(prior: Array, answers: list[Answer], wrong: dict[str, float], yes_
     for answer in answers:
         belief = belief * likelihood(answer, k, wrong[answer.by], yes_no)
         total = belief.sum()
-        if total <= 0.0:  # settled for a label that is gone: the answers before it do not count
-            return likelihood(answer, k, 0.0, yes_no)
+        if total <= 0.0:  # of two final answers that contradict each other the later one counts
+            belief, total = likelihood(answer, k, 0.0, yes_no), 1.0
         belief /= total
     return belief
 
@@ -126,7 +126,7 @@ class WrongAnswers:
         for counts in self._of_row.values():
             counts[row] = 0
         k = len(prior)
-        for by in {answer.by for answer in answers if not answer.final}:
+        for by in dict.fromkeys(answer.by for answer in answers if not answer.final):
             weights, wrong = _with_floor(prior), np.zeros(k, np.intp)
             own = 0
             for answer in answers:
@@ -144,8 +144,8 @@ class WrongAnswers:
                     np.zeros((self.n, MOST_WRONG + 1)),
                     np.zeros(self.n, np.int32),
                 )
-            if weights.sum() > 0.0:
-                few = wrong <= MOST_WRONG
+            few = wrong <= MOST_WRONG
+            if weights[few].sum() > 0.0:
                 self._weights[by][row] = np.bincount(wrong[few], weights[few], MOST_WRONG + 1)
                 self._of_row[by][row] = own
 

@@ -88,7 +88,7 @@ class Labelling:
         self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=self.seed)
         self.plan = Plan(self.state, self.rows.copies, target=self.target, twice=self.twice, seed=self.seed)
         self._open = OpenQuestions()
-        self._last: dict[str, int] = {}  # the row that each person is about
+        self._last: dict[str, int] = {}  # the row that each person answered last
         self._asked = 0
         self.journal.replay(self.state)
         if self.journal.is_new:
@@ -217,9 +217,9 @@ class Labelling:
         key = question if isinstance(question, str) else question.id
         answer = (label, none, yes, by)
         asked = self._open.find(key, by)
-        if asked is None and self._open.is_repeated(key, answer):
+        if asked is None:
+            self._open.check_repeated(key, answer)
             return
-        assert asked is not None
         if yes is not None and not asked.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         if label is not None:
@@ -308,9 +308,9 @@ class Labelling:
 
     def _was_said(self, row: int, body: dict[str, Any]) -> bool:
         """Whether this person has said the same about the row before: the same file, once more."""
-        number = {name: at for at, name in enumerate(self.state.names)}
-        shown = tuple(number[name] for name in body["labels"] or ())
-        label = -1 if body["label"] is None else number[body["label"]]
+        numbers = self.state.numbers
+        shown = tuple(numbers[name] for name in body["labels"] or ())
+        label = -1 if body["label"] is None else numbers[body["label"]]
         answers = self.state.answers.get(row, ())
         return any(
             (a.by, a.shown, a.hit, a.label) == (body["by"], shown, body["hit"], label) for a in answers

@@ -222,7 +222,7 @@ class LabelJournal:
         """Apply all events; labels that are asked for and new are added."""
         self.follow(state)
         for name in self._asked_labels:
-            if name not in state.all_names:
+            if name not in state.numbers:
                 self.change({"what": "add label", "label": name, "by": ""})
         self.follow(state)
 
@@ -249,9 +249,8 @@ class LabelJournal:
         if event.kind == CORRECTION:
             state.take_back(row, body.of)
         elif event.kind == ANSWER:
-            number = {name: at for at, name in enumerate(state.names)}
-            shown = tuple(number[name] for name in body.labels or ())
-            label = -1 if body.label is None else number[body.label]
+            shown = tuple(state.numbers[name] for name in body.labels or ())
+            label = -1 if body.label is None else state.numbers[body.label]
             hit = True if body.final else body.hit
             state.add(row, Answer(event.seq, body.by, shown, hit, label, body.audit, body.final))
 
@@ -267,8 +266,8 @@ def _changed(change: dict[str, Any], state: State) -> None:
     if what == "add label":
         state.add_label(name)
     elif what == "rename label":
-        state.names[state.names.index(name)] = change["to"]
-        state.all_names.add(change["to"])
+        number = state.numbers[change["to"]] = state.names.index(name)
+        state.names[number] = change["to"]
     elif what == "merge label":
         state.retire(state.names.index(name), into=state.names.index(change["to"]))
     elif what == "retire label":

@@ -10,9 +10,9 @@ So they correct a and b, with those of all checks as prior; then
 with an interval of log W from the covariance of a and b, and the chance of each row.
 
 **Which row.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
-Every AUDIT-th question is an audit. With a target of 1 each row is asked, in random order, and after that those whose
-answers are doubtful. Now and then the least credible answer is asked for again: without that, a person who is often
-wrong and a model that is too sure of itself could not be told apart.
+A share AUDIT of the questions are audits. With a target of 1 each row is asked, in random order, and after that those
+whose answers are doubtful. Now and then the least credible answer is asked for again: without that, a person who is
+often wrong and a model that is too sure of itself could not be told apart.
 
 **When to stop.** When W's upper bound at one-sided 80 % is at most 1 - target; with a target of 1, when all rows were
 looked at and the doubts add up to one in 1,000.
@@ -30,7 +30,7 @@ from superarm.label.state import State
 __all__ = ["Estimate", "Plan"]
 
 AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
-EARLY_AUDITS = 0.15  # of them
+EARLY_AUDITS = 0.15  # the share of audits that are asked while no row may be accepted yet
 SAMPLE = 64  # rows among which the next is chosen
 FIRST = 50  # rows drawn at random before anything is estimated
 REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
@@ -40,7 +40,7 @@ ALLOWED_AT_1 = 1 / 1_000
 ASK_AGAIN = 0.01  # a doubt below it is no reason to ask a second time
 RECENT_CHECKS = 200
 SUSPECT, EVERY_SUSPECT, MOST_SUSPECTS = 0.2, 50, 40
-# for the interval: of wrong answers that were noticed, as many more were not, while there are few answers
+# for the interval: for each wrong answer that was noticed UNNOTICED more; half of that after FEW_ANSWERS
 UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
 UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wrong is asked again
 MOST_ANSWERS = 5  # about one row, once its label was named
@@ -146,7 +146,7 @@ class Plan:
 
     def _calibrate(self) -> None:
         state = self.state
-        checks = [one for one in state.checks if state.looked[one[0]]][-8_000:]
+        checks = state.recent_checks()
         if not checks:
             return
         rows, z, audit = (np.array(column) for column in zip(*checks, strict=True))
@@ -213,8 +213,9 @@ class Plan:
         if self._answers < self._sweep_after:
             return False
         self.score()  # some scores were old
-        self._sweep_after = self._answers + self.every
-        return self.estimate(fresh=True).surely <= (1.0 - self.target) * rows
+        enough = self.estimate(fresh=True).surely <= (1.0 - self.target) * rows
+        self._sweep_after = self._answers + (0 if enough else self.every)
+        return enough
 
     # ------------------------------------------------------------ the next row
 
@@ -261,11 +262,12 @@ class Plan:
     def _doubtful(self, busy: set[int]) -> int | None:
         """The row whose answers are the most doubtful."""
         state = self.state
-        doubts = np.where(state.looked & (state.clicks < MOST_ANSWERS), state.doubt * self.copies, 0.0)
+        again = state.looked & (state.clicks < MOST_ANSWERS) & (state.skips == 0) & (state.doubt >= ASK_AGAIN)
+        doubts = np.where(again, state.doubt * self.copies, 0.0)
         if busy:
             doubts[list(busy)] = 0.0
         worst = int(doubts.argmax())
-        return worst if state.doubt[worst] >= ASK_AGAIN and doubts[worst] > 0.0 else None
+        return worst if doubts[worst] > 0.0 else None
 
     def _suspect(self, busy: set[int]) -> int | None:
         """Now and then the row whose answer is the least credible: so people who are often wrong are found out."""
@@ -283,7 +285,7 @@ class Plan:
         """A row whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""
         state, (low, high) = self.state, UNCLEAR
         for row, _, audit in reversed(state.checks[-RECENT_CHECKS:]):
-            unclear = audit and low < state.first_wrong[row] < high
+            unclear = audit and low < state.first_wrong[row] < high and not state.skips[row]
             if unclear and state.looked[row] and state.clicks[row] < MOST_ANSWERS and row not in busy:
                 return row
         return None
@@ -293,7 +295,7 @@ class Plan:
         if not self.twice:
             return None
         state = self.state
-        rows = np.flatnonzero(self.asked_twice & state.looked)
+        rows = np.flatnonzero(self.asked_twice & state.looked & (state.skips == 0))
         for row in rows:
             people = [answer.by for answer in state.valid(int(row)) if not answer.final]
             if (

@@ -112,13 +112,12 @@ class OpenQuestions:
             raise FeedbackError(f"question {key} is with somebody else")
         return question
 
-    def is_repeated(self, key: str, answer: tuple[Any, ...]) -> bool:
-        """Whether a question that is not open was answered like this before; an error if it was otherwise."""
+    def check_repeated(self, key: str, answer: tuple[Any, ...]) -> None:
+        """Check that a question that is not open was answered like this before."""
         if key not in self._answered:
             raise FeedbackError(f"no such question: {key}; ask again")
         if self._answered[key] != answer:
             raise FeedbackError(f"question {key} was answered before")
-        return True
 
     def close(self, key: str, answer: tuple[Any, ...] | None = None) -> None:
         """It was answered, or skipped."""

@@ -177,8 +177,9 @@ def results(job: Labelling) -> list[dict[str, Any]]:
 
 def _how(label: int, answers: list[Answer], live: Array) -> str:
     """How the label of a row was found."""
-    if any(answer.final for answer in answers):
-        return "file" if answers[-1].by == FILE else "settled"
+    final = [answer for answer in answers if answer.final]
+    if final:
+        return "file" if final[-1].by == FILE else "settled"
     named = sum(
         answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in answers
     )

@@ -27,7 +27,7 @@ def play(
         wrong: the share of clicks that fall beside: any other of the things that could be said, alike.
         progress: hears how many rows were labelled.
     """
-    random = np.random.default_rng((job.seed, 4))
+    random = np.random.default_rng((job.seed, 5))
     done = 0
     while (question := job.ask()) is not None:
         job.answer(question, **_answer(question, truth[question.number], wrong, random))

@@ -50,7 +50,8 @@ class State:
         label: of each row, as a number; -1 if nobody was asked, or no label fits.
         doubt: of each row that was asked about, the chance that its label is wrong.
         suspicion: what the doubt would be, had a careless person answered.
-        looked: whether somebody has named the row's label, or all others were excluded.
+        looked: whether the row needs no further question: its label was named, all others were excluded, it is sure
+            enough for the target, or none fits.
         clicks: answers about each row.
         order: the rows in the order in which they were first named.
         checks: of first questions: row, logit of the model's doubt, whether it was an audit.
@@ -60,7 +61,7 @@ class State:
     def __init__(self, rows: Rows, labels: list[str], *, target: float, yes_no: bool, seed: int) -> None:
         self.rows, self.names, self.target, self.yes_no, self.seed = rows, list(labels), target, yes_no, seed
         n = len(rows)
-        self.all_names = set(labels)  # also those of before
+        self.numbers = {name: number for number, name in enumerate(labels)}  # also by names of before
         self.live = np.ones(len(labels), bool)
         self.into = list(range(len(labels)))  # where a merged label went
         self.learner = self._new_learner()
@@ -81,12 +82,12 @@ class State:
         self.checks: list[tuple[int, float, bool]] = []
         self.first_wrong = np.zeros(n)
         self._prior: dict[int, Array] = {}
-        self._lessons_before: dict[int, int] = {}  # of the model that said so
+        self._prior_lessons: dict[int, int] = {}  # how many the model had learnt that gave the prior
         self._top: dict[int, int] = {}
         self._taught: list[int] = []
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
-        self.conclusions = 0  # so far: whoever keeps something of them knows whether it is old
+        self.conclusions = 0  # a counter: whoever caches what follows from conclusions compares it
         self._until_looking_again = RECONSIDER[0]
         self._lessons, self._half_lessons = 0, [0, 0]
         self._sureness = 1.0  # the model's probabilities to this power are right
@@ -121,9 +122,13 @@ class State:
         return posterior(self._tempered(self._prior_of(row)), answers, self._rates(answers), self.yes_no)
 
     def _prior_of(self, row: int) -> Array:
-        """The model's probabilities when the row was first asked about; or now."""
+        """Probabilities of a model that has not learnt from the row."""
         prior = self._prior.get(row)
-        return self.probabilities(np.array([row]))[0] if prior is None else prior
+        if prior is None:
+            taught = self._taught_as[row] != NO_LABEL
+            learner = self._halves[1 - self._half[row]] if taught else self.learner
+            prior = self._of_today(probabilities(learner.scores(self.rows.take(np.array([row])))))[0]
+        return prior
 
     def _rates(self, answers: list[Answer]) -> dict[str, float]:
         """How often those who answered are wrong."""
@@ -167,7 +172,7 @@ class State:
             if row not in self._top:
                 p = self.probabilities(np.array([row]))[0]
                 self._prior[row], self._top[row] = p, int(p.argmax())
-                self._lessons_before[row] = self._lessons
+                self._prior_lessons[row] = self._lessons
                 self.checks.append((row, float(logit(1.0 - p.max())), answer.audit))
         self.answers.setdefault(row, []).append(answer)
         self._conclude(row)
@@ -194,7 +199,7 @@ class State:
 
     def _learn_of_errors(self) -> None:
         """Look again at how sure the model may be, and with that and what is known of people now, at doubtful rows."""
-        checks = [one for one in self.checks if self.looked[one[0]]][-MOST_CHECKS:]
+        checks = self.recent_checks()
         rows, z, _ = zip(*checks, strict=True) if checks else ((), (), ())
         slope = fit(np.array(z), self.first_wrong[list(rows)])[0][1]
         self._sureness = float(np.clip(slope, 0.3, 1.0))
@@ -203,21 +208,25 @@ class State:
         self.wrong_answers.fit()
         self.reconsider(doubtful.tolist())
 
+    def recent_checks(self) -> list[tuple[int, float, bool]]:
+        """Those of rows whose label is known by now."""
+        return [one for one in self.checks if self.looked[one[0]]][-MOST_CHECKS:]
+
     def _look_again(self, rows: Array) -> None:
         """Take what the other half's model says of rows, where that has learnt more than the one that was asked."""
         for half, learner in enumerate(self._halves):
-            old = [self._lessons_before.get(int(row), 0) < self._half_lessons[half] for row in rows]
+            old = [self._prior_lessons.get(int(row), 0) < self._half_lessons[half] for row in rows]
             some = rows[(self._half[rows] != half) & np.array(old, bool)]
             if len(some):
                 p = probabilities(learner.scores(self.rows.take(some)))
                 for row, now in zip(some.tolist(), p, strict=True):
-                    self._prior[row], self._lessons_before[row] = now, self._half_lessons[half]
+                    self._prior[row], self._prior_lessons[row] = now, self._half_lessons[half]
 
     def add_label(self, name: str) -> None:
         for learner in (self.learner, *self._halves):
             learner.add_labels(1)
         self.names.append(name)
-        self.all_names.add(name)
+        self.numbers[name] = len(self.names) - 1
         self.into.append(len(self.into))
         self.live = np.append(self.live, True)
         self.reconsider([row for row in self.answers if self.looked[row] and self.label[row] == NO_LABEL])
@@ -246,10 +255,11 @@ class State:
         self.label[row], self.doubt[row] = label, 1.0 - belief[label]
         top = self._top.get(row)
         if top is not None:
-            self.first_wrong[row] = 1.0 - belief[top]
-        if not any(answer.hit for answer in answers) and not possible(answers, self.live).any():
+            self.first_wrong[row] = 1.0 - belief[self.into[top]]
+        if not any(a.hit or a.label >= 0 for a in answers) and not possible(answers, self.live).any():
             label = self.label[row] = NO_LABEL  # none of all the labels fits
-            self.doubt[row] = 0.0
+            self.doubt[row], self.first_wrong[row] = 0.0, top is not None
+            self.wrong_answers.put(row, tempered, [], self.yes_no)  # nobody was wrong
         was, self.looked[row] = self.looked[row], self._is_found(label, answers, float(self.doubt[row]))
         if not self.looked[row]:
             return

@@ -47,8 +47,18 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
 
 
 def _learn(
-    learner: Learner, decisions: Decisions, among: Among, which: Array, bits: Array, label_numbers: Array
+    learner: Learner,
+    decisions: Decisions,
+    among: Among,
+    which: Array,
+    bits: Array,
+    label_numbers: Array,
+    given: Sequence[Decision] = (),
 ) -> int:
+    """Learn from one row after the other; those that were learnt are marked, also if a later one fails.
+
+    ``given`` are the decisions as objects, where these remember who has learnt from them.
+    """
     own, rows = bool(decisions.round[which[0]] >= 0), decisions.rows
     assert rows is not None
     done, status = loops.update_many(
@@ -63,6 +73,8 @@ def _learn(
     )
     if own:
         learner.core.ledger.add_many(decisions.round[which[:done]])
+    for one in given[:done]:
+        one.taught = (*one.taught, learner.id)
     if status:
         at = which[done]
         round_ = int(decisions.round[at]) if own else None
@@ -136,20 +148,15 @@ def _learn_part(
         learner=learner.id,
         known=learner.known,
     )
-    done = 0
-    try:
-        done = _learn(
-            learner,
-            batch,
-            Among(every) if alike else Among.each(among),
-            np.arange(len(decisions)),
-            bits,
-            label_numbers,
-        )
-    finally:
-        if decisions[0].round is None:
-            for one in decisions[:done]:
-                one.taught = (*one.taught, learner.id)
+    _learn(
+        learner,
+        batch,
+        Among(every) if alike else Among.each(among),
+        np.arange(len(decisions)),
+        bits,
+        label_numbers,
+        given=decisions if decisions[0].round is None else (),
+    )
 
 
 def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Array, Array, Array]:
@@ -159,7 +166,8 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Arra
     if (hits is None) == (labels is None) or kind not in learner.feedback:
         names = [name for name in learner.feedback if name != "likelihood"]
         wanted = " or ".join(f"{name}s" for name in names)
-        raise FeedbackError.must("answers", owner, wanted, "both" if labels is not None else "the other")
+        kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
+        raise FeedbackError.must("answers", owner, wanted, " and ".join(kinds) or "neither")
     given = hits if labels is None else labels
     column = np.asarray(given) if labels is None else np.empty(0)
     numbers: Any
@@ -185,7 +193,8 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Arra
 def _check_rounds(learner: Learner, rounds: Array) -> None:
     again = None if learner.core is None else learner.core.ledger.first_of(rounds)
     if again is None and not (np.diff(rounds) > 0).all() and len(np.unique(rounds)) != len(rounds):
-        again = int(rounds[0])
+        values, counts = np.unique(rounds, return_counts=True)
+        again = int(values[counts > 1][0])
     if again is not None:
         raise answered_before(learner, again)
 
