@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.explore.dilute import log_ordered_probability
 
 X = np.array([0.6, -0.8], np.float32)
@@ -105,3 +105,12 @@ def test_notes_travel_with_the_model(tmp_path):
     made.notes["training"] = {"rows": 3}
     made.save(tmp_path / "m.npz")
     assert sa.load(tmp_path / "m.npz").notes == {"training": {"rows": 3}}
+
+
+def test_a_batch_that_fails_midway_has_marked_what_it_learnt():
+    learner = sa.SetLogit(n_labels=3, n_features=2)
+    good, bad = sa.Decision.given([1.0, 2.0], [0]), sa.Decision.given([3e38, 3e38], [1])
+    with pytest.raises(WeightsOverflow):
+        learner.update_many([good, bad], hits=[True, False])
+    with pytest.raises(FeedbackError, match="answered before"):
+        learner.update(good, hit=True)
