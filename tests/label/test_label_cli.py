@@ -136,4 +136,4 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path) -> None:
         again = run("labels", "change", journal, "--erase", "ann")
         assert again.returncode == 2
         assert "Traceback" not in again.stderr
-    assert "somebody who has answered" in run("labels", "change", journal, "--erase", "zoe").stderr
+    assert "somebody whom the journal names" in run("labels", "change", journal, "--erase", "zoe").stderr

@@ -19,6 +19,7 @@ from superarm.errors import FeedbackError, InvalidInput
 from superarm.journal.errors import JournalForeign
 from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, Answer, WrongAnswers, likelihood, posterior
 from superarm.label.calibration import chance, fit
+from superarm.label.journal import read_meta
 from superarm.label.rows import LabelRows
 from superarm.label.simulated import play
 
@@ -545,3 +546,16 @@ def test_a_row_asked_again_can_be_skipped() -> None:
             job.answer(question, label="a", by="ann")
     assert question is None
     assert max(asked.count(number) for number in set(asked)) <= 2
+
+
+def test_answers_that_contradict_each_other_often_give_a_rate() -> None:
+    wrong = WrongAnswers(1)
+    answers = [Answer(1, "", (0, 1), True, label) for label in (0, 1) * 4]
+    wrong.put(0, np.full(3, 1 / 3), answers, yes_no=False)
+    wrong.fit()
+    assert 0.0 < wrong.rate("") < 1.0
+
+
+def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
+    with small(journal=tmp_path / "l.db"):
+        assert read_meta(tmp_path / "l.db")["target"] == 1.0

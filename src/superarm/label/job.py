@@ -9,10 +9,11 @@ from typing import Any
 from superarm._extras import need
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.label import results
+from superarm.label.belief import FILE
 from superarm.label.names import OWNER, check_name, check_names
 from superarm.label.plan import Plan
 from superarm.label.question import OpenQuestions, Question, choose_labels, reasons
-from superarm.label.results import FILE, Progress
+from superarm.label.results import Progress
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 from superarm.learners import SetLogit
@@ -92,6 +93,7 @@ class Labelling:
         self._asked = 0
         self.journal.replay(self.state)
         if self.journal.is_new:
+            self.journal.keep_target(self.target)
             self._teach_known()
         self.plan.score()
 
@@ -327,7 +329,7 @@ class Labelling:
         """
         name = check_name(name)
         if name in self.state.names:
-            raise InvalidInput.must("label", OWNER, "a new name", name)
+            raise InvalidInput.must("label", OWNER, "a new name (one that is gone keeps its own)", name)
         self._change({"what": "add label", "label": name, "by": by})
 
     def rename_label(self, old: str, new: str, by: str = "") -> None:
@@ -340,7 +342,7 @@ class Labelling:
         """
         new = check_name(new)
         if new in self.state.names:
-            raise InvalidInput.must("label", OWNER, "a new name", new)
+            raise InvalidInput.must("label", OWNER, "a new name (one that is gone keeps its own)", new)
         self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
 
     def merge_labels(self, old: str, into: str, by: str = "") -> None:

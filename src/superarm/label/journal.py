@@ -23,7 +23,7 @@ from superarm.journal.files import FileLock, discard
 from superarm.journal.snapshots import made_by
 from superarm.journal.sqlite_schema import create as create_file
 from superarm.journal.store import Snapshot, Store, is_url, open_store
-from superarm.label.belief import Answer
+from superarm.label.belief import FILE, Answer
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 
@@ -45,28 +45,29 @@ def read_meta(where: str | Path) -> dict[str, Any]:
 
 
 def erase_person(journal: str | Path, person: str) -> int:
-    """Write a journal anew without all that one person has said; how many answers that were.
+    """Write a journal anew without one person's answers and name; how many answers that were.
 
     Nobody may be working on it. Labels that the person has added stay, without the name.
     """
+    if person == FILE:
+        wanted = "a person: the labels of the file are nobody's"
+        raise InvalidInput.must("--erase", "superarm labels change", wanted, person)
     if is_url(journal):
         wanted = "a file (in a database, leave the person's answers out)"
         raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
     read_meta(journal)  # it is one
     path = Path(journal).resolve()
     new = path.with_name(f".{path.name}.erasing")
-    lock_of_new = new.with_name(f"{new.name}.lock")
     open_store(path).close()  # all of it is in the file itself, not in its log
     lock = FileLock(path)
     try:
-        discard(new, *_beside(new))
+        discard(*path.parent.glob(f"*.{path.name}.erasing*"))  # what a crash has left
         old = open_store(path, read_only=True)
         try:
-            kept, erased = _without(person, old.events())
-            if not erased:
-                raise InvalidInput.must(
-                    "--erase", "superarm labels change", "somebody who has answered", person
-                )
+            kept, erased, is_named = _without(person, old.events())
+            if not is_named:
+                wanted = "somebody whom the journal names"
+                raise InvalidInput.must("--erase", "superarm labels change", wanted, person)
             _create(new, old.meta())
         finally:
             old.close()
@@ -83,24 +84,25 @@ def erase_person(journal: str | Path, person: str) -> int:
                 os.replace(part, name)  # noqa: PTH105
         sync_folder(path.parent)
     finally:
-        discard(new, *_beside(new), lock_of_new)
+        discard(*path.parent.glob(f"*.{path.name}.erasing*"))
         lock.close()
     return erased
 
 
-def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int]:
-    """The events that stay, and how many answers do not."""
+def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, bool]:
+    """The events that stay, how many answers do not, and whether the person was named at all."""
     kept: list[Event] = []
     numbers: dict[int, int] = {}  # those of answers that stay: events are numbered anew
-    erased = 0
+    erased, is_named = 0, False
     for event in events:
         body = event.body
         if event.kind == CHANGE:
+            is_named |= person in (body.get("person"), body.get("by"))
             if body.get("person") == person:
                 continue
             body = body | ({"by": ""} if body.get("by") == person else {})
         elif event.kind == ANSWER and body.by == person:
-            erased += 1
+            erased, is_named = erased + 1, True
             continue
         elif event.kind == CORRECTION:
             if body.by == person or body.of not in numbers:
@@ -108,7 +110,7 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int]:
             body = AnswerBody(of=numbers[body.of], by=body.by)
         kept.append(Event.new(event.time, event.kind, body, event.id))
         numbers[event.seq] = len(kept)
-    return kept, erased
+    return kept, erased, is_named
 
 
 def _beside(path: Path) -> list[Path]:

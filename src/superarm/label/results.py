@@ -9,7 +9,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm.decisions import Decision
-from superarm.label.belief import Answer, possible
+from superarm.label.belief import FILE, Answer, possible
 from superarm.label.plan import FEW_AUDITS
 from superarm.label.state import State
 from superarm.learners import SetLogit
@@ -17,9 +17,8 @@ from superarm.learners import SetLogit
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["FILE", "Progress", "curve", "disagreements", "model", "plot", "progress", "results"]
+__all__ = ["Progress", "curve", "disagreements", "model", "plot", "progress", "results"]
 
-FILE = "file"  # who has said the labels that were in the table
 FIRST = 50  # clicks before anything is estimated
 STRETCHES = 40  # points of the curve
 RECENT = 200  # rows that tell how many clicks a row takes now
