@@ -189,7 +189,8 @@ class Plan:
             unknown = max(1.0, float((w * e).sum()))
             variance = float(slope @ self._covariance @ slope + (w**2 * e * (1.0 - e)).sum())
             factor = float(np.exp(z * variance**0.5 / unknown))
-            low, high = low + unknown / factor, high + unknown * factor
+            # below twice as wide: checks are of the model as it was, which has learnt since
+            low, high = low + unknown / factor**2, high + unknown * factor
         return (low if low >= 1.0 else 0.0), high  # less than one label is none
 
     def is_finished(self, busy: set[int]) -> bool:
