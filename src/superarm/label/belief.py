@@ -14,9 +14,11 @@ e is the one under which all of a person's answers are most probable. Of one row
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from superarm._types import Array
 
 __all__ = ["FILE", "Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
 
@@ -26,8 +28,6 @@ RATES = np.geomspace(1e-4, 0.3, 16)
 STEPS = 4
 MOST_WRONG = 3  # of the answers about one row: more are as good as impossible
 FLOOR = 0.02  # of a model's probabilities, spread over all labels: no label is impossible
-
-Array = np.ndarray[Any, Any]
 
 
 class Answer(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.theory.platt import platt, sigmoid
 
 __all__ = ["chance", "fit", "logit"]
@@ -17,8 +18,6 @@ __all__ = ["chance", "fit", "logit"]
 RECENT = 0.5  # of all checks: how far back they count
 FEWEST = 50.0
 STEPS = 50  # of Newton's method
-
-Array = np.ndarray[Any, Any]
 
 
 def logit(wrong: Any) -> Any:

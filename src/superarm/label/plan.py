@@ -20,10 +20,11 @@ looked at and the doubts add up to one in 1,000.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.label.calibration import chance, fit, logit
 from superarm.label.state import State
 
@@ -44,8 +45,6 @@ SUSPECT, EVERY_SUSPECT, MOST_SUSPECTS = 0.2, 50, 40
 UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
 UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wrong is asked again
 MOST_ANSWERS = 5  # about one row, once its label was named
-
-Array = np.ndarray[Any, Any]
 
 
 class Estimate(NamedTuple):

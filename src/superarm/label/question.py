@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.errors import FeedbackError
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ __all__ = ["OpenQuestions", "Question", "choose_labels", "reasons"]
 
 BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
 REMEMBERED = 1_000  # questions that were answered: the same answer, sent again, is no error
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

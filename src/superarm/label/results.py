@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._extras import need
+from superarm._types import Array
 from superarm.decisions import Decision
 from superarm.label.belief import FILE, Answer, possible
 from superarm.label.plan import FEW_AUDITS
@@ -22,8 +23,6 @@ __all__ = ["Progress", "curve", "disagreements", "model", "plot", "progress", "r
 FIRST = 50  # clicks before anything is estimated
 STRETCHES = 40  # points of the curve
 RECENT = 200  # rows that tell how many clicks a row takes now
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import need
+from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import Rows
@@ -36,8 +37,6 @@ PICTURES = {
 }
 SIDE = 28  # pixels of a picture's side, as the model sees it
 OWNER = "superarm label"
-
-Array = np.ndarray[Any, Any]
 
 
 class LabelRows:

@@ -10,10 +10,9 @@ that was asked first, becomes the prior of its beliefs: so wrong clicks of the b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.rows import Rows
 from superarm.decisions import Decision
 from superarm.label.belief import Answer, WrongAnswers, possible, posterior
@@ -30,8 +29,6 @@ KEEP_PRIOR, CARELESS = 0.005, 0.05
 RECONSIDER = 25, 250  # after a quarter more answers, within these limits, doubtful rows are looked at again
 MOST_CHECKS = 8_000
 NO_LABEL = -1
-
-Array = np.ndarray[Any, Any]
 
 
 class State:

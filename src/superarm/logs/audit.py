@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.logs.batches import Batch
 from superarm.logs.estimates import SURE, interval
@@ -18,7 +19,6 @@ from superarm.logs.weights import Propensities
 
 __all__ = ["Audit"]
 
-Array = np.ndarray[Any, Any]
 ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 

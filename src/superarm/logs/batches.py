@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision, Record
@@ -20,8 +21,6 @@ from superarm.logs.slots import slots_draw
 from superarm.logs.survey import relabel
 
 __all__ = ["Batch", "batches"]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

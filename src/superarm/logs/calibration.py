@@ -9,10 +9,9 @@ row has a say in what is expected of it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from superarm._types import Array
 from superarm.theory.platt import platt, sigmoid
 
 __all__ = ["Calibration"]
@@ -22,8 +21,6 @@ BINS = 73  # of logits: four a unit
 BLOCK = 64  # rows between two fits
 PRIOR = 4.0  # answers that a and b as they were count like
 STEPS = 8  # of Newton's method
-
-Array = np.ndarray[Any, Any]
 
 
 class Calibration:

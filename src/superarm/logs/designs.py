@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.explore import Draw, FewSets
 from superarm.explore.dilute import inclusion, overlap_probabilities, table
 from superarm.explore.draws import uniform_pair
@@ -27,8 +28,6 @@ __all__ = ["Blocks", "Design", "blocks"]
 
 NEGLIGIBLE = 1e-12  # chances below this are no chances
 OUTSIDE = 1e-6  # how far from the range of M rounding may lead
-
-Array = np.ndarray[Any, Any]
 
 
 class Blocks(NamedTuple):

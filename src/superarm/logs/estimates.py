@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm._extras import need
+from superarm._types import Array
 from superarm.logs.weights import Weights
 
 __all__ = ["ESTIMATORS", "Estimate", "Sums", "Wanted", "interval"]
@@ -43,8 +44,6 @@ RARE = 10  # hits or misses, too few for the spread to be known
 SURE = 4.0  # standard errors that are no accident
 SILENT = 1 / 3  # the share of rows that may be unable to answer
 BINS = 64  # of rows, by the power of two of E[w^2]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import need
+from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
@@ -24,7 +25,6 @@ from superarm.logs.weights import Choice
 
 __all__ = ["Policy", "PolicyRunner", "has_probabilities"]
 
-Array = np.ndarray[Any, Any]
 Scores = Callable[[Any], Any] | str | Sequence[str]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
@@ -20,8 +21,6 @@ from superarm.logs.verdicts import Verdict, best_of
 from superarm.logs.weights import Choice, Propensities, linear_weights, logged_propensities, set_weights
 
 __all__ = ["PartTallies", "Tally"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Tally:

@@ -19,10 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.explore import Draw, FewSets
 from superarm.explore.dilute import table
 from superarm.explore.draws import log_comb
@@ -30,8 +31,6 @@ from superarm.logs.batches import Batch
 from superarm.logs.designs import NEGLIGIBLE, Blocks, blocks
 
 __all__ = ["Choice", "Propensities", "Weights", "linear_weights", "logged_propensities", "set_weights"]
-
-Array = np.ndarray[Any, Any]
 
 
 def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
