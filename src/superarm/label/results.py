@@ -39,7 +39,7 @@ class Progress:
         wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
         interval: of it, at 95 %.
         left: clicks that are still needed, about; None before anything can be said.
-        finished: whether the target is met.
+        finished: whether there is nothing more to ask; ``wrong`` and ``interval`` say whether the target is met.
         curve: (clicks so far, clicks a row) for each stretch of the work.
         people: of each person, answers and the estimated share of wrong ones.
     """
