@@ -21,7 +21,6 @@ import importlib.util
 import io
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from ports import free_port
 
 PORT = "8800"
 # the pages whose output is compared; test_docs.py runs the others without looking at what they print
@@ -119,7 +120,7 @@ def run(path: Path, folder: Path) -> Iterator[Printed]:
     all_blocks, lines = blocks(page), page.splitlines()
     names: dict[str, Any] = {"__name__": "__main__"}
     services: list[subprocess.Popen[bytes]] = []
-    port = _free_port()
+    port = str(free_port())
     with contextlib.chdir(folder), contextlib.ExitStack() as at_the_end:
         at_the_end.callback(lambda: [_end(service) for service in services])
         sys.path.insert(0, str(folder))  # as for a script in that folder
@@ -199,12 +200,6 @@ def _end(service: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         service.kill()
         service.wait()
-
-
-def _free_port() -> str:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
 
 
 def alike(said: str, got: str) -> bool:

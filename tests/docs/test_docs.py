@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 import typer.main
 from doc_blocks import COMPARED
+from ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -78,9 +78,7 @@ def script_of(page: Path, folder: Path) -> list[str]:
                 lines.append(f"import subprocess; subprocess.run({call!r}, check=True)")
         elif block["kind"] == "python" and not mark.startswith("no run:"):
             if "http://127.0.0.1:8800" in code:  # it wants a running service: a new one, at a free port
-                with socket.socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    port = str(free.getsockname()[1])
+                port = str(free_port())
                 service = SERVICE.replace("PORT", port)
                 if "client.decide(scores=" in code:  # one that takes scores of digits
                     service = service.replace(

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from service_kit import free_port
+from ports import free_port
 from websockets.sync.client import connect
 
 CHROMIUM = next(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ports import free_port
 
 # a test that has this over it runs on a SQLite file, and on PostgreSQL
 both = pytest.mark.parametrize("open_service", ["sqlite", "postgresql"], indirect=True)
@@ -72,12 +72,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def rows(n: int, seed: int = 0, d: int = D) -> np.ndarray[Any, Any]:

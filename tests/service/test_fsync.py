@@ -15,7 +15,8 @@ import threading
 import time
 
 import pytest
-from service_kit import LABELS, D, Web, free_port
+from ports import free_port
+from service_kit import LABELS, D, Web
 
 SHIM = r"""
 #define _GNU_SOURCE

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_kit import LABELS, D, Web, free_port, rows
+from ports import free_port
+from service_kit import LABELS, D, Web, rows
 
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import replay

@@ -7,7 +7,8 @@ import threading
 
 import numpy as np
 import pytest
-from service_kit import LABELS, D, free_port, rows
+from ports import free_port
+from service_kit import LABELS, D, rows
 
 from superarm.service.client import client as client_module
 from superarm.service.client.client import Client, ServiceError

@@ -16,7 +16,8 @@ from typing import Any
 
 import attacks
 import pytest
-from service_kit import Web, free_port, soon
+from ports import free_port
+from service_kit import Web, soon
 
 from superarm.service import Client
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import attacks
 import pytest
-from service_kit import free_port, soon
+from ports import free_port
+from service_kit import soon
 from test_operating import certificate
 
 from superarm.service import Client
