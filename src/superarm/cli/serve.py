@@ -138,9 +138,9 @@ def serve(
     from superarm.service.http.server import serve as run
     from superarm.service.http.tokens import Tokens
 
-    of = "superarm serve"
+    owner = "superarm serve"
     if default_outcome not in DEFAULTS:
-        raise InvalidInput.must("--default-outcome", of, "none, miss or hit", default_outcome)
+        raise InvalidInput.must("--default-outcome", owner, "none, miss or hit", default_outcome)
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
     listener = Listener(host, port, unix_socket, tls_cert, tls_key)
     check_exposure(listener, tokens)
@@ -158,8 +158,8 @@ def serve(
         model=model,
         create=create,
         shadows=shadow or (),
-        timeout=None if timeout is None else seconds_of(timeout, "--timeout", of),
-        retain=None if retain is None else seconds_of(retain, "--retain", of),
+        timeout=None if timeout is None else seconds_of(timeout, "--timeout", owner),
+        retain=None if retain is None else seconds_of(retain, "--retain", owner),
         trust_clock=trust_clock,
         default=DEFAULTS[default_outcome],
         snapshot_every=snapshot_every,

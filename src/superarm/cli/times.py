@@ -9,7 +9,7 @@ __all__ = ["seconds_of"]
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def seconds_of(text: str, option: str, of: str) -> float:
+def seconds_of(text: str, option: str, owner: str) -> float:
     """The seconds in 90d, 12h, 30m, 45s or 45.
 
     >>> seconds_of("90d", "--retain", "superarm serve")
@@ -21,5 +21,5 @@ def seconds_of(text: str, option: str, of: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0.0 < seconds < float("inf"):
-        raise InvalidInput.must(option, of, "a time such as 90d, 12h, 30m or 45s", text)
+        raise InvalidInput.must(option, owner, "a time such as 90d, 12h, 30m or 45s", text)
     return seconds

@@ -214,7 +214,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
 def _axes(table: Table) -> Axes:
     gammas = table.get("gammas", (list, str), None)
     if isinstance(gammas, str) and gammas != BEST:
-        raise table.wrong(("gammas",), must("gammas", table.of, f"a list of numbers, or {BEST!r}", gammas))
+        raise table.wrong(("gammas",), must("gammas", table.owner, f"a list of numbers, or {BEST!r}", gammas))
     if isinstance(gammas, list):
         gammas = tuple(table.numbers("gammas", gammas, float, above=0.0, most=1.0))
     seeds = table.get("seeds", (int, list), None)
@@ -279,7 +279,7 @@ def _override(table: Table) -> Override:
     unknown = set(where) - {"data", "learner", "set_size"}
     if unknown:
         raise table.wrong(
-            ("where",), must("where", table.of, "made of data, learner and set_size", sorted(unknown))
+            ("where",), must("where", table.owner, "made of data, learner and set_size", sorted(unknown))
         )
     axes = _axes(table)
     if axes.set_sizes is not None:

@@ -25,7 +25,7 @@ class Table:
     asked: set[str] = field(default_factory=set)
 
     @property
-    def of(self) -> str:
+    def owner(self) -> str:
         """The table's name in errors."""
         return f"{self.file}, {_spell(self.keys)}" if self.keys else self.file
 
@@ -35,7 +35,7 @@ class Table:
         value = self.content.get(key, NOTHING)
         if value is NOTHING:
             if default is NOTHING:
-                raise self.wrong((), must(key, self.of, "given", "nothing"))
+                raise self.wrong((), must(key, self.owner, "given", "nothing"))
             return default
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if type(value) not in kinds:
@@ -46,13 +46,13 @@ class Table:
                 dict: "a table",
                 bool: "true or false",
             }
-            raise self.wrong((key,), must(key, self.of, " or ".join(words[k] for k in kinds), value))
+            raise self.wrong((key,), must(key, self.owner, " or ".join(words[k] for k in kinds), value))
         return value
 
     def choice(self, key: str, choices: tuple[str, ...], default: Any = NOTHING) -> str:
         value = self.get(key, str, default)
         if value not in choices:
-            raise self.wrong((key,), must(key, self.of, f"one of {', '.join(choices)}", value))
+            raise self.wrong((key,), must(key, self.owner, f"one of {', '.join(choices)}", value))
         return str(value)
 
     def numbers(
@@ -63,10 +63,10 @@ class Table:
         limits = f"above {above:g}" + (f" and at most {most:g}" if most < 2**62 else "")
         name = "whole numbers" if kind is int else "numbers"
         if not values or len(set(map(repr, values))) != len(values):
-            raise self.wrong((key,), must(key, self.of, f"distinct {name}, at least one", values))
+            raise self.wrong((key,), must(key, self.owner, f"distinct {name}, at least one", values))
         for value in values:
             if type(value) not in allowed or not above < value <= most:
-                raise self.wrong((key,), must(key, self.of, f"{name} {limits}", value))
+                raise self.wrong((key,), must(key, self.owner, f"{name} {limits}", value))
         return [kind(value) for value in values]
 
     def table(self, key: str) -> Table | None:
@@ -83,7 +83,7 @@ class Table:
             if not isinstance(value, dict):
                 raise self.wrong(
                     (key, i),
-                    must(f"{key}[{i}]", self.of, "a table" + (" or a string" if short else ""), value),
+                    must(f"{key}[{i}]", self.owner, "a table" + (" or a string" if short else ""), value),
                 )
             tables.append(Table(value, (*self.keys, key, i), self.file, self.text))
         return tables
@@ -93,7 +93,7 @@ class Table:
         for key in self.content:
             if key not in self.asked:
                 raise self.wrong(
-                    (key,), must(key, self.of, f"one of the keys {', '.join(sorted(self.asked))}", key)
+                    (key,), must(key, self.owner, f"one of the keys {', '.join(sorted(self.asked))}", key)
                 )
 
     def wrong(self, keys: KeyPath, error: object) -> InvalidInput:

@@ -28,7 +28,7 @@ from struct import Struct as Packer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
 from orjson import dumps, loads
 
@@ -110,7 +110,7 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
 class OutcomeBody(Struct, omit_defaults=True, gc=False):
     """The facts of an outcome, or of a timeout: hit or miss, and the right label where it is named."""
 
-    of: int
+    about: int = field(name="of")
     hit: bool | None
     label: str | None = None
 
@@ -118,11 +118,11 @@ class OutcomeBody(Struct, omit_defaults=True, gc=False):
 class AnswerBody(Struct, omit_defaults=True, gc=False):
     """A person's answer: whether the right label is among ``labels``; left out, among those that were shown.
 
-    Of a labelling: ``of`` is 0 for answers; ``label`` the one that was named; ``audit`` that the row would have been
+    Of a labelling: ``about`` is 0 for answers; ``label`` the one that was named; ``audit`` that the row would have been
     accepted unasked; ``final`` that earlier answers do not count.
     """
 
-    of: int
+    about: int = field(name="of")
     by: str
     hit: bool | None = None
     labels: list[str] | None = None

@@ -240,7 +240,7 @@ def put_snapshot(connection: Connection, snapshot: Snapshot, chain: bytes, *, pi
 
 
 def _columns(events: Sequence[Event]) -> list[Any]:
-    abouts = [event.body.of if event.kind in (2, 3) else None for event in events]
+    abouts = [event.body.about if event.kind in (2, 3) else None for event in events]
     return [
         [event.time for event in events],
         [event.kind for event in events],

@@ -205,7 +205,7 @@ class SqliteStore(Store):
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))
             elif kind in (OUTCOME, TIMEOUT):
-                done.append((event.body.of,))
+                done.append((event.body.about,))
 
         def write(writer: sqlite3.Connection) -> None:
             writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)

@@ -118,7 +118,7 @@ class Verifier:
                 self.erased += event.x is None
                 waiting[event.seq] = event.id
             elif event.kind in (OUTCOME, TIMEOUT):
-                waiting.pop(event.body.of, None)
+                waiting.pop(event.body.about, None)
 
     def _index(self, waiting: dict[int, str]) -> None:
         """The index of pending decisions must agree with the events."""

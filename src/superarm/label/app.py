@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "LabellingPage", "People", "export_command", "serve_labelling"]
 
-OF = "superarm label"
+OWNER = "superarm label"
 # what a key does; "labels" has one for each button, in their order
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MOST_TEXT = 20_000  # characters of one value that a page shows
@@ -211,7 +211,7 @@ async def serve_labelling(
         keys: other keys than `KEYS`, by what they do.
         host: the address to listen on; others than loopback need tokens.
     """
-    listener, admission = Listener(host, port, of=OF), Admission(tokens or Tokens(), rate=1_000.0)
+    listener, admission = Listener(host, port, owner=OWNER), Admission(tokens or Tokens(), rate=1_000.0)
     check_exposure(listener, admission.tokens)
     router = Router(ROUTES, admission)
     router.context = LabellingPage(job, keys)
@@ -257,14 +257,14 @@ def _text(value: Any) -> str:
 def _check_keys(keys: Mapping[str, str]) -> dict[str, str]:
     for action, key in keys.items():
         if action not in KEYS:
-            raise InvalidInput.must("--keys", OF, f"for {', '.join(KEYS)}", action, among=KEYS)
+            raise InvalidInput.must("--keys", OWNER, f"for {', '.join(KEYS)}", action, among=KEYS)
         if not key or not key.isprintable() or " " in key or (action != "labels" and len(key) != 1):
-            raise InvalidInput.must("--keys", OF, f"a visible character for {action}", key)
+            raise InvalidInput.must("--keys", OWNER, f"a visible character for {action}", key)
     chosen = {action: key.lower() for action, key in {**KEYS, **keys}.items()}
     together = chosen["labels"] + "".join(chosen[a] for a in ("none", "skip", "undo", "search"))
     with_yes = "".join(chosen[action] for action in ("yes", "no", "skip", "undo", "search"))
     for group in (together, with_yes):
         for key in group:
             if group.count(key) > 1:
-                raise InvalidInput.must("--keys", OF, "distinct", f"{key} twice")
+                raise InvalidInput.must("--keys", OWNER, "distinct", f"{key} twice")
     return chosen

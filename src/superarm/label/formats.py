@@ -98,16 +98,18 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
         question: which one, where the file has several (``from_name`` in Label Studio).
     """
     reader = _known(format)[0]
-    of = str(path)
+    owner = str(path)
     for number, task in enumerate(_tasks(Path(path))):
         if not isinstance(task, dict):
-            raise InvalidInput.must("task", at_row(of, number), "an object", task)
+            raise InvalidInput.must("task", at_row(owner, number), "an object", task)
         try:
-            yield from reader(task, question, at_row(of, number))
+            yield from reader(task, question, at_row(owner, number))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise InvalidInput.must("task", at_row(of, number), f"one that {format} exports", task) from error
+            raise InvalidInput.must(
+                "task", at_row(owner, number), f"one that {format} exports", task
+            ) from error
 
 
 def take_over(job: Labelling, answers: Iterable[ImportedAnswer]) -> TakenOver:
@@ -154,26 +156,26 @@ def export_labels(job: Labelling, path: str | Path, format: str) -> int:
 # ---------------------------------------------------------------- Label Studio
 
 
-def _read_label_studio(task: dict[str, Any], question: str | None, of: str) -> Iterator[ImportedAnswer]:
+def _read_label_studio(task: dict[str, Any], question: str | None, owner: str) -> Iterator[ImportedAnswer]:
     for annotation in task.get("annotations", ()):
-        chosen = _choices(annotation, question, of)
+        chosen = _choices(annotation, question, owner)
         predictions = (
             [annotation["prediction"]] if annotation.get("prediction") else task.get("predictions", ())
         )
-        shown = [choice for one in predictions for choice in _choices(one, question, of)]
+        shown = [choice for one in predictions for choice in _choices(one, question, owner)]
         if annotation.get("was_cancelled"):
             yield ImportedAnswer(task["data"], (), None, _person(annotation), _seconds(annotation))
             continue
-        label = _one(chosen, "choices", of)
+        label = _one(chosen, "choices", owner)
         yield ImportedAnswer(task["data"], _distinct(shown), label, _person(annotation), _seconds(annotation))
 
 
-def _choices(given: dict[str, Any], question: str | None, of: str) -> list[str]:
+def _choices(given: dict[str, Any], question: str | None, owner: str) -> list[str]:
     choices_by: dict[str, list[str]] = {}
     for part in given.get("result", ()):
         if part["type"] == "choices" and question in (None, part["from_name"]):
             choices_by.setdefault(part["from_name"], []).extend(map(str, part["value"]["choices"]))
-    return _only(choices_by, of)
+    return _only(choices_by, owner)
 
 
 def _person(annotation: dict[str, Any]) -> str:
@@ -206,20 +208,20 @@ def _write_label_studio(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> st
 # ---------------------------------------------------------------- Prodigy
 
 
-def _read_prodigy(task: dict[str, Any], question: str | None, of: str) -> Iterator[ImportedAnswer]:
+def _read_prodigy(task: dict[str, Any], question: str | None, owner: str) -> Iterator[ImportedAnswer]:
     row = {name: value for name, value in task.items() if name not in PRODIGY and not name.startswith("_")}
     row |= task.get("meta", {})
     answer, chosen = task["answer"], [str(one) for one in task.get("accept", ())]
     if answer not in ("accept", "reject", "ignore"):
-        raise InvalidInput.must("answer", of, "accept, reject or ignore", answer)
+        raise InvalidInput.must("answer", owner, "accept, reject or ignore", answer)
     shown: list[str] = []
     if answer != "ignore":
         if "options" in task:
             options = [str(option["id"]) for option in task["options"]]
             shown = chosen if answer == "reject" and chosen else options
         else:
-            shown = chosen = [_one(_list(task["label"]), "label", of) or ""]
-    label = _one(chosen, "accept", of) if answer == "accept" else None
+            shown = chosen = [_one(_list(task["label"]), "label", owner) or ""]
+    label = _one(chosen, "accept", owner) if answer == "accept" else None
     by = str(task.get("_annotator_id") or task.get("_session_id") or "")
     yield ImportedAnswer(row, _distinct(shown), label, by, float(task.get("_timestamp") or 0))
 
@@ -236,15 +238,17 @@ def _write_prodigy(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
 # ---------------------------------------------------------------- Argilla
 
 
-def _read_argilla(record: dict[str, Any], question: str | None, of: str) -> Iterator[ImportedAnswer]:
+def _read_argilla(record: dict[str, Any], question: str | None, owner: str) -> Iterator[ImportedAnswer]:
     row = {**record.get("metadata", {}), **record["fields"]}
     given = {name: many for name, many in record.get("responses", {}).items() if question in (None, name)}
     suggested = {name: one["value"] for name, one in record.get("suggestions", {}).items() if name in given}
-    shown = _only({name: _list(value) for name, value in suggested.items()}, of)
-    for response in _only(given, of):
+    shown = _only({name: _list(value) for name, value in suggested.items()}, owner)
+    for response in _only(given, owner):
         by, status = str(response.get("user_id") or ""), response.get("status") or "submitted"
         if status == "submitted":
-            yield ImportedAnswer(row, _distinct(shown), _one(_list(response["value"]), "value", of), by, 0.0)
+            yield ImportedAnswer(
+                row, _distinct(shown), _one(_list(response["value"]), "value", owner), by, 0.0
+            )
         else:
             yield ImportedAnswer(row, (), None, by, 0.0)
 
@@ -301,17 +305,17 @@ def _tasks(path: Path) -> list[Any]:
         raise InvalidInput.must("content", str(path), wanted, str(error)) from error
 
 
-def _one(chosen: list[str], what: str, of: str) -> str | None:
+def _one(chosen: list[str], what: str, owner: str) -> str | None:
     if len(chosen) > 1:
         wanted = "at most one label: several right ones at once are not for this tool"
-        raise InvalidInput.must(what, of, wanted, chosen)
+        raise InvalidInput.must(what, owner, wanted, chosen)
     return chosen[0] if chosen else None
 
 
-def _only(by_question: dict[str, list[Any]], of: str) -> list[Any]:
+def _only(by_question: dict[str, list[Any]], owner: str) -> list[Any]:
     """Of the only question that there is."""
     if len(by_question) > 1:
-        raise InvalidInput.must("--question", of, f"one of {', '.join(by_question)}", None)
+        raise InvalidInput.must("--question", owner, f"one of {', '.join(by_question)}", None)
     return next(iter(by_question.values()), [])
 
 

@@ -100,7 +100,7 @@ class Labelling:
     def _teach_known(self) -> None:
         """Labels that the table has already."""
         known: dict[int, str] = {}
-        for row, label in zip(self.rows.of, self.rows.known, strict=True):
+        for row, label in zip(self.rows.inverse, self.rows.known, strict=True):
             if label is not None:
                 known.setdefault(int(row), label)
         order = [row for row in self.plan.order if int(row) in known]
@@ -142,7 +142,7 @@ class Labelling:
 
     def busy(self) -> set[int]:
         """Rows that somebody is being asked about."""
-        return {int(self.rows.of[number]) for number in self._open.numbers()}
+        return {int(self.rows.inverse[number]) for number in self._open.numbers()}
 
     def _is_begun(self, row: int) -> bool:
         """Whether questions about the row have not led to a label yet."""
@@ -250,7 +250,7 @@ class Labelling:
     def _keep(
         self, asked: Question, by: str, body: dict[str, Any], answer: tuple[Any, ...] | None = None
     ) -> None:
-        row = int(self.rows.of[asked.number])
+        row = int(self.rows.inverse[asked.number])
         self.journal.answers([(self.rows.keys[row], body)])
         self._open.close(asked.id, answer)
         self._last[by] = row
@@ -285,7 +285,7 @@ class Labelling:
         if not 0 <= number < len(self.rows):
             raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
         body = {"by": by, "label": self._live(label), "hit": True, "final": True}
-        self.journal.answers([(self.rows.keys[int(self.rows.of[number])], body)])
+        self.journal.answers([(self.rows.keys[int(self.rows.inverse[number])], body)])
         self._follow()
 
     def add_answers(self, answers: Sequence[dict[str, Any]]) -> int:
@@ -301,7 +301,7 @@ class Labelling:
                 "hit": one.get("hit", label is not None),
                 "label": label,
             }
-            row = int(self.rows.of[one["row"]])
+            row = int(self.rows.inverse[one["row"]])
             if not self._was_said(row, body):
                 bodies.append((self.rows.keys[row], body))
         self.journal.answers(bodies)

@@ -105,9 +105,9 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, bo
             erased, is_named = erased + 1, True
             continue
         elif event.kind == CORRECTION:
-            if body.by == person or body.of not in numbers:
+            if body.by == person or body.about not in numbers:
                 continue
-            body = AnswerBody(of=numbers[body.of], by=body.by)
+            body = AnswerBody(about=numbers[body.about], by=body.by)
         kept.append(Event.new(event.time, event.kind, body, event.id))
         numbers[event.seq] = len(kept)
     return kept, erased, is_named
@@ -198,11 +198,11 @@ class LabelJournal:
     def answers(self, answers: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Keep answers, each about the row with a key."""
         now = time.time()
-        self._append([Event.new(now, ANSWER, AnswerBody(of=0, **body), key) for key, body in answers])
+        self._append([Event.new(now, ANSWER, AnswerBody(about=0, **body), key) for key, body in answers])
 
     def take_back(self, key: str, seq: int, by: str) -> None:
         """Keep that an answer does not hold."""
-        self._append([Event.new(time.time(), CORRECTION, AnswerBody(of=seq, by=by), key)])
+        self._append([Event.new(time.time(), CORRECTION, AnswerBody(about=seq, by=by), key)])
 
     def change(self, change: dict[str, Any]) -> None:
         """Keep a change."""
@@ -249,7 +249,7 @@ class LabelJournal:
             return  # the table does not have it any more
         body = event.body
         if event.kind == CORRECTION:
-            state.take_back(row, body.of)
+            state.take_back(row, body.about)
         elif event.kind == ANSWER:
             shown = tuple(state.numbers[name] for name in body.labels or ())
             label = -1 if body.label is None else state.numbers[body.label]

@@ -170,7 +170,7 @@ def results(job: Labelling) -> list[dict[str, Any]]:
                 "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
             }
         )
-    return [{"row": number, **entries[row]} for number, row in enumerate(job.rows.of)]
+    return [{"row": number, **entries[row]} for number, row in enumerate(job.rows.inverse)]
 
 
 def _how(label: int, answers: list[Answer], live: Array) -> str:

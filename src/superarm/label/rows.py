@@ -54,7 +54,7 @@ class LabelRows:
     Attributes:
         keys: of the distinct rows.
         copies: how many rows of the table each of them stands for.
-        of: which of them each row of the table is.
+        inverse: which of them each row of the table is.
         first: the first row of the table that each of them is.
         reading: how they were read, for the journal.
     """
@@ -76,17 +76,17 @@ class LabelRows:
         self.reading: dict[str, Any] = {}
         number_of: dict[str, int] = {}
         firsts = []
-        self.of = np.empty(len(cells), np.int64)
+        self.inverse = np.empty(len(cells), np.int64)
         for number, row in enumerate(cells):
             content = _content(row) if identity is None else identity[number]
             key = sha256(content).hexdigest()[:24]
             if key not in number_of:
                 number_of[key] = len(number_of)
                 firsts.append(number)
-            self.of[number] = number_of[key]
+            self.inverse[number] = number_of[key]
         self.keys, self.first = list(number_of), np.array(firsts, np.int64)
         self.number_of = number_of
-        self.copies = np.bincount(self.of, minlength=len(number_of)).astype(float)
+        self.copies = np.bincount(self.inverse, minlength=len(number_of)).astype(float)
 
     def __len__(self) -> int:
         """Rows of the table."""
@@ -318,11 +318,11 @@ def _row_bytes(row: Any) -> bytes:
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
-def _vectors(path: Path, rows: int, of: str) -> Array:
+def _vectors(path: Path, rows: int, owner: str) -> Array:
     matrix = np.asarray(read_matrix(path), np.float32)
     if matrix.ndim != 2 or len(matrix) != rows:
         raise InvalidInput.must(
-            "vectors", of, f"a matrix with {rows} rows, one for each file by name", matrix.shape
+            "vectors", owner, f"a matrix with {rows} rows, one for each file by name", matrix.shape
         )
     return matrix
 

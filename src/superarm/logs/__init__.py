@@ -8,7 +8,7 @@ reading.py     Log: the same formats, frames, and other people's columns (log_co
 survey.py      a first look through a log; which rows are kept out of training
 training.py    several passes over a log
 evaluation.py  policies (policies.py) judged by a log: weights.py (designs.py), estimates.py, summed in tallies.py;
-               audit.py asks whether the log is what it claims, verdicts.py is what comes of it
+               log_check.py asks whether the log is what it claims, verdicts.py is what comes of it
 """
 
 from superarm.decisions.decision import COLUMNS, Record

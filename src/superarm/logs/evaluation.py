@@ -12,8 +12,8 @@ from superarm._progress import Progress, ticked
 from superarm.decisions.decision import Record
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
-from superarm.logs.audit import Audit
 from superarm.logs.batches import batches
+from superarm.logs.log_check import LogCheck
 from superarm.logs.policies import Policy, PolicyRunner
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, relabel
@@ -50,7 +50,7 @@ def evaluate(
     parts = [PartTallies(labels, group, log.name) for _ in policies]
     read = [name for policy in policies for name in policy.columns] + ([] if group is None else [group])
     columns = tuple(dict.fromkeys(read))
-    audit = Audit()
+    check = LogCheck()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
     model = None if all(policy.has_probabilities for policy, _ in tallies) else SetLogit(**facts.common)
     if model is not None:
@@ -60,12 +60,12 @@ def evaluate(
         return holdout is None or held_out(record.number, holdout, seed)
 
     records = ticked(log.records(columns), progress, facts.rows, "rows")
-    for batch in batches(_counted(records, audit, judges), labels):
+    for batch in batches(_counted(records, check, judges), labels):
         chosen = [i for i, record in enumerate(batch.records) if judges(record)]
         if chosen:
             part = batch.part(np.array(chosen))
             logged = logged_propensities(part)
-            audit.add(part, logged)
+            check.add(part, logged)
             scored: dict[Any, Any] = {}  # several policies may share a learner
             if model is not None:
                 scored["reward"] = model.scores(part.matrix_for(model))
@@ -81,15 +81,17 @@ def evaluate(
             names = model.known.all()
             for record in batch.records:
                 model.update(relabel(record, labels, names), hit=record.hit)
-    rate = audit.hits / audit.rows if audit.rows else 0.0
+    rate = check.hits / check.rows if check.rows else 0.0
     verdicts = [
         replace(tally.verdict(at_work, rate), by_label=apart.by_label, by_group=apart.by_group)
         for (at_work, tally), apart in zip(tallies, parts, strict=True)
     ]
-    return audit.report(log, nested(verdicts, policies))
+    return check.report(log, nested(verdicts, policies))
 
 
-def _counted(records: Iterator[Record], audit: Audit, judges: Callable[[Record], bool]) -> Iterator[Record]:
+def _counted(
+    records: Iterator[Record], check: LogCheck, judges: Callable[[Record], bool]
+) -> Iterator[Record]:
     for record in records:
-        audit.unanswered += record.hit is None and judges(record)
+        check.unanswered += record.hit is None and judges(record)
         yield record

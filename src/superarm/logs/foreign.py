@@ -106,20 +106,20 @@ def _flat(features: Any, before: str = "") -> dict[str, Any]:
 
 def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
     """One action a round; ``pi_b``, where it is there, gives the chances of all of them."""
-    of = "bandit_feedback"
+    owner = "bandit_feedback"
     for needed in ("action", "reward", "context"):
         if feedback.get(needed) is None:
             there = ", ".join(map(str, feedback))
-            raise InvalidInput.must(needed, of, "there (a log of Open Bandit Pipeline)", there)
+            raise InvalidInput.must(needed, owner, "there (a log of Open Bandit Pipeline)", there)
     if "slate_id" in feedback:
-        raise InvalidInput.must("slate_id", of, "left out: one action a round can be read", "slates")
+        raise InvalidInput.must("slate_id", owner, "left out: one action a round can be read", "slates")
     action, reward = np.asarray(feedback["action"]), np.asarray(feedback["reward"])
     context = np.asarray(feedback["context"], np.float64)
     pscore, pi = feedback.get("pscore"), feedback.get("pi_b")
     position = feedback.get("position")
     if not len(action) == len(reward) == len(context):
         got = [len(action), len(reward), len(context)]
-        raise InvalidInput.must("action, reward and context", of, "of one length", got)
+        raise InvalidInput.must("action, reward and context", owner, "of one length", got)
     every = list(range(int(feedback.get("n_actions") or action.max() + 1)))
     for i in range(len(action)):
         if number_in(reward[i]) not in (0.0, 1.0):

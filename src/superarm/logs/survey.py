@@ -128,38 +128,38 @@ def _named_by(rule: dict[str, Any] | None) -> Iterable[Label]:
     return [label_in(label, "rule", "a log") for key in cls.names_labels for label in rule.get(key, ())]
 
 
-def _names(seen: set[Label], labels: Any, of: str) -> tuple[tuple[Label, ...] | None, int]:
+def _names(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:
     """The names of all labels and their number; numbers from 0 on need no names."""
     whole = all(isinstance(label, int) for label in seen)
     if isinstance(labels, int):
         if not whole or max(seen, default=0) >= labels:
             got = sorted(map(str, seen))
-            raise InvalidInput.must("labels", of, f"whole numbers below {labels}", got)
+            raise InvalidInput.must("labels", owner, f"whole numbers below {labels}", got)
         return None, labels
     if labels is not None:
         given = tuple(labels)
         unknown = sorted({str(s) for s in seen} - {str(g) for g in given})
         if unknown:
-            raise InvalidInput.must("labels", of, "among the given ones", unknown)
+            raise InvalidInput.must("labels", owner, "among the given ones", unknown)
         return given, len(given)
     if whole and 0 in seen and max(seen) < 2 * len(seen):
         return None, max(max(seen) + 1, 2)
     names = sorted(seen) if whole else sorted(map(str, seen))
     if len(names) < 2:
-        raise InvalidInput.must("labels", of, "at least two different ones", names)
+        raise InvalidInput.must("labels", owner, "at least two different ones", names)
     return tuple(names), len(names)
 
 
 # ---------------------------------------------------------------- labels as others spell them
 
 
-def numbers_of(labels: Labels, given: Iterable[Label], field: str, of: str) -> list[int]:
+def numbers_of(labels: Labels, given: Iterable[Label], field: str, owner: str) -> list[int]:
     """The numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
     numbers = []
     for label in given:
         number = labels.by_text(label)
         if number is None:
-            raise BadRow.must(field, of, "known labels", label)
+            raise BadRow.must(field, owner, "known labels", label)
         numbers.append(number)
     return numbers
 

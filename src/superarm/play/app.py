@@ -94,7 +94,7 @@ async def play(game: Play, port: int, on_ready: Callable[[str], object]) -> None
     """Serve the page on the loopback address until cancelled; ``on_ready`` is told where."""
     router = Router(ROUTES, Admission(Tokens(), rate=1_000.0))
     router.context = game
-    server = Server(router, Listener(port=port, of="superarm play"), Limits(connections=100))
+    server = Server(router, Listener(port=port, owner="superarm play"), Limits(connections=100))
     server.on_ready = lambda: on_ready(f"http://127.0.0.1:{server.port}/")
     try:
         await server.serve()

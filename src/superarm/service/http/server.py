@@ -49,23 +49,23 @@ class Listener:
     unix_socket: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    of: str = field(default="superarm serve", kw_only=True)  # for messages
+    owner: str = field(default="superarm serve", kw_only=True)  # for messages
 
     def context(self) -> ssl.SSLContext | None:
         """For TLS, if it was asked for."""
         if self.tls_cert is None and self.tls_key is None:
             return None
         if self.tls_cert is None or self.tls_key is None:
-            raise InvalidInput.must("--tls-cert", self.of, "given together with --tls-key", None)
+            raise InvalidInput.must("--tls-cert", self.owner, "given together with --tls-key", None)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             for option, path in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
-                check_regular(path, path.stat(), option, self.of)
+                check_regular(path, path.stat(), option, self.owner)
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"
-            raise InvalidInput.must("--tls-cert", self.of, wanted, str(error)) from error
+            raise InvalidInput.must("--tls-cert", self.owner, wanted, str(error)) from error
         return context
 
     def bind(self) -> socket.socket:
@@ -84,15 +84,15 @@ class Listener:
             if bound is not None:
                 bound.close()
             wanted = f"free, on {self.host}:{self.port}"
-            raise InvalidInput.must("--port", self.of, wanted, str(error)) from error
+            raise InvalidInput.must("--port", self.owner, wanted, str(error)) from error
         return bound
 
     def _bind_unix(self, path: Path) -> socket.socket:
         if path.exists() or path.is_symlink():
             if not stat.S_ISSOCK(path.lstat().st_mode):
-                raise InvalidInput.must("--unix-socket", self.of, "a new path, or a socket", str(path))
+                raise InvalidInput.must("--unix-socket", self.owner, "a new path, or a socket", str(path))
             if _is_listening(path):
-                raise InvalidInput.must("--unix-socket", self.of, "used by no other process", str(path))
+                raise InvalidInput.must("--unix-socket", self.owner, "used by no other process", str(path))
             path.unlink(missing_ok=True)  # left over by a process that was killed
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o117)  # for this user and this group
@@ -100,7 +100,7 @@ class Listener:
             bound.bind(str(path))
         except OSError as error:
             bound.close()
-            raise InvalidInput.must("--unix-socket", self.of, "a path to bind", str(error)) from error
+            raise InvalidInput.must("--unix-socket", self.owner, "a path to bind", str(error)) from error
         finally:
             os.umask(before)
         return bound
@@ -140,7 +140,7 @@ def check_exposure(listener: Listener, tokens: Tokens) -> None:
         local = listener.host == "localhost"
     if not local:
         wanted = "given (or SUPERARM_TOKEN set) to listen where others can reach it"
-        raise InvalidInput.must("--token-file", listener.of, wanted, f"none, with --host {listener.host}")
+        raise InvalidInput.must("--token-file", listener.owner, wanted, f"none, with --host {listener.host}")
 
 
 class Server(uvicorn.Server):

@@ -36,7 +36,7 @@ class Tokens:
     """
 
     words: tuple[str, ...] = ROLES  # that may stand before a token
-    of = "superarm serve"  # for messages
+    owner = "superarm serve"  # for messages
 
     def __init__(self, file: Path | None = None, single: str | None = None) -> None:
         self.file = file
@@ -93,15 +93,15 @@ class Tokens:
         try:
             stat = file.stat()
         except OSError as error:
-            raise InvalidInput.must("--token-file", self.of, "a file", str(file)) from error
-        check_regular(file, stat, "--token-file", self.of)
+            raise InvalidInput.must("--token-file", self.owner, "a file", str(file)) from error
+        check_regular(file, stat, "--token-file", self.owner)
         return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
     def _read(self, file: Path) -> dict[bytes, str]:
         try:
             lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput.must("--token-file", self.of, "a text file", str(file)) from error
+            raise InvalidInput.must("--token-file", self.owner, "a text file", str(file)) from error
         roles: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             parts = line.split()
@@ -113,13 +113,13 @@ class Tokens:
                 raise InvalidInput.must(f"line {number}", str(file), wanted, f"{len(parts)} words")
             roles[_digest(self._checked(parts[1]))] = parts[0]
         if not roles:
-            raise InvalidInput.must("--token-file", self.of, "a file with a token", str(file))
+            raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
         return roles
 
     def _checked(self, token: str) -> str:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
             wanted = "at least 16 visible ASCII characters"
-            raise InvalidInput.must("token", self.of, wanted, "a weaker one")
+            raise InvalidInput.must("token", self.owner, wanted, "a weaker one")
         return token
 
 
@@ -137,7 +137,7 @@ class People(Tokens):
     """
 
     words = ()
-    of = "superarm label"
+    owner = "superarm label"
 
     def __init__(self, file: Path) -> None:
         super().__init__(file)

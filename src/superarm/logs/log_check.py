@@ -17,13 +17,13 @@ from superarm.logs.reading import Log
 from superarm.logs.verdicts import Evaluation, Verdict
 from superarm.logs.weights import Propensities
 
-__all__ = ["Audit"]
+__all__ = ["LogCheck"]
 
 ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 
 @dataclass(slots=True)
-class Audit:
+class LogCheck:
     """Whether the log is what it says."""
 
     rows: int = 0
