@@ -1,8 +1,8 @@
-"""A made-up table of support tickets, by every door:  python benchmarks/tickets.py [--rows N] [--noise]
+"""A made-up table of support tickets, by every way in:  python benchmarks/tickets.py [--rows N] [--noise]
 
 12 teams; a text that decides, a site, numbers, a date, yes or no, gaps. A log says which three teams were shown,
 at random, and whether the ticket was solved. The figure is how often the right team is among the three best of 2,000
-new tickets; at least .985 is wanted by every door:
+new tickets; at least .985 is wanted by every way in:
 
   train       superarm.logs on the CSV                 frame      the same on a pandas frame
   dicts       one row at a time, nothing declared      sklearn    partial_fit on a pandas frame
@@ -175,7 +175,7 @@ def main() -> None:
         table, path = write(folder / "tickets.csv", rows), write(folder / "log.csv", log)
         trained = from_log(path)
         print("columns:", trained.columns.described, "left out:", trained.columns.left_out)
-        doors = {
+        ways_in = {
             "train": lambda: trained,
             "frame": lambda: from_log(pd.DataFrame(log)),
             "dicts": lambda: from_dicts(log),
@@ -184,8 +184,8 @@ def main() -> None:
             "declared": lambda: from_service(rows, folder, trained.columns),
             "simulate": lambda: from_stream(table, given.rows),
         }
-        for name, door in doors.items():
-            learner = door()
+        for name, way_in in ways_in.items():
+            learner = way_in()
             held = learner if name != "sklearn" else learner.learner_
             print(f"{name:10} {hits(held, later):.4f}", flush=True)
 

@@ -1,4 +1,4 @@
-"""The rules of the house (docs/architecture.md), checked on every import."""
+"""The rules of the packages (docs/architecture.md), checked on every import."""
 
 from __future__ import annotations
 

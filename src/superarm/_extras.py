@@ -27,7 +27,7 @@ EXTRAS = {
 def need(extra: str) -> None:
     """Raise one sentence with the command to type, unless all packages of an extra are here.
 
-    A door calls it before it imports any of them. Looking for a package does not import it.
+    A command calls it before it imports any of them. Looking for a package does not import it.
 
     >>> need("logs")
     """

@@ -1,4 +1,4 @@
-"""Types that every room uses."""
+"""Types that all packages use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With declared columns a table gives the same model, bit for bit, by every door."""
+"""With declared columns a table gives the same model, bit for bit, by every way in."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tickets() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("doors") / "tickets.csv"
+    path = tmp_path_factory.mktemp("ways-in") / "tickets.csv"
     rows = tickets()
     with path.open("w", newline="", encoding="utf-8") as file:
         sheet = csv.DictWriter(file, list(rows[0]))
@@ -108,12 +108,12 @@ def frames(table: Path) -> dict[str, Any]:
     }
 
 
-DOORS = ["texts of a CSV", "pandas", "pandas, of a CSV", "Polars", "Polars, of a CSV", "Arrow", "JSON"]
+WAYS_IN = ["texts of a CSV", "pandas", "pandas, of a CSV", "Polars", "Polars, of a CSV", "Arrow", "JSON"]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_tables(door: str, table: Path, columns: sa.Columns, expected: dict[str, bytes]) -> None:
-    learner, frame = new(columns), frames(table)[door]
+@pytest.mark.parametrize("way_in", WAYS_IN)
+def test_tables(way_in: str, table: Path, columns: sa.Columns, expected: dict[str, bytes]) -> None:
+    learner, frame = new(columns), frames(table)[way_in]
     stream = from_frame(frame, label="team", columns=columns, shuffle=False)
     sa.simulate(learner, stream, N)
     assert state(learner) == expected
