@@ -5,7 +5,8 @@ import signal
 import pytest
 from hypothesis import settings
 
-settings.register_profile("superarm", deadline=None)  # a busy machine is no defect: only a hang is too slow
+# a busy machine is no defect: only a hang is too slow
+settings.register_profile("superarm", deadline=None, max_examples=30)
 settings.load_profile("superarm")
 # A script's background job ignores Ctrl-C, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import click.testing
 import pytest
 from typer.testing import CliRunner
 
@@ -149,18 +150,6 @@ def test_a_learner_from_a_file() -> None:
     assert json.loads(printed)["learner"] == spec
 
 
-def test_a_learner_from_a_file_leaves_nothing_behind_for_others(tmp_path: Path) -> None:
-    """Its types must not be in cache entries that other processes read."""
-    own = tmp_path / "fleeting.py"
-    own.write_text((ROOT / "tests" / "own_learner.py").read_text(encoding="utf-8"), encoding="utf-8")
-    common = ["simulate", "--data", "digits", "--rounds", "100", "--set-size", "2", "--json"]
-    for spec in (f"{own}:UpAndDown", "banditron:set_size=1", "mc-dbf"):
-        command = [sys.executable, "-m", "superarm", *common, "--learner", spec]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stderr
-        own.unlink(missing_ok=True)
-
-
 def test_theory_json() -> None:
     found = json.loads(superarm("theory", "--labels", "10", "--set-size", "3", "--json"))
     assert found["second_moments"]["minimum-variance"][0] < found["second_moments"]["ordered"][0]
@@ -203,7 +192,7 @@ def test_every_help_has_an_example() -> None:
     lines = [[], *([name] for name in root.commands)]
     lines += [[name, inner] for name, group in groups.items() for inner in group.commands]
     for line in lines:
-        printed = " ".join(superarm(*line, "--help").split())
+        printed = " ".join(click.testing.CliRunner().invoke(root, [*line, "--help"]).stdout.split())
         assert "Example: superarm " in printed, line
 
 

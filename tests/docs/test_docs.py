@@ -13,7 +13,9 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -23,6 +25,13 @@ from ports import free_port
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+
+
+@cache
+def command_line() -> Any:
+    from superarm.cli.app import app
+
+    return typer.main.get_command(app)
 
 
 def blocks(page: Path, *kinds: str) -> list[re.Match[str]]:
@@ -93,6 +102,7 @@ def script_of(page: Path, folder: Path) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [p for p in PAGES if p.stem not in COMPARED and blocks(p, "python")],
@@ -116,9 +126,7 @@ def test_the_python_of_a_page_runs(page, tmp_path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_of_a_page_exist(page):
-    from superarm.cli.app import app
-
-    known = typer.main.get_command(app)
+    known = command_line()
     for block in blocks(page, "", "console", "sh", "bash"):
         for arguments in commands(block["text"]):
             group, words = known, list(arguments)

@@ -7,7 +7,7 @@ import pytest
 import superarm as sa
 from superarm.data.rows import Row
 
-K, D, ROUNDS = 5, 6, 300
+K, D, ROUNDS = 5, 6, 150
 CASES = [
     ("Perceptron", {}),
     ("Softmax", {"step": 2.0}),
@@ -134,7 +134,7 @@ def test_fused_run(name, params):
 @pytest.mark.parametrize("gate", [False, True])
 def test_mcdbf_takes_labels_too(gate):
     """Told the label, MC-DBF makes MC-SLP's step."""
-    X, y = data()
+    X, y = data(300)
     for k, m in ((K, 2), (4, 2), (2, 1)):
         common = {"n_labels": k, "n_features": D, "set_size": m, "gate": gate}
         told = sa.MCDBF(gamma=1.0, margin=1.0, **common)
