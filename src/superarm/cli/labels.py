@@ -101,7 +101,8 @@ def import_(
     label-studio**
     """
     from superarm.cli.show import tell
-    from superarm.label.formats import import_answers, take_over
+    from superarm.label.formats import import_answers
+    from superarm.label.take_over import take_over
 
     with open_labelling(journal, rows) as job:
         tell(str(take_over(job, import_answers(file, format_, question))))
