@@ -136,4 +136,10 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path) -> None:
         again = run("labels", "change", journal, "--erase", "ann")
         assert again.returncode == 2
         assert "Traceback" not in again.stderr
-    assert "somebody whom the journal names" in run("labels", "change", journal, "--erase", "zoe").stderr
+    for option, owner in (
+        ("--erase", "--erase of superarm labels change"),
+        ("--leave-out", "person of Labelling"),
+    ):
+        unknown = run("labels", "change", journal, option, "zoe")
+        assert unknown.returncode == 2
+        assert f"{owner} must be one of ann, got 'zoe'" in " ".join(unknown.stderr.split())

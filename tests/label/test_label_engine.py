@@ -323,6 +323,34 @@ def test_a_persons_answers_can_be_left_out() -> None:
     assert job.progress().labelled == 5
     job.take_in("bob")
     assert job.progress().labelled == 10
+    with pytest.raises(
+        InvalidInput, match="person of Labelling must be one of ann, bob, got 'bo'; did you mean 'bob'"
+    ):
+        job.leave_out("bo")
+    with pytest.raises(InvalidInput, match=r"must be one of \(nobody\), got 'bob'"):
+        job.take_in("bob")  # who is not left out
+    job.answer(job.ask(), label="a")
+    with pytest.raises(
+        InvalidInput, match=r"must be one of '' \(whoever gave no name\), ann, bob, got 'file'"
+    ):
+        job.leave_out("file")
+
+
+@pytest.mark.parametrize("name", ["ann, bob", "file", " ann", "ann\nbob", "x" * 201])
+def test_a_person_is_one_name_in_every_export(name: str) -> None:
+    job = small()
+    wanted = (
+        "by of Labelling must be a person: a name of at most 200 characters, without commas, and not 'file'"
+    )
+    for act in (
+        lambda: job.ask(name),
+        lambda: job.add_answers([{"row": 0, "label": "a", "by": name}]),
+        lambda: job.settle(0, "a", by=name),
+        lambda: job.add_label("d", by=name),
+    ):
+        with pytest.raises(InvalidInput, match=wanted):
+            act()
+    assert job.progress().clicks == 0
 
 
 def test_a_share_is_asked_twice_of_somebody_else() -> None:

@@ -382,6 +382,11 @@ def test_accepted_labels_are_predictions_for_label_studio(tmp_path):
         ),
         ([[1, 2]], "label-studio", "must be an object"),
         (
+            [{"text": "x", "label": "a", "answer": "accept", "_annotator_id": "anna, ben"}],
+            "prodigy",
+            "by of .*row 1 must be a person: .* without commas, .*got 'anna, ben'",
+        ),
+        (
             [{"data": {}, "annotations": [{"result": [{"type": "choices"}]}]}],
             "label-studio",
             "that label-studio exports",

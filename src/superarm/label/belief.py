@@ -20,9 +20,8 @@ import numpy as np
 
 from superarm._types import Array
 
-__all__ = ["FILE", "Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
+__all__ = ["Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
 
-FILE = "file"  # who gave the labels that the table had
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 RATES = np.geomspace(1e-4, 0.3, 16)
 STEPS = 4

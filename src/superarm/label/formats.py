@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput, at_row
-from superarm.label.names import check_name
+from superarm.label.names import check_name, check_person
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
@@ -74,7 +74,8 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
             for answer in reader(task, question, at_row(owner, number)):
                 shown = tuple(dict.fromkeys(map(check_name, answer.shown)))
                 label = None if answer.label is None else check_name(answer.label)
-                yield replace(answer, shown=shown, label=label, number=ours.get("row"))
+                by = answer.by if answer.unchanged else check_person(answer.by.strip(), at_row(owner, number))
+                yield replace(answer, shown=shown, label=label, by=by, number=ours.get("row"))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise

@@ -9,8 +9,7 @@ from typing import Any
 from superarm._extras import need
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.label import results
-from superarm.label.belief import FILE
-from superarm.label.names import OWNER, check_name, check_names
+from superarm.label.names import FILE, OWNER, check_known_person, check_name, check_names, check_person
 from superarm.label.plan import Plan
 from superarm.label.question import OpenQuestions, Question, choose_labels, reasons
 from superarm.label.results import Progress
@@ -125,6 +124,7 @@ class Labelling:
         Args:
             by: who is asked.
         """
+        check_person(by)
         self._follow()
         if by in self.state.left_out:
             return None
@@ -284,7 +284,7 @@ class Labelling:
         """
         if not 0 <= number < len(self.rows):
             raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
-        body = {"by": by, "label": self._live(label), "hit": True, "final": True}
+        body = {"by": check_person(by), "label": self._live(label), "hit": True, "final": True}
         self.journal.answers([(self.rows.keys[int(self.rows.inverse[number])], body)])
         self._follow()
 
@@ -296,7 +296,7 @@ class Labelling:
             for name in [*([label] if label is not None else ()), *(labels or ())]:
                 self._live(name)
             body = {
-                "by": one.get("by", ""),
+                "by": check_person(one.get("by", "")),
                 "labels": labels,
                 "hit": one.get("hit", label is not None),
                 "label": label,
@@ -377,6 +377,7 @@ class Labelling:
             person: who.
             by: who asks for it.
         """
+        check_known_person(person, self.state.people(), "person", OWNER)
         self._change({"what": "leave out", "person": person, "by": by})
 
     def take_in(self, person: str, by: str = "") -> None:
@@ -386,6 +387,7 @@ class Labelling:
             person: who.
             by: who asks for it.
         """
+        check_known_person(person, self.state.left_out, "person", OWNER)
         self._change({"what": "take in", "person": person, "by": by})
 
     def _live(self, name: str) -> str:
@@ -395,6 +397,7 @@ class Labelling:
         return name
 
     def _change(self, change: dict[str, Any]) -> None:
+        check_person(change["by"])
         self.journal.change(change)
         self._follow()
         if change["what"] != "add label":  # a question that is open stays one when there is a label more

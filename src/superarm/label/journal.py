@@ -23,7 +23,8 @@ from superarm.journal.files import FileLock, discard
 from superarm.journal.snapshots import made_by
 from superarm.journal.sqlite_schema import create as create_file
 from superarm.journal.store import Snapshot, Store, is_url, open_store
-from superarm.label.belief import FILE, Answer
+from superarm.label.belief import Answer
+from superarm.label.names import FILE, check_known_person
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 
@@ -49,9 +50,6 @@ def erase_person(journal: str | Path, person: str) -> int:
 
     Nobody may be working on it. Labels that the person has added stay, without the name.
     """
-    if person == FILE:
-        wanted = "a person: the labels of the file are nobody's"
-        raise InvalidInput.must("--erase", "superarm labels change", wanted, person)
     if is_url(journal):
         wanted = "a file (in a database, leave the person's answers out)"
         raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
@@ -64,10 +62,8 @@ def erase_person(journal: str | Path, person: str) -> int:
         discard(*path.parent.glob(f"*.{path.name}.erasing*"))  # what a crash has left
         old = open_store(path, read_only=True)
         try:
-            kept, erased, is_named = _without(person, old.events())
-            if not is_named:
-                wanted = "somebody whom the journal names"
-                raise InvalidInput.must("--erase", "superarm labels change", wanted, person)
+            kept, erased, people = _without(person, old.events())
+            check_known_person(person, people, "--erase", "superarm labels change")
             _create(new, old.meta())
         finally:
             old.close()
@@ -89,28 +85,30 @@ def erase_person(journal: str | Path, person: str) -> int:
     return erased
 
 
-def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, bool]:
-    """The events that stay, how many answers do not, and whether the person was named at all."""
+def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:
+    """The events that stay, how many answers do not, and who is named at all."""
     kept: list[Event] = []
     numbers: dict[int, int] = {}  # those of answers that stay: events are numbered anew
-    erased, is_named = 0, False
+    erased, people = 0, set[str]()
     for event in events:
         body = event.body
         if event.kind == CHANGE:
-            is_named |= person in (body.get("person"), body.get("by"))
+            people |= {name for name in (body.get("person"), body.get("by")) if name}
             if body.get("person") == person:
                 continue
             body = body | ({"by": ""} if body.get("by") == person else {})
-        elif event.kind == ANSWER and body.by == person:
-            erased, is_named = erased + 1, True
-            continue
+        elif event.kind == ANSWER:
+            people.add(body.by)
+            if body.by == person:
+                erased += 1
+                continue
         elif event.kind == CORRECTION:
             if body.by == person or body.about not in numbers:
                 continue
             body = AnswerBody(about=numbers[body.about], by=body.by)
         kept.append(Event.new(event.time, event.kind, body, event.id))
         numbers[event.seq] = len(kept)
-    return kept, erased, is_named
+    return kept, erased, people - {FILE}
 
 
 def _beside(path: Path) -> list[Path]:

@@ -10,7 +10,8 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.decisions import Decision
-from superarm.label.belief import FILE, Answer, possible
+from superarm.label.belief import Answer, possible
+from superarm.label.names import FILE
 from superarm.label.plan import FEW_AUDITS
 from superarm.label.state import State
 from superarm.learners import SetLogit

@@ -17,6 +17,7 @@ from superarm.data.rows import Rows
 from superarm.decisions import Decision
 from superarm.label.belief import Answer, WrongAnswers, possible, posterior
 from superarm.label.calibration import fit, logit
+from superarm.label.names import FILE
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
 from superarm.native.randomness import uniform_number
@@ -136,6 +137,10 @@ class State:
         p = self._of_today(prior[None])[0] ** self._sureness
         tempered: Array = p / p.sum()
         return tempered
+
+    def people(self) -> set[str]:
+        """Whoever has answered, with or without a name."""
+        return {answer.by for answers in self.answers.values() for answer in answers} - {FILE}
 
     def valid(self, row: int) -> list[Answer]:
         """The answers about a row that count, in today's labels."""
