@@ -93,6 +93,22 @@ def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.labels.db"))
 
 
+def test_labels_with_an_equals_sign_change(tickets: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "l.db"
+    sa.Labelling(tickets, labels=["x", "x=1", "y=2", "z"], target=1.0, journal=journal).close()
+
+    def change(option: str, text: str) -> str:
+        return " ".join(run("labels", "change", journal, option, text).stderr.split())
+
+    one_reading = "must be two names, OLD=NEW, of which the labels allow one reading only"
+    for option, text in (("--rename", "x=1=one"), ("--merge", "x"), ("--rename", "q=2=r")):
+        assert f"{option} of superarm labels change {one_reading}, got '{text}'" in change(option, text)
+    assert "label of Labelling must be one of the labels (or add it), got 'w'" in change("--rename", "w=v")
+    assert "labels: x, x=1, two=2, z " in change("--rename", "y=2=two=2")
+    assert "labels: x=1, two=2, z " in change("--merge", "x=two=2")
+    assert "labels: x=1, y, z " in change("--rename", "two=2 = y")
+
+
 def test_verify_and_serve_leave_a_labelling_alone(tickets: Path, tmp_path: Path) -> None:
     journal = tmp_path / "l.db"
     run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json")

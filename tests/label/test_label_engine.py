@@ -312,6 +312,34 @@ def test_labels_change_while_labelling() -> None:
     assert set(question.labels) <= {"first", "d"}
 
 
+def test_a_name_that_is_gone_can_come_back(tmp_path: Path) -> None:
+    journal = tmp_path / "l.db"
+    with small(journal=journal) as job:
+        for row, label in enumerate("abcabc"):
+            job.add_answers([{"row": row, "label": label}])
+        job.add_label("d")
+        job.retire_label("a")
+        assert [one["label"] for one in job.results()[:6]] == [None, "b", "c", None, "b", "c"]
+        job.add_label("a")  # as it was, with its answers
+        assert [one["label"] for one in job.results()[:6]] == ["a", "b", "c", "a", "b", "c"]
+        job.rename_label("a", "first")
+        job.add_label("a")  # another one
+        job.settle(7, "a")
+        job.merge_labels("b", "c")
+        job.add_label("b")  # another one
+        job.settle(8, "b")
+        job.retire_label("d")
+        job.rename_label("c", "d")
+        expected = ["first", "d", "d", "first", "d", "d", None, "a", "b"]
+        assert [one["label"] for one in job.results()[:9]] == expected
+        assert sorted(job.label_names) == ["a", "b", "d", "first"]
+        for name in job.label_names:
+            with pytest.raises(InvalidInput, match="a new name"):
+                job.add_label(name)
+    with small(journal=journal) as job:
+        assert [one["label"] for one in job.results()[:9]] == expected
+
+
 def test_a_persons_answers_can_be_left_out() -> None:
     job = small()
     for name in ("ann", "bob") * 5:

@@ -144,9 +144,9 @@ def change(
         if add is not None:
             job.add_label(add)
         elif rename is not None:
-            job.rename_label(*_pair(rename))
+            job.rename_label(*_pair("--rename", rename, job.label_names))
         elif merge is not None:
-            job.merge_labels(*_pair(merge))
+            job.merge_labels(*_pair("--merge", merge, job.label_names, both=True))
         elif retire is not None:
             job.retire_label(retire)
         elif leave_out is not None:
@@ -181,13 +181,17 @@ def open_labelling(journal: str, rows: str | None, target: float | None = None) 
     )
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(option: str, text: str, labels: list[str], *, both: bool = False) -> tuple[str, str]:
+    """The two names of OLD=NEW; of several signs, the one that has a label before it (both: and behind it)."""
     from superarm.errors import InvalidInput
 
-    old, sign, new = text.partition("=")
-    if not sign:
-        raise InvalidInput.must("change", "superarm labels", "two names, OLD=NEW", text)
-    return old.strip(), new.strip()
+    pairs = [(text[:at].strip(), text[at + 1 :].strip()) for at, sign in enumerate(text) if sign == "="]
+    known = [(old, new) for old, new in pairs if old in labels and (new in labels if both else new)]
+    chosen = known or pairs
+    if len(chosen) != 1:
+        wanted = "two names, OLD=NEW, of which the labels allow one reading only"
+        raise InvalidInput.must(option, "superarm labels change", wanted, text)
+    return chosen[0]
 
 
 def _write(job: Labelling, output: Path) -> None:

@@ -321,16 +321,13 @@ class Labelling:
     # ------------------------------------------------------------ labels and people
 
     def add_label(self, name: str, by: str = "") -> None:
-        """A new label.
+        """A new label; or one that was retired, which comes back with its answers.
 
         Args:
             name: of it.
             by: who asks for it.
         """
-        name = check_name(name)
-        if name in self.state.names:
-            raise InvalidInput.must("label", OWNER, "a new name (one that is gone keeps its own)", name)
-        self._change({"what": "add label", "label": name, "by": by})
+        self._change({"what": "add label", "label": self._new(name), "by": by})
 
     def rename_label(self, old: str, new: str, by: str = "") -> None:
         """Call a label something else.
@@ -340,10 +337,7 @@ class Labelling:
             new: its new name.
             by: who asks for it.
         """
-        new = check_name(new)
-        if new in self.state.names:
-            raise InvalidInput.must("label", OWNER, "a new name (one that is gone keeps its own)", new)
-        self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
+        self._change({"what": "rename label", "label": self._live(old), "to": self._new(new), "by": by})
 
     def merge_labels(self, old: str, into: str, by: str = "") -> None:
         """One label becomes another: all its rows are the other's.
@@ -394,6 +388,12 @@ class Labelling:
         if name not in self.label_names:
             wanted = "one of the labels (or add it)"
             raise InvalidInput.must("label", OWNER, wanted, name, among=self.label_names)
+        return name
+
+    def _new(self, text: str) -> str:
+        name = check_name(text)
+        if name in self.label_names:
+            raise InvalidInput.must("label", OWNER, "a new name", name)
         return name
 
     def _change(self, change: dict[str, Any]) -> None:

@@ -266,12 +266,11 @@ def _changed(change: dict[str, Any], state: State) -> None:
     if what == "add label":
         state.add_label(name)
     elif what == "rename label":
-        number = state.numbers[change["to"]] = state.names.index(name)
-        state.names[number] = change["to"]
+        state.rename(name, change["to"])
     elif what == "merge label":
-        state.retire(state.names.index(name), into=state.names.index(change["to"]))
+        state.retire(name, into=change["to"])
     elif what == "retire label":
-        state.retire(state.names.index(name))
+        state.retire(name)
     elif what in ("leave out", "take in"):
         (state.left_out.add if what == "leave out" else state.left_out.discard)(change["person"])
         state.reconsider()

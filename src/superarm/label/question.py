@@ -64,7 +64,7 @@ def reasons(job: Labelling, question: Question, most: int) -> dict[str, list[tup
     if columns is None or not names or not question.labels:
         return {}
     row = job.rows.cells[question.number]
-    label = job.state.names.index(question.labels[0])
+    label = job.state.numbers[question.labels[0]]
     variants, where = [row], list[tuple[str, str]]()
     for name in names:
         words = str(row[name] or "").split()

@@ -43,7 +43,7 @@ class State:
         seed: for the rows that teach again.
 
     Attributes:
-        names: of the labels; one that was merged or retired keeps its number.
+        names: of the labels; one that was merged or retired keeps its number, but another may take its name.
         live: whether a label may still be given.
         label: of each row, as a number; -1 if nobody was asked, or no label fits.
         doubt: of each row that was asked about, the chance that its label is wrong.
@@ -225,6 +225,13 @@ class State:
                     self._prior[row], self._prior_lessons[row] = now, self._half_lessons[half]
 
     def add_label(self, name: str) -> None:
+        number = self.numbers.get(name, NO_LABEL)
+        if (
+            number != NO_LABEL and self.names[number] == name and self.into[number] == number
+        ):  # it was retired
+            self.live[number] = True
+            self.reconsider()
+            return
         for learner in (self.learner, *self._halves):
             learner.add_labels(1)
         self.names.append(name)
@@ -233,11 +240,17 @@ class State:
         self.live = np.append(self.live, True)
         self.reconsider([row for row in self.answers if self.looked[row] and self.label[row] == NO_LABEL])
 
-    def retire(self, number: int, into: int | None = None) -> None:
+    def rename(self, old: str, new: str) -> None:
+        """A label has another name; the old one still means it, until another label takes it."""
+        number = self.numbers[new] = self.numbers[old]
+        self.names[number] = new
+
+    def retire(self, name: str, into: str | None = None) -> None:
         """A label is gone, or has become another."""
+        number = self.numbers[name]
         self.live[number] = False
         if into is not None:
-            self.into = [into if where == number else where for where in self.into]
+            self.into = [self.numbers[into] if where == number else where for where in self.into]
         self.reconsider()
 
     # ------------------------------------------------------------ conclusions
