@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,37 @@ def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path) -> None:
         assert words in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("*.labels.db"))
+
+
+def test_a_refused_command_leaves_nothing_behind(tickets: Path, tmp_path: Path) -> None:
+    labels, folder = tmp_path / "labels.txt", tmp_path / "texts"
+    labels.write_text("login\nbilling\n")
+    folder.mkdir()
+    (folder / "a.txt").write_text("a text")
+    people = tmp_path / "people.txt"
+    people.write_text("anna short\n")
+    taken = socket.create_server(("127.0.0.1", 0))
+    before = sorted(tmp_path.rglob("*"))
+    for rows, option, value, words in (
+        (tickets, "--keys", "nome=x", "--keys of superarm label must be for labels, none"),
+        (tickets, "--keys", "none", "--keys of superarm label must be such as none=0"),
+        (tickets, "--token-file", people, "token of superarm label must be at least 16 visible"),
+        (tickets, "--token-file", tmp_path / "no", "--token-file of superarm label must be a file"),
+        (tickets, "--host", "0.0.0.0", "--token-file of superarm label must be given"),
+        (tickets, "--port", taken.getsockname()[1], "--port of superarm label must be free"),
+        (tickets, "--show", "nope", "show of"),
+        (tickets, "--vectors", tmp_path / "no.npy", "no.npy"),
+        (tickets, "--text", "nope", "nope"),
+        ("digits", "--vectors", tmp_path / "no.npy", "vectors of digits must be left out"),
+        ("digits", "--text", "y", "text of digits must be left out"),
+        (folder, "--numbers", "text", "numbers of"),
+        (folder, "--answers", "text", "answers of"),
+    ):
+        done = run("label", rows, "--labels", labels, "--no-browser", option, value)
+        assert done.returncode == 2, (option, value, done.stderr)
+        assert words in " ".join(done.stderr.split()), done.stderr
+        assert sorted(tmp_path.rglob("*")) == before, option
+    taken.close()
 
 
 def test_labels_with_an_equals_sign_change(tickets: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from superarm.service.http.tokens import People, Tokens
 if TYPE_CHECKING:
     from superarm.label.job import Labelling, Question
 
-__all__ = ["KEYS", "LabellingPage", "People", "export_command", "serve_labelling"]
+__all__ = ["KEYS", "LabellingPage", "People", "check_page", "export_command", "serve_labelling"]
 
 OWNER = "superarm label"
 # what a key does; "labels" has one for each button, in their order
@@ -192,6 +192,17 @@ ROUTES = (
 )
 
 
+def check_page(
+    port: int, tokens: People | None = None, keys: Mapping[str, str] | None = None, *, host: str = "127.0.0.1"
+) -> Listener:
+    """Refuse what `serve_labelling` cannot be given, a port that is taken included; where it will listen."""
+    _check_keys(keys or {})
+    listener = Listener(host, port, owner=OWNER)
+    check_exposure(listener, tokens or Tokens())
+    listener.bind().close()
+    return listener
+
+
 async def serve_labelling(
     job: Labelling,
     port: int,
@@ -211,8 +222,10 @@ async def serve_labelling(
         keys: other keys than `KEYS`, by what they do.
         host: the address to listen on; others than loopback need tokens.
     """
-    listener, admission = Listener(host, port, owner=OWNER), Admission(tokens or Tokens(), rate=1_000.0)
-    check_exposure(listener, admission.tokens)
+    listener, admission = (
+        check_page(port, tokens, keys, host=host),
+        Admission(tokens or Tokens(), rate=1_000.0),
+    )
     router = Router(ROUTES, admission)
     router.context = LabellingPage(job, keys)
     server = Server(router, listener, Limits(connections=500))

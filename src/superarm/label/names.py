@@ -23,8 +23,8 @@ def check_name(text: str) -> str:
 
 def check_names(labels: Sequence[str]) -> list[str]:
     """The labels to begin with."""
-    names = [str(label).strip() for label in labels]
-    if len(set(names)) != len(names) or "" in names or len(names) < 2:
+    names = [check_name(label) for label in labels]
+    if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
     return names
 

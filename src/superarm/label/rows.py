@@ -135,11 +135,13 @@ class LabelRows:
         if isinstance(source, str | PathLike):
             path = Path(source)
             if path.is_dir():
-                return cls._folder(path, label or answers, vectors, asked)
-            if str(source) == "digits" and not path.exists():
-                return cls._digits()
-            if path.suffix.lower() == ".npz":
-                return cls._matrix(path)
+                _check_no_columns(str(path), labels=label, answers=answers, **asked)
+                return cls._folder(path, vectors)
+            digits = str(source) == "digits" and not path.exists()
+            if digits or path.suffix.lower() == ".npz":
+                truth = None if answers == "y" else answers
+                _check_no_columns(str(source), labels=label, answers=truth, vectors=vectors, **asked)
+                return cls._digits() if digits else cls._matrix(path)
             if path.suffix.lower() not in TABLES:
                 wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
                 raise InvalidInput.must("rows", OWNER, wanted, str(source))
@@ -198,11 +200,7 @@ class LabelRows:
         return cls("digits", cells, [None] * len(X), truth, Rows(X), {}, pictures, identity)
 
     @classmethod
-    def _folder(
-        cls, path: Path, label: str | None, vectors: str | Path | None, asked: dict[str, Any]
-    ) -> LabelRows:
-        if label is not None:
-            raise InvalidInput.must("labels", str(path), "a file: a folder has no columns", label)
+    def _folder(cls, path: Path, vectors: str | Path | None) -> LabelRows:
         files = sorted(file for file in path.rglob("*") if file.is_file())
         pictures = [file for file in files if file.suffix.lower() in PICTURES]
         texts = [file for file in files if file.suffix.lower() == ".txt"]
@@ -316,6 +314,14 @@ def _plain(value: Any) -> Any:
 def _row_bytes(row: Any) -> bytes:
     parts = (row.dense, row.indices, row.values) if hasattr(row, "indices") else (row,)
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def _check_no_columns(source: str, **options: Any) -> None:
+    """Refuse options that are about the columns of a table."""
+    for name, value in options.items():
+        if value:
+            wanted = "a file" if name == "labels" else "left out"
+            raise InvalidInput.must(name, source, f"{wanted}: it is no table with columns", value)
 
 
 def _vectors(path: Path, rows: int, owner: str) -> Array:
