@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import superarm as sa
+from superarm.cli.label import _say_what_it_is
+from superarm.label.rows import LabelRows
 
 
 def run(*args: object) -> Any:
@@ -139,6 +141,31 @@ def test_labels_with_an_equals_sign_change(tickets: Path, tmp_path: Path) -> Non
     assert "labels: x, x=1, two=2, z " in change("--rename", "y=2=two=2")
     assert "labels: x=1, two=2, z " in change("--merge", "x=two=2")
     assert "labels: x=1, y, z " in change("--rename", "two=2 = y")
+
+
+def test_a_folder_says_what_it_skips_and_which_file_is_no_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "texts"
+    (folder / ".checkpoints").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", ".hidden.txt", ".checkpoints/a.txt", "notes.md"):
+        (folder / name).write_bytes(f"\ufeffa text from {name}".encode())
+    rows = LabelRows.read(folder)
+    assert [row["file"] for row in rows.cells] == ["a.txt", "b.txt"]
+    assert not rows.cells[0]["text"].startswith("\ufeff")
+    labels, journal = tmp_path / "labels.txt", tmp_path / "l.db"
+    labels.write_text("x\ny\n")
+    with sa.Labelling(rows, labels=["x", "y"], journal=journal) as job:
+        _say_what_it_is(job, rows)
+    assert f"3 files of {folder} skipped: hidden, or neither pictures nor .txt" in capsys.readouterr().err
+    (folder / "c.txt").write_bytes("Grüße".encode("latin-1"))
+    before = journal.read_bytes()
+    done = run("label", folder, "--labels", labels, "--journal", journal, "--no-browser")
+    assert done.returncode == 2
+    assert "c.txt must be UTF-8 (convert it, or take it out of the folder), got 'byte 0xfc at 2'" in " ".join(
+        done.stderr.split()
+    )
+    assert journal.read_bytes() == before
 
 
 def test_verify_and_serve_leave_a_labelling_alone(tickets: Path, tmp_path: Path) -> None:

@@ -169,6 +169,8 @@ def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
             tell(line)
+    if rows.skipped:
+        tell(f"{rows.skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
     copies = len(rows) - len(rows.keys)
     same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
     tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")

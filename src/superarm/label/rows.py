@@ -57,6 +57,7 @@ class LabelRows:
         inverse: which of them each row of the table is.
         first: the first row of the table that each of them is.
         reading: how they were read, for the journal.
+        skipped: files of a folder that are hidden, or neither pictures nor texts.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class LabelRows:
         self._features, self._asked, self._identity = features, asked, identity
         self.columns: Columns | None = None
         self.reading: dict[str, Any] = {}
+        self.skipped = 0
         number_of: dict[str, int] = {}
         firsts = []
         self.inverse = np.empty(len(cells), np.int64)
@@ -201,7 +203,8 @@ class LabelRows:
 
     @classmethod
     def _folder(cls, path: Path, vectors: str | Path | None) -> LabelRows:
-        files = sorted(file for file in path.rglob("*") if file.is_file())
+        every = sorted(file for file in path.rglob("*") if file.is_file())
+        files = [file for file in every if not any(p.startswith(".") for p in file.relative_to(path).parts)]
         pictures = [file for file in files if file.suffix.lower() in PICTURES]
         texts = [file for file in files if file.suffix.lower() == ".txt"]
         if bool(pictures) == bool(texts):
@@ -213,13 +216,16 @@ class LabelRows:
         matrix = None if vectors is None else _vectors(Path(vectors), len(chosen), str(path))
         none: list[str | None] = [None] * len(chosen)
         if texts:
-            read = [one.decode("utf-8", "replace") for one in content]
+            read = [_decode(one, file) for one, file in zip(content, chosen, strict=True)]
             cells = [{"file": name, "text": text} for name, text in zip(names, read, strict=True)]
             features: Any = {"text": read} | ({} if matrix is None else {"vectors": list(matrix)})
-            return cls(str(path), cells, none, none, features, {"text": ("text",)}, identity=content)
-        cells = [{"picture": name} for name in names]
-        pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
-        return cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
+            rows = cls(str(path), cells, none, none, features, {"text": ("text",)}, identity=content)
+        else:
+            cells = [{"picture": name} for name in names]
+            pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
+            rows = cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
+        rows.skipped = len(every) - len(chosen)
+        return rows
 
     def check_shown(self, names: Sequence[str]) -> tuple[str, ...]:
         """Columns that people see; an error if there is none of that name."""
@@ -322,6 +328,18 @@ def _check_no_columns(source: str, **options: Any) -> None:
         if value:
             wanted = "a file" if name == "labels" else "left out"
             raise InvalidInput.must(name, source, f"{wanted}: it is no table with columns", value)
+
+
+def _decode(content: bytes, file: Path) -> str:
+    """A text, without the mark that some editors put first."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wanted, got = (
+            "UTF-8 (convert it, or take it out of the folder)",
+            f"byte {error.object[error.start]:#04x} at {error.start:,}",
+        )
+        raise InvalidInput.must("text", str(file), wanted, got) from error
 
 
 def _vectors(path: Path, rows: int, owner: str) -> Array:
