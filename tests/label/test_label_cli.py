@@ -14,6 +14,8 @@ import pytest
 
 import superarm as sa
 from superarm.cli.label import _say_what_it_is
+from superarm.cli.label_file import read_labels
+from superarm.errors import InvalidInput
 from superarm.label.rows import LabelRows
 
 
@@ -94,6 +96,18 @@ def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path) -> None:
         assert words in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("*.labels.db"))
+
+
+def test_a_label_that_stands_twice_is_named_with_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "labels.txt"
+    path.write_text("login\n\nbilling \n login\n")
+    with pytest.raises(
+        InvalidInput, match=r"line 4 of .*labels.txt must be another label than that of line 1, got 'login'"
+    ):
+        read_labels(path)
+    path.write_text("login\n\n")
+    with pytest.raises(InvalidInput, match=r"a file with at least two labels, got '.*labels.txt'"):
+        read_labels(path)
 
 
 def test_a_refused_command_leaves_nothing_behind(tickets: Path, tmp_path: Path) -> None:

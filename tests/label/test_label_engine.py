@@ -159,6 +159,33 @@ def test_a_target_takes_fewer_clicks_and_is_told_with_an_interval() -> None:
     assert inside >= 5
 
 
+@pytest.mark.parametrize("target", [0.99, 1.0])
+def test_no_number_of_clicks_is_told_while_only_doubts_are_left(target: float) -> None:
+    """Of a person who is wrong in a quarter of the clicks: "about 1 click left" was told hundreds of times."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(400, 4))
+    truth = (x[:, 0] > 0) + 2 * (x[:, 1] > 0)
+    job = sa.Labelling(
+        [{f"x{i}": v for i, v in enumerate(row)} for row in x.tolist()], labels=list("abcd"), target=target
+    )
+    outlooks = []
+    while (question := job.ask()) is not None:
+        label = random.integers(4) if random.random() < 0.3 else truth[question.number]
+        job.answer(question, label="abcd"[label])
+        now = job.progress()
+        outlooks.append(now.outlook)
+        if now.left:
+            assert now.left <= 2 * np.count_nonzero(~job.state.looked)
+            assert now.outlook == f"about {now.left} click{'s' if now.left > 1 else ''} left"
+        elif now.clicks >= 50 and not now.finished:
+            assert now.outlook in now.sentence
+    assert outlooks[9] == "clicks left: too early to say"
+    assert outlooks[-1] == ""
+    assert outlooks.count("about 1 click left") < 10
+    told = "clicks left: no number can be told, doubtful rows are asked about until enough is sure"
+    assert outlooks.count(told) > 100
+
+
 @pytest.mark.parametrize("yes_no", [False, True])
 def test_wrong_clicks_are_found_and_asked_again(yes_no: bool) -> None:
     rows = LabelRows.read("digits")

@@ -99,7 +99,7 @@ class LabellingPage:
             "target": now.target,
             "wrong": now.wrong,
             "interval": now.interval,
-            "left": now.left,
+            "outlook": now.outlook,
             "finished": now.finished,
             "curve": now.curve,
             "sentence": now.sentence if now.finished else None,

@@ -39,7 +39,7 @@ class Progress:
         target: the share of labels that shall be right.
         wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
         interval: of it, at 95 %.
-        left: clicks that are still needed, about; None before anything can be said.
+        left: clicks that are still needed, about; None before anything can be said, and if no number can.
         finished: whether there is nothing more to ask; ``wrong`` and ``interval`` say whether the target is met.
         curve: (clicks so far, clicks a row) for each stretch of the work.
         people: of each person, answers and the estimated share of wrong ones.
@@ -69,9 +69,22 @@ class Progress:
         parts.append(f"{self.clicks:,} clicks{audits}")
         text = ", ".join(parts)
         rest = self.rows - self.labelled
+        if self.left is None and self.clicks >= FIRST:
+            return f"{text}; {self.outlook}"
         if self.finished or self.left is None or not rest:
             return text
         return f"{text}; the remaining {rest:,} would take about {self.left:,}"
+
+    @property
+    def outlook(self) -> str:
+        """How much there is still to do; empty at the end."""
+        if self.finished:
+            return ""
+        if self.left is not None:
+            return f"about {self.left:,} click{'s' * (self.left != 1)} left"
+        if self.clicks < FIRST:
+            return "clicks left: too early to say"
+        return "clicks left: no number can be told, doubtful rows are asked about until enough is sure"
 
     def __str__(self) -> str:
         return self.sentence
@@ -113,19 +126,19 @@ def progress(job: Labelling) -> Progress:
     )
 
 
-def _left(job: Labelling) -> int:
-    """Clicks that are still needed, if they lead to labels as fast as the last ones."""
-    state = job.state
+def _left(job: Labelling) -> int | None:
+    """Clicks until enough rows were asked about, at the rate of the last ones; None if they were, and doubts remain."""
+    state, plan = job.state, job.plan
     recent = state.order[-RECENT:]
     rate = float(state.clicks[recent].mean()) if recent else 1.0
-    if job.target >= 1.0:
-        return max(1, round(np.count_nonzero(~state.looked) * rate))
-    audits = min(FEW_AUDITS, np.count_nonzero(~state.looked) / 3) - state.audits  # that there must be
-    return max(
-        1,
-        round(job.plan.estimate().left * rate / (1.0 - job.plan.audit_share)),
-        round(audits / job.plan.audit_share),
-    )
+    open_ = np.count_nonzero(~state.looked)
+    clicks = open_ * rate
+    if job.target < 1.0:
+        audits = min(FEW_AUDITS, open_ / 3) - state.audits  # that there must be
+        clicks = min(
+            clicks, max(plan.estimate().left * rate / (1.0 - plan.audit_share), audits / plan.audit_share)
+        )
+    return max(1, round(clicks)) if clicks > 0.0 else None
 
 
 def _accepted(job: Labelling, finished: bool) -> Array:
