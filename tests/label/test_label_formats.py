@@ -277,13 +277,13 @@ def tasks_of(path) -> list[dict]:
 def test_what_we_wrote_is_no_new_answer(format, tmp_path):
     rows = [row | {"by": "phone", "row": 7} for row in ROWS]  # columns that have the names of ours
     job, path = labelled(rows), tmp_path / "labels.json"
-    before, people = job.results(), job.progress().people
+    before, people = job.results(), job.people()
     export_labels(job, path, format)
     taken = take_over(job, import_answers(path, format))
     assert (taken.answers, taken.unchanged, taken.unknown, taken.empty, taken.added) == (0, 4, 0, 0, ())
     assert str(taken) == "0 answers taken over; 4 as superarm exported them, which are no new answers"
     assert job.results() == before
-    assert job.progress().people == people
+    assert job.people() == people
 
 
 def changed_by_cleo(tasks: list[dict], format: str) -> None:
@@ -326,7 +326,7 @@ def test_what_somebody_changed_there_is_theirs(format, tmp_path):
         delivery, login = (job.state.numbers[name] for name in ("delivery", "login"))
         assert [one.label for one in said[abs(first - 1)]] == [login]
         assert [one.label for one in said[first]] == [-1 if format == "prodigy" else delivery]
-        assert set(job.progress().people) <= {"anna", "ben", "cleo", ""}
+        assert set(job.people()) <= {"anna", "ben", "cleo", ""}
         assert take_over(job, import_answers(path, format)).answers == 0  # the same file, once more
 
 

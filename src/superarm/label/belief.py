@@ -151,16 +151,25 @@ class WrongAnswers:
 
     def fit(self) -> None:
         """Estimate everybody's rate anew."""
-        for by, counts in self._of_row.items():
-            rows = np.flatnonzero(counts)
-            w, n = self._weights[by][rows], counts[rows]
-            chances = [_log_probability(e, w, n) for e in RATES]
-            rate = float(RATES[int(np.argmax(chances))])
-            for _ in range(STEPS):  # expectation-maximisation, from the best of a few
-                terms = w * _powers(rate, n)
-                wrong = float((terms @ np.arange(MOST_WRONG + 1) / terms.sum(axis=1)).sum())
-                rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
-            self._rates[by], self._wrong[by] = rate, wrong
+        for by in self._of_row:
+            self._rates[by], self._wrong[by] = self._estimate(by)
+
+    def _estimate(self, by: str) -> tuple[float, float]:
+        """Somebody's rate, and how many of their answers are wrong."""
+        rows = np.flatnonzero(self._of_row[by])
+        w, n = self._weights[by][rows], self._of_row[by][rows]
+        chances = [_log_probability(e, w, n) for e in RATES]
+        rate = float(RATES[int(np.argmax(chances))])
+        for _ in range(STEPS):  # expectation-maximisation, from the best of a few
+            terms = w * _powers(rate, n)
+            wrong = float((terms @ np.arange(MOST_WRONG + 1) / terms.sum(axis=1)).sum())
+            rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
+        return rate, wrong
+
+    def share(self, by: str) -> float:
+        """The share of somebody's answers that are wrong, without the prior and by a fit of now: for people to know."""
+        answers = self._of_row[by].sum() if by in self._of_row else 0
+        return self._estimate(by)[1] / float(answers) if answers else 0.0
 
     def total(self) -> float:
         """How many answers the beliefs call wrong."""
@@ -173,9 +182,9 @@ class WrongAnswers:
 
 def _powers(e: float, n: Array) -> Array:
     """e^f (1 - e)^(n - f) for f = 0 ..., of rows with n answers."""
-    f = np.arange(MOST_WRONG + 1)
-    powers: Array = e**f * (1.0 - e) ** np.maximum(n[:, None] - f, 0)
-    return powers
+    f, each = np.arange(MOST_WRONG + 1), np.arange(n.max(initial=0) + 1)
+    powers: Array = e**f * (1.0 - e) ** np.maximum(each[:, None] - f, 0)
+    return powers[n]
 
 
 def _log_probability(e: float, w: Array, n: Array) -> float:

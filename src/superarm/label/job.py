@@ -410,6 +410,10 @@ class Labelling:
         """How far the work has come."""
         return results.progress(self)
 
+    def people(self) -> dict[str, dict[str, float]]:
+        """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
+        return results.people(self)
+
     def curve(self, stretches: int) -> list[tuple[int, float]]:
         """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
         return results.curve(self.state, stretches)

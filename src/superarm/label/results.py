@@ -19,7 +19,7 @@ from superarm.learners import SetLogit
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["Progress", "curve", "disagreements", "model", "plot", "progress", "results"]
+__all__ = ["Progress", "curve", "disagreements", "model", "people", "plot", "progress", "results"]
 
 FIRST = 50  # clicks before anything is estimated
 STRETCHES = 40  # points of the curve
@@ -42,7 +42,6 @@ class Progress:
         left: clicks that are still needed, about; None before anything can be said, and if no number can.
         finished: whether there is nothing more to ask; ``wrong`` and ``interval`` say whether the target is met.
         curve: (clicks so far, clicks a row) for each stretch of the work.
-        people: of each person, answers and the estimated share of wrong ones.
     """
 
     rows: int
@@ -56,7 +55,6 @@ class Progress:
     left: int | None
     finished: bool
     curve: list[tuple[int, float]]
-    people: dict[str, dict[str, float]]
 
     @property
     def sentence(self) -> str:
@@ -106,10 +104,6 @@ def progress(job: Labelling) -> Progress:
             wrong = min(1.0, (known + expected) / labelled)
             interval = float(low / labelled), float(min(1.0, high / labelled))
         left = 0 if finished else _left(job)
-    people = {
-        name: {"clicks": count, "wrong_rate": round(state.wrong_answers.rate(name), 4)}
-        for name, count in state.wrong_answers.answers.items()
-    }
     return Progress(
         rows=len(job.rows),
         labelled=labelled,
@@ -122,8 +116,16 @@ def progress(job: Labelling) -> Progress:
         left=left,
         finished=finished,
         curve=curve(state, STRETCHES),
-        people=people,
     )
+
+
+def people(job: Labelling) -> dict[str, dict[str, float]]:
+    """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
+    wrong = job.state.wrong_answers
+    return {
+        name: {"clicks": clicks, "wrong_rate": round(wrong.share(name), 4)}
+        for name, clicks in wrong.answers.items()
+    }
 
 
 def _left(job: Labelling) -> int | None:
