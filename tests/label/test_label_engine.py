@@ -20,6 +20,7 @@ from superarm.journal.errors import JournalForeign
 from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, Answer, WrongAnswers, likelihood, posterior
 from superarm.label.calibration import chance, fit
 from superarm.label.journal import read_meta
+from superarm.label.question import reasons
 from superarm.label.rows import LabelRows
 from superarm.label.simulated import play
 
@@ -246,7 +247,7 @@ def test_reasons_name_the_word_that_decides(tmp_path: Path) -> None:
         job.answer(question, **({"label": truth} if truth in question.labels else {"none": True}))
     question = job.ask()
     assert question is not None
-    words = job.reasons(question)["text"]
+    words = reasons(job, question)["text"]
     best = max(words, key=lambda pair: pair[1])[0]
     assert best in " ".join(WORDS.values())
 

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
+from superarm.label.question import Question, reasons
 from superarm.service.http.admission import OPEN, PERSON, Admission
 from superarm.service.http.exchange import Response
 from superarm.service.http.guard import Limits
@@ -18,7 +19,7 @@ from superarm.service.http.server import Listener, Server, check_exposure
 from superarm.service.http.tokens import People, Tokens
 
 if TYPE_CHECKING:
-    from superarm.label.job import Labelling, Question
+    from superarm.label.job import Labelling
 
 __all__ = ["KEYS", "LabellingPage", "People", "check_page", "export_command", "serve_labelling"]
 
@@ -114,7 +115,7 @@ class LabellingPage:
             "picture": self._picture(question) if question.picture else None,
             "labels": question.labels,
             "yes_no": question.yes_no,
-            "reasons": self.job.reasons(question),
+            "reasons": reasons(self.job, question),
         }
 
     def _picture(self, question: Question) -> dict[str, Any]:

@@ -138,6 +138,10 @@ class State:
         tempered: Array = p / p.sum()
         return tempered
 
+    def live_names(self) -> list[str]:
+        """Of the labels that may be given."""
+        return [name for name, live in zip(self.names, self.live, strict=True) if live]
+
     def people(self) -> set[str]:
         """Whoever has answered, with or without a name."""
         return {answer.by for answers in self.answers.values() for answer in answers} - {FILE}
