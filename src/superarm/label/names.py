@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from unicodedata import category
 
 from superarm.errors import InvalidInput
 
@@ -10,15 +11,20 @@ __all__ = ["FILE", "OWNER", "check_known_person", "check_name", "check_names", "
 
 OWNER = "Labelling"
 FILE = "file"  # who gave the labels that the table had
-LONGEST = 200  # characters
+LONGEST = 1_000  # characters; the page has the same limit
+NOT_IN_A_LINE = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control, surrogates, ends of lines
 
 
 def check_name(text: str) -> str:
     """A label's name, without spaces around it."""
     name = str(text).strip()
-    if not 0 < len(name) <= LONGEST or not name.isprintable():
-        raise InvalidInput.must("label", OWNER, f"a name of at most {LONGEST} characters on one line", text)
+    if not name or not _is_line(name):
+        raise InvalidInput.must("label", OWNER, f"a name of at most {LONGEST:,} characters on one line", text)
     return name
+
+
+def _is_line(name: str) -> bool:
+    return len(name) <= LONGEST and not any(category(letter) in NOT_IN_A_LINE for letter in name)
 
 
 def check_names(labels: Sequence[str]) -> list[str]:
@@ -31,8 +37,8 @@ def check_names(labels: Sequence[str]) -> list[str]:
 
 def check_person(name: str, owner: str = OWNER) -> str:
     """The name of somebody who answers, empty without one. Exports list names between commas, and the table as file."""
-    if "," in name or name != name.strip() or name == FILE or len(name) > LONGEST or not name.isprintable():
-        wanted = f"a person: a name of at most {LONGEST} characters, without commas, and not {FILE!r}"
+    if "," in name or name != name.strip() or name == FILE or not _is_line(name):
+        wanted = f"a person: a name of at most {LONGEST:,} characters on one line, without commas, and not {FILE!r}"
         raise InvalidInput.must("by", owner, wanted, name)
     return name
 
