@@ -199,7 +199,7 @@ def test_no_number_of_clicks_is_told_while_only_doubts_are_left(target: float) -
         now = job.progress()
         outlooks.append(now.outlook)
         if now.left:
-            assert now.left <= 2 * np.count_nonzero(~job.state.looked)
+            assert now.left <= 2 * np.count_nonzero(~job.state.done)
             assert now.outlook == f"about {now.left} click{'s' if now.left > 1 else ''} left"
         elif now.clicks >= 50 and not now.finished:
             assert now.outlook in now.sentence
@@ -510,7 +510,7 @@ def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
     with sa.Labelling(LabelRows.read(path, answers="team"), labels=list(WORDS), journal=journal) as job:
         answer_some(job, job.rows.truth, 10)
         asked = job.progress().asked
-        gone = job.rows.cells[int(np.flatnonzero(~job.state.looked)[0])]["number"]
+        gone = job.rows.cells[int(np.flatnonzero(~job.state.done)[0])]["number"]
     changed = [row for row in reversed(made) if row["number"] != gone] + [dict(made[0], number=99)]
     with sa.Labelling(LabelRows.read(table(path, changed), answers="team"), journal=journal) as job:
         assert (job.journal.added, job.journal.gone) == (1, 1)

@@ -116,7 +116,7 @@ def label(
         reading = {**read_meta(where)["reading"], **reading}
     table = LabelRows.read(rows, **{"answers": answers, **reading})
     if names is None and "label" not in reading and (answers is not None or table.name == "digits"):
-        names = sorted({one for one in table.truth if one is not None}, key=_natural)
+        names = sorted({truth for truth in table.truth if truth is not None}, key=_natural)
     if answers is not None and None in table.truth:
         missing = table.truth.index(None) + 1
         raise InvalidInput.must(

@@ -130,10 +130,11 @@ def change(
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
 
-    given = [one for one in (add, rename, merge, retire, leave_out, take_in, erase) if one is not None]
-    if len(given) != 1:
+    options = (add, rename, merge, retire, leave_out, take_in, erase)
+    given = sum(option is not None for option in options)
+    if given != 1:
         raise InvalidInput.must(
-            "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", len(given)
+            "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", given
         )
     if erase is not None:
         from superarm.label.journal import erase_person
@@ -199,8 +200,7 @@ def _write(job: Labelling, output: Path) -> None:
     from superarm._files import write_atomically
     from superarm.errors import InvalidInput
 
-    results = job.results()
-    rows = [_named(job.rows.cells[one["row"]]) | one for one in results]
+    rows = [_named(job.rows.cells[result["row"]]) | result for result in job.results()]
     ending = output.suffix.lower().lstrip(".")
     if ending not in TABLES:
         raise InvalidInput.must(

@@ -164,12 +164,12 @@ class LabellingPage:
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
             {
-                "row": one["number"],
-                "values": _values(one["row"]),
-                "answers": one["answers"],
+                "row": conflict["number"],
+                "values": _values(conflict["row"]),
+                "answers": conflict["answers"],
                 "picture": pictures,
             }
-            for one in conflicts[:MOST_ROWS]
+            for conflict in conflicts[:MOST_ROWS]
         ]
         return {"count": len(conflicts), "rows": rows}
 

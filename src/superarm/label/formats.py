@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "ImportedAnswer", "export_labels", "import_answers", "shown_text", "shown_values"]
 
 SOURCE = "superarm"
+ExportedRows = list[tuple[dict[str, Any], dict[str, Any]]]  # what people see of a row, and its result
 # of a Prodigy task, what says nothing of the row itself
-PRODIGY = {
+PRODIGY_KEYS = {
     "label", "options", "accept", "answer", "score", "priority", "spans", "tokens", "meta", "config", "style",
 }  # fmt: skip
 
@@ -48,10 +49,10 @@ class ImportedAnswer:
     """
 
     row: dict[str, Any]
-    shown: tuple[str, ...]
-    label: str | None
-    by: str
-    time: float
+    shown: tuple[str, ...] = ()
+    label: str | None = None
+    by: str = ""
+    time: float = 0.0
     unchanged: bool = False
     number: int | None = None
 
@@ -64,7 +65,7 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
         format: label-studio, prodigy or argilla.
         question: which one, where the file has several (``from_name`` in Label Studio).
     """
-    reader = _known(format)[0]
+    reader = _reader_and_writer(format)[0]
     owner = str(path)
     for number, task in enumerate(_tasks(Path(path))):
         if not isinstance(task, dict):
@@ -86,11 +87,11 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
 
 def export_labels(job: Labelling, path: str | Path, format: str) -> int:
     """Write the labels as another tool reads them; returns how many rows have one."""
-    writer = _known(format)[1]
+    writer = _reader_and_writer(format)[1]
     results = job.results()
-    text = writer([(shown_values(job, one["row"]), one) for one in results])
+    text = writer([(shown_values(job, result["row"]), result) for result in results])
     write_atomically(path, lambda file: file.write(text.encode()))
-    return sum(one["label"] is not None for one in results)
+    return sum(result["label"] is not None for result in results)
 
 
 # ---------------------------------------------------------------- Label Studio
@@ -99,26 +100,20 @@ def export_labels(job: Labelling, path: str | Path, format: str) -> int:
 def _read_label_studio(task: dict[str, Any], question: str | None, owner: str) -> Iterator[ImportedAnswer]:
     annotations, ours = task.get("annotations", ()), _ours(task)
     if "label" in ours and not annotations:
-        yield ImportedAnswer(task["data"], (), ours["label"], "", 0.0, unchanged=True)
+        yield ImportedAnswer(task["data"], unchanged=True)
     for annotation in annotations:
-        chosen = _choices(annotation, question, owner)
+        by, time = _person(annotation), _seconds(annotation)
+        if annotation.get("was_cancelled"):
+            yield ImportedAnswer(task["data"], by=by, time=time)
+            continue
         predictions = (
             [annotation["prediction"]] if annotation.get("prediction") else task.get("predictions", ())
         )
-        shown = [choice for one in predictions for choice in _choices(one, question, owner)]
-        if annotation.get("was_cancelled"):
-            yield ImportedAnswer(task["data"], (), None, _person(annotation), _seconds(annotation))
-            continue
-        label = _one(chosen, "choices", owner)
+        shown = [choice for given in predictions for choice in _choices(given, question, owner)]
+        label = _single(_choices(annotation, question, owner), "choices", owner)
         written = any(part.get("id") == SOURCE for part in annotation.get("result", ()))
-        yield ImportedAnswer(
-            task["data"],
-            tuple(shown),
-            label,
-            _person(annotation),
-            _seconds(annotation),
-            unchanged=written and label == ours.get("label"),
-        )
+        unchanged = written and label == ours.get("label")
+        yield ImportedAnswer(task["data"], tuple(shown), label, by, time, unchanged)
 
 
 def _choices(given: dict[str, Any], question: str | None, owner: str) -> list[str]:
@@ -126,7 +121,7 @@ def _choices(given: dict[str, Any], question: str | None, owner: str) -> list[st
     for part in given.get("result", ()):
         if part["type"] == "choices" and question in (None, part["from_name"]):
             choices_by.setdefault(part["from_name"], []).extend(map(str, part["value"]["choices"]))
-    return _only(choices_by, owner)
+    return _of_single_question(choices_by, owner)
 
 
 def _person(annotation: dict[str, Any]) -> str:
@@ -142,19 +137,18 @@ def _seconds(annotation: dict[str, Any]) -> float:
     return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
-def _write_label_studio(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
+def _write_label_studio(rows: ExportedRows) -> str:
     tasks = []
-    for data, one in rows:
-        task: dict[str, Any] = {"data": data, "meta": _mark(one)}
-        if one["label"] is not None:
-            value = {"choices": [one["label"]]}
-            result = [{"from_name": "label", "to_name": "row", "type": "choices", "value": value}]
-            if one["how"] == "accepted":
-                task["predictions"] = [
-                    {"model_version": "superarm", "score": one["belief"], "result": result}
-                ]
+    for data, result in rows:
+        task: dict[str, Any] = {"data": data, "meta": _mark(result)}
+        if result["label"] is not None:
+            value = {"choices": [result["label"]]}
+            choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
+            if result["how"] == "accepted":
+                prediction = {"model_version": SOURCE, "score": result["belief"], "result": [choice]}
+                task["predictions"] = [prediction]
             else:
-                task["annotations"] = [{"result": [result[0] | {"id": SOURCE}]}]
+                task["annotations"] = [{"result": [choice | {"id": SOURCE}]}]
         tasks.append(task)
     return json.dumps(tasks, ensure_ascii=False)
 
@@ -163,10 +157,10 @@ def _write_label_studio(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> st
 
 
 def _read_prodigy(task: dict[str, Any], question: str | None, owner: str) -> Iterator[ImportedAnswer]:
-    row = {name: value for name, value in task.items() if name not in PRODIGY and not name.startswith("_")}
+    row = {name: task[name] for name in task if name not in PRODIGY_KEYS and not name.startswith("_")}
     ours = _ours(task)
     row |= {} if ours else task.get("meta", {})
-    answer, chosen = task["answer"], [str(one) for one in task.get("accept", ())]
+    answer, chosen = task["answer"], [str(label) for label in task.get("accept", ())]
     if answer not in ("accept", "reject", "ignore"):
         raise InvalidInput.must("answer", owner, "accept, reject or ignore", answer)
     shown: list[str] = []
@@ -175,23 +169,22 @@ def _read_prodigy(task: dict[str, Any], question: str | None, owner: str) -> Ite
             options = [str(option["id"]) for option in task["options"]]
             shown = chosen if answer == "reject" and chosen else options
         else:
-            shown = chosen = [_one(_list(task["label"]), "label", owner) or ""]
-    label = _one(chosen, "accept", owner) if answer == "accept" else None
-    by, time = (
-        str(task.get("_annotator_id") or task.get("_session_id") or ""),
-        float(task.get("_timestamp") or 0),
-    )
-    unchanged = bool(ours) and not time and (label, by) in ((ours["label"], ""), (ours["label"], ours["by"]))
+            shown = chosen = [_single(_list(task["label"]), "label", owner) or ""]
+    label = _single(chosen, "accept", owner) if answer == "accept" else None
+    by = str(task.get("_annotator_id") or task.get("_session_id") or "")
+    time = float(task.get("_timestamp") or 0)
+    unchanged = bool(ours) and not time and label == ours["label"] and by in ("", ours["by"])
     yield ImportedAnswer(row, tuple(shown), label, by, time, unchanged)
 
 
-def _write_prodigy(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
+def _write_prodigy(rows: ExportedRows) -> str:
     lines = []
-    for data, one in rows:
-        if one["label"] is not None:
-            task = {"text": shown_text(data), "label": one["label"], "answer": "accept", "meta": _mark(one)}
-            if one["by"] and "," not in one["by"]:  # one person
-                task["_annotator_id"] = one["by"]
+    for data, result in rows:
+        if result["label"] is not None:
+            task: dict[str, Any] = {"text": shown_text(data), "label": result["label"], "answer": "accept"}
+            task["meta"] = _mark(result)
+            if result["by"] and "," not in result["by"]:  # one person
+                task["_annotator_id"] = result["by"]
             lines.append(json.dumps(task, ensure_ascii=False))
     return "".join(line + "\n" for line in lines)
 
@@ -203,29 +196,31 @@ def _read_argilla(record: dict[str, Any], question: str | None, owner: str) -> I
     ours = _ours(record)
     row = {**({} if ours else record.get("metadata", {})), **record["fields"]}
     given = {name: many for name, many in record.get("responses", {}).items() if question in (None, name)}
-    suggested = {name: one["value"] for name, one in record.get("suggestions", {}).items() if name in given}
-    shown = _only({name: _list(value) for name, value in suggested.items()}, owner)
-    responses = _only(given, owner)
+    suggestions = record.get("suggestions", {})
+    shown = _of_single_question(
+        {name: _list(suggestions[name]["value"]) for name in suggestions if name in given}, owner
+    )
+    responses = _of_single_question(given, owner)
     if "label" in ours and not responses:
-        yield ImportedAnswer(row, (), ours["label"], "", 0.0, unchanged=True)
+        yield ImportedAnswer(row, unchanged=True)
     for response in responses:
         by, status = str(response.get("user_id") or ""), response.get("status") or "submitted"
         if status == "submitted":
-            yield ImportedAnswer(row, tuple(shown), _one(_list(response["value"]), "value", owner), by, 0.0)
+            yield ImportedAnswer(row, tuple(shown), _single(_list(response["value"]), "value", owner), by)
         else:
-            yield ImportedAnswer(row, (), None, by, 0.0)
+            yield ImportedAnswer(row, by=by)
 
 
-def _write_argilla(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
+def _write_argilla(rows: ExportedRows) -> str:
     records = []
-    for data, one in rows:
-        suggestion = {"value": one["label"], "score": one["belief"], "agent": "superarm"}
+    for data, result in rows:
+        suggestion = {"value": result["label"], "score": result["belief"], "agent": SOURCE}
         records.append(
             {
-                "id": str(one["row"]),
+                "id": str(result["row"]),
                 "fields": {name: str(value) for name, value in data.items()},
-                "metadata": _mark(one),
-                "suggestions": {} if one["label"] is None else {"label": suggestion},
+                "metadata": _mark(result),
+                "suggestions": {} if result["label"] is None else {"label": suggestion},
                 "responses": {},
                 "vectors": {},
             }
@@ -234,7 +229,7 @@ def _write_argilla(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
 
 
 Reader = Callable[[dict[str, Any], str | None, str], Iterator[ImportedAnswer]]
-Writer = Callable[[list[tuple[dict[str, Any], dict[str, Any]]]], str]
+Writer = Callable[[ExportedRows], str]
 
 FORMATS: dict[str, tuple[Reader, Writer]] = {
     "label-studio": (_read_label_studio, _write_label_studio),
@@ -245,7 +240,7 @@ FORMATS: dict[str, tuple[Reader, Writer]] = {
 # ---------------------------------------------------------------- what they have in common
 
 
-def _known(format: str) -> tuple[Reader, Writer]:
+def _reader_and_writer(format: str) -> tuple[Reader, Writer]:
     if format not in FORMATS:
         raise InvalidInput.must(
             "--format", "superarm labels", f"one of {', '.join(FORMATS)}", format, among=FORMATS
@@ -268,14 +263,14 @@ def _tasks(path: Path) -> list[Any]:
         raise InvalidInput.must("content", str(path), wanted, str(error)) from error
 
 
-def _one(chosen: list[str], what: str, owner: str) -> str | None:
+def _single(chosen: list[str], what: str, owner: str) -> str | None:
     if len(chosen) > 1:
         wanted = "at most one label: several right ones at once are not for this tool"
         raise InvalidInput.must(what, owner, wanted, chosen)
     return chosen[0] if chosen else None
 
 
-def _only(by_question: dict[str, list[Any]], owner: str) -> list[Any]:
+def _of_single_question(by_question: dict[str, list[Any]], owner: str) -> list[Any]:
     """Of the only question that there is."""
     if len(by_question) > 1:
         raise InvalidInput.must("--question", owner, f"one of {', '.join(by_question)}", None)
@@ -283,7 +278,7 @@ def _only(by_question: dict[str, list[Any]], owner: str) -> list[Any]:
 
 
 def _list(value: Any) -> list[str]:
-    return [str(one) for one in (value if isinstance(value, list) else [value])]
+    return [str(part) for part in (value if isinstance(value, list) else [value])]
 
 
 def shown_values(job: Labelling, number: int) -> dict[str, Any]:

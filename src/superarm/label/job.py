@@ -118,7 +118,7 @@ class Labelling(Results):
         self._follow()
         if by in self.state.left_out:
             return None
-        question = self._open.of(by)
+        question = self._open.current(by)
         if question is not None:  # the page was loaded again, say
             return question
         busy = self._open.rows()
@@ -134,7 +134,7 @@ class Labelling(Results):
         """Whether questions about the row have not led to a label yet."""
         state = self.state
         answers = state.answers.get(row, [])
-        return bool(answers) and not state.looked[row] and answers[-1].hit is not None
+        return bool(answers) and not state.done[row] and answers[-1].hit is not None
 
     def _question(self, row: int, by: str, *, audit: bool) -> Question:
         state = self.state
@@ -271,7 +271,7 @@ class Labelling(Results):
             by, hit = check_person(given.get("by", "")), given.get("hit", label is not None)
             numbers = [self.state.numbers[self._live(name)] for name in shown]
             number = -1 if label is None else self.state.numbers[self._live(label)]
-            before = [(one.by, one.shown, one.hit, one.label) for one in self.state.answers.get(row, ())]
+            before = [(a.by, a.shown, a.hit, a.label) for a in self.state.answers.get(row, ())]
             if (by, tuple(numbers), hit, number) not in before:  # else it is the same file, once more
                 bodies.append((self.rows.keys[row], {"by": by, "labels": shown, "hit": hit, "label": label}))
         self.journal.answers(bodies)

@@ -1,7 +1,7 @@
 """The journal of a labelling: events of `superarm.journal`, and what each does to the state.
 
     ANSWER      somebody answered about the row whose key is the event's id
-    CORRECTION  an answer was taken back (``of`` its number)
+    CORRECTION  an answer was taken back (``about`` is its number)
     CHANGE      labels or people have changed; or the rows of the table have (their keys)
 
 What a labelling was made for is in the journal's meta: kind "labelling", labels, and the options that must stay.
@@ -40,7 +40,7 @@ def read_meta(where: str | Path) -> dict[str, Any]:
     store = open_store(where, read_only=True)
     try:
         targets = [event.body["target"] for event in store.changes() if event.body["what"] == "target"]
-        return {"target": 0.99, **_checked(store.meta()), **({"target": targets[-1]} if targets else {})}
+        return {"target": 0.99, **_check_kind(store.meta()), **({"target": targets[-1]} if targets else {})}
     finally:
         store.close()
 
@@ -115,7 +115,7 @@ def _beside(path: Path) -> list[Path]:
     return [path.with_name(path.name + end) for end in ("-mark", "-wal", "-shm")]
 
 
-def _checked(meta: dict[str, Any]) -> dict[str, Any]:
+def _check_kind(meta: dict[str, Any]) -> dict[str, Any]:
     if meta.get("kind") != KIND:
         got = f"that of a {meta.get('kind')}"
         raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
@@ -161,7 +161,7 @@ class LabelJournal:
         assert where is not None
         self.store = open_store(where)
         try:
-            meta = _checked(self.store.meta())
+            meta = _check_kind(self.store.meta())
             for name, value in options.items():
                 if value != meta["options"][name]:
                     wanted = f"{meta['options'][name]!r}, which {where} was made for"
@@ -240,7 +240,7 @@ class LabelJournal:
 
     def _apply(self, event: Event, state: State) -> None:
         if event.kind == CHANGE:
-            _changed(event.body, state)
+            _apply_change(event.body, state)
             return
         row = self._rows.number_of.get(event.id)
         if row is None:
@@ -261,7 +261,7 @@ class LabelJournal:
             self.store = None
 
 
-def _changed(change: dict[str, Any], state: State) -> None:
+def _apply_change(change: dict[str, Any], state: State) -> None:
     what, name = change["what"], str(change.get("label"))
     if what == "add label":
         state.add_label(name)

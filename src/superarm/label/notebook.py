@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["label_here"]
 
-HELP = "n none of these, s skip, u undo, = NAME any label, + NAME a new one, q stop"
-HELP_YES_NO = "y yes, n no, s skip, u undo, = NAME any label, + NAME a new one, q stop"
+HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 
 
 def label_here(job: Labelling, by: str = "") -> Any:
@@ -53,19 +52,19 @@ def _converse(job: Labelling, by: str, ask: Callable[[str], str], tell: Callable
         if question.picture and _in_notebook():
             _show_picture(job, question)
         try:
-            typed = ask(f"{HELP_YES_NO if question.yes_no else HELP}: ").strip()
+            typed = ask(f"{'y yes, n no' if question.yes_no else 'n none of these'}, {HELP}: ").strip()
         except (EOFError, KeyboardInterrupt):
             typed = "q"
         if typed in ("", "q"):
             break
         try:
-            question = _follow(job, question, typed, by)
+            question = _act(job, question, typed, by)
         except SuperarmError as error:
             tell(str(error))
     tell(job.progress().sentence)
 
 
-def _follow(job: Labelling, question: Question, typed: str, by: str) -> Question | None:
+def _act(job: Labelling, question: Question, typed: str, by: str) -> Question | None:
     """Do what was typed; the next question."""
     word, name = typed.lower(), typed[1:].strip()
     if word == "u":
@@ -156,9 +155,9 @@ def _panel(job: Labelling, by: str) -> Any:
         return (*chosen, button("None of these", {"none": True}))
 
     def button(text: str, answer: dict[str, Any]) -> Any:
-        one = widgets.Button(description=text, layout=wide, tooltip=text)
-        one.on_click(lambda _: act(lambda question: job.answer(question, by=by, **answer)))
-        return one
+        widget = widgets.Button(description=text, layout=wide, tooltip=text)
+        widget.on_click(lambda _: act(lambda question: job.answer(question, by=by, **answer)))
+        return widget
 
     def act(what: Callable[[Question], None]) -> None:
         trouble.value = ""

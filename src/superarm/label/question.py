@@ -54,8 +54,8 @@ def choose_labels(belief: Array, live: Array, most: int, yes_no: bool) -> Array:
     order = order[live[order]]
     if not yes_no:
         return order[:most]
-    some = order[: min(most, len(order) - 1)]  # of all labels, a yes says nothing
-    return some[: int(np.abs(np.cumsum(belief[some]) - 0.5).argmin()) + 1]
+    candidates = order[: min(most, len(order) - 1)]  # of all labels, a yes says nothing
+    return candidates[: int(np.abs(np.cumsum(belief[candidates]) - 0.5).argmin()) + 1]
 
 
 def reasons(job: Labelling, question: Question) -> dict[str, list[tuple[str, float]]]:
@@ -104,7 +104,7 @@ class OpenQuestions:
         """Somebody is asked."""
         self._open[question.id] = _Open(question, by, row, time.monotonic())
 
-    def of(self, by: str) -> Question | None:
+    def current(self, by: str) -> Question | None:
         """What somebody has not answered yet; questions that nobody has answered for long are taken back."""
         oldest = time.monotonic() - BUSY_SECONDS
         self._open = {key: entry for key, entry in self._open.items() if entry.since >= oldest}

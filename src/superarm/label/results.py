@@ -100,13 +100,13 @@ class Results:
     def progress(self) -> Progress:
         """How far the work has come."""
         state, plan, copies = self.state, self.plan, self.rows.copies
-        clicks, asked = int(state.clicks.sum()), int(copies[state.looked & (state.label >= 0)].sum())
+        clicks, asked = int(state.clicks.sum()), int(copies[state.done & (state.label >= 0)].sum())
         finished = plan.is_finished(self._open.rows())
         labelled, wrong, interval, left = asked, None, None, None
         if clicks >= FIRST or finished:
             accepted = self._accepted(finished)
             labelled += int(copies[accepted].sum())
-            known = float((copies * state.doubt)[state.looked].sum())
+            known = float((copies * state.doubt)[state.done].sum())
             expected = float((plan.wrong(accepted) * copies[accepted]).sum())
             low, high = plan.interval(accepted)
             if labelled:
@@ -130,9 +130,9 @@ class Results:
     def _clicks_left(self) -> int | None:
         """Until enough rows were asked about, at the rate of the last ones; None if they were, and doubts remain."""
         state, plan = self.state, self.plan
-        recent = state.order[-RECENT:]
+        recent = state.done_order[-RECENT:]
         rate = float(state.clicks[recent].mean()) if recent else 1.0
-        open_ = int(np.count_nonzero(~state.looked))
+        open_ = int(np.count_nonzero(~state.done))
         clicks = open_ * rate
         if self.target < 1.0:
             audits = min(FEW_AUDITS, open_ / 3) - state.audits  # that there must be
@@ -142,7 +142,7 @@ class Results:
 
     def _accepted(self, finished: bool) -> Array:
         """Rows nobody was asked about whose labels are accepted."""
-        rows = np.flatnonzero(~self.state.looked)
+        rows = np.flatnonzero(~self.state.done)
         if self.target >= 1.0:
             return rows[:0]
         return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate().accept]
@@ -157,7 +157,7 @@ class Results:
 
     def curve(self, stretches: int = STRETCHES) -> list[tuple[int, float]]:
         """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
-        clicks = self.state.clicks[self.state.order]
+        clicks = self.state.clicks[self.state.done_order]
         clicks = clicks[clicks > 0]  # those of the file cost none
         if not len(clicks):
             return []
@@ -173,12 +173,12 @@ class Results:
         wrong = plan.wrong(np.arange(len(self.rows.keys)))
         entries: list[dict[str, Any]] = []
         for row in range(len(self.rows.keys)):
-            answers = state.valid(row)
-            if state.looked[row]:
+            answers = state.valid_answers(row)
+            if state.done[row]:
                 label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
                 how = _how(label, answers, state.live) if label >= 0 else "none fits"
             else:
-                label, belief = int(plan.top[row]), 1.0 - float(wrong[row])
+                label, belief = int(plan.model_label[row]), 1.0 - float(wrong[row])
                 how = "accepted" if row in accepted else ""
             entries.append(
                 {
@@ -203,7 +203,7 @@ class Results:
         state, names = self.state, self.state.names
         conflicts = []
         for row in state.answers:
-            answers = state.valid(row)
+            answers = state.valid_answers(row)
             settled = any(answer.final for answer in answers)
             if not answers or settled or state.label[row] < 0 or possible(answers, state.live).any():
                 continue

@@ -172,7 +172,8 @@ class LabelRows:
                     option, name, f"one of its columns {', '.join(names)}", column, among=names
                 )
         known, truth = (
-            [None if one is None else _label(row.get(one)) for row in rows] for one in (label, answers)
+            [None if column is None else _label(row.get(column)) for row in rows]
+            for column in (label, answers)
         )
         features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
         cells = [{key: row.get(key) for key in features} for row in rows]
@@ -216,7 +217,7 @@ class LabelRows:
         matrix = None if vectors is None else _vectors(Path(vectors), len(chosen), str(path))
         none: list[str | None] = [None] * len(chosen)
         if texts:
-            read = [_decode(one, file) for one, file in zip(content, chosen, strict=True)]
+            read = [_decode(data, file) for data, file in zip(content, chosen, strict=True)]
             cells = [{"file": name, "text": text} for name, text in zip(names, read, strict=True)]
             features: Any = {"text": read} | ({} if matrix is None else {"vectors": list(matrix)})
             rows = cls(str(path), cells, none, none, features, {"text": ("text",)}, identity=content)
