@@ -7,16 +7,20 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import superarm as sa
+from superarm.cli import main
 from superarm.cli.label import _say_what_it_is
 from superarm.cli.label_file import read_labels
 from superarm.errors import InvalidInput
 from superarm.label.rows import LabelRows
+
+Run = Callable[..., tuple[Any, str]]
 
 
 def run(*args: object) -> Any:
@@ -28,6 +32,19 @@ def run(*args: object) -> Any:
         check=False,
         stdin=subprocess.DEVNULL,
     )
+
+
+@pytest.fixture
+def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command in this process, where many are tried: its exit code, and what it says on standard error."""
+
+    def run_here(*args: object) -> tuple[Any, str]:
+        monkeypatch.setattr(sys, "argv", ["superarm", *map(str, args)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, " ".join(capsys.readouterr().err.split())
+
+    return run_here
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -110,7 +127,10 @@ def test_a_label_that_stands_twice_is_named_with_its_lines(tmp_path: Path) -> No
         read_labels(path)
 
 
-def test_a_refused_command_leaves_nothing_behind(tickets: Path, tmp_path: Path) -> None:
+def test_a_refused_command_leaves_nothing_behind(
+    tickets: Path, tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the journal of digits would be
     labels, folder = tmp_path / "labels.txt", tmp_path / "texts"
     labels.write_text("login\nbilling\n")
     folder.mkdir()
@@ -134,19 +154,19 @@ def test_a_refused_command_leaves_nothing_behind(tickets: Path, tmp_path: Path) 
         (folder, "--numbers", "text", "numbers of"),
         (folder, "--answers", "text", "answers of"),
     ):
-        done = run("label", rows, "--labels", labels, "--no-browser", option, value)
-        assert done.returncode == 2, (option, value, done.stderr)
-        assert words in " ".join(done.stderr.split()), done.stderr
+        code, message = run_here("label", rows, "--labels", labels, "--no-browser", option, value)
+        assert code == 2, (option, value, message)
+        assert words in message
         assert sorted(tmp_path.rglob("*")) == before, option
     taken.close()
 
 
-def test_labels_with_an_equals_sign_change(tickets: Path, tmp_path: Path) -> None:
+def test_labels_with_an_equals_sign_change(tickets: Path, tmp_path: Path, run_here: Run) -> None:
     journal = tmp_path / "l.db"
     sa.Labelling(tickets, labels=["x", "x=1", "y=2", "z"], target=1.0, journal=journal).close()
 
     def change(option: str, text: str) -> str:
-        return " ".join(run("labels", "change", journal, option, text).stderr.split())
+        return run_here("labels", "change", journal, option, text)[1]
 
     one_reading = "must be two names, OLD=NEW, of which the labels allow one reading only"
     for option, text in (("--rename", "x=1=one"), ("--merge", "x"), ("--rename", "q=2=r")):

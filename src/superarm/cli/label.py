@@ -98,7 +98,7 @@ def label(
 
     need("label")
     from superarm.label import Labelling
-    from superarm.label.journal import read_meta
+    from superarm.label.journal import journal_exists, read_meta
     from superarm.label.rows import LabelRows
 
     if as_json and answers is None:
@@ -112,7 +112,7 @@ def label(
         names = read_labels(Path(labels))
     elif labels is not None:
         reading["label"] = labels
-    if where is not None and not _is_new(where):
+    if where is not None and journal_exists(where):
         reading = {**read_meta(where)["reading"], **reading}
     table = LabelRows.read(rows, **{"answers": answers, **reading})
     if names is None and "label" not in reading and (answers is not None or table.name == "digits"):
@@ -147,12 +147,6 @@ def label(
 def default_journal(rows: str) -> str:
     """Beside the rows."""
     return f"{rows.rstrip('/')}.labels.db"
-
-
-def _is_new(where: str) -> bool:
-    from superarm.journal.store import is_url
-
-    return not is_url(where) and not Path(where).exists()
 
 
 def _natural(label: str) -> tuple[bool, float, str]:

@@ -30,6 +30,7 @@ MOST_TEXT = 20_000  # characters of one value that a page shows
 MOST_INLINE = 1 << 16  # bytes of a picture that comes with its question
 MOST_ROWS = 100  # of disagreements
 REFRESH_SECONDS = 1.0
+PROGRESS = ("rows", "labelled", "clicks", "target", "wrong", "interval", "outlook", "finished", "curve")
 
 
 class Answer(Strict):
@@ -83,7 +84,7 @@ class LabellingPage:
         """All that the page shows one person."""
         return {
             "person": person,
-            "question": None if question is None else self._shown(question),
+            "question": question and self._without_beliefs(question),
             "labels": self.job.label_names,
             "keys": self.keys,
             "export": export_command(self.job),
@@ -93,20 +94,9 @@ class LabellingPage:
     def progress(self) -> dict[str, Any]:
         """How far all of them are. Which questions are audits is nothing that people should learn."""
         now = self.job.progress()
-        return {
-            "rows": now.rows,
-            "labelled": now.labelled,
-            "clicks": now.clicks,
-            "target": now.target,
-            "wrong": now.wrong,
-            "interval": now.interval,
-            "outlook": now.outlook,
-            "finished": now.finished,
-            "curve": now.curve,
-            "sentence": now.sentence if now.finished else None,
-        }
+        return {name: getattr(now, name) for name in PROGRESS} | {"sentence": now.finished and now.sentence}
 
-    def _shown(self, question: Question) -> dict[str, Any]:
+    def _without_beliefs(self, question: Question) -> dict[str, Any]:
         """A question without what would lead people: how sure the model is, and whether it would have asked."""
         return {
             "id": question.id,
@@ -164,12 +154,12 @@ class LabellingPage:
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
             {
-                "row": conflict["number"],
-                "values": _values(conflict["row"]),
-                "answers": conflict["answers"],
+                "row": row["number"],
+                "values": _values(row["row"]),
+                "answers": row["answers"],
                 "picture": pictures,
             }
-            for conflict in conflicts[:MOST_ROWS]
+            for row in conflicts[:MOST_ROWS]
         ]
         return {"count": len(conflicts), "rows": rows}
 

@@ -127,23 +127,17 @@ class WrongAnswers:
             counts[row] = 0
         k = len(prior)
         for by in dict.fromkeys(answer.by for answer in answers if not answer.final):
-            weights, wrong = _with_floor(prior), np.zeros(k, np.intp)
-            own = 0
+            weights, wrong, own = _with_floor(prior), np.zeros(k, np.intp), 0
             for answer in answers:
                 if answer.final or answer.by != by:
                     weights = weights * likelihood(answer, k, self.rate(answer.by), yes_no)
                     continue
                 false = ~is_true(answer, k)
-                weights, wrong, own = (
-                    np.where(false, weights / _alternatives(answer, yes_no), weights),
-                    wrong + false,
-                    own + 1,
-                )
+                weights = np.where(false, weights / _alternatives(answer, yes_no), weights)
+                wrong, own = wrong + false, own + 1
             if by not in self._weights:
-                self._weights[by], self._answers_of_row[by] = (
-                    np.zeros((self.n, MOST_WRONG + 1)),
-                    np.zeros(self.n, np.int32),
-                )
+                self._weights[by] = np.zeros((self.n, MOST_WRONG + 1))
+                self._answers_of_row[by] = np.zeros(self.n, np.int32)
             few = wrong <= MOST_WRONG
             if weights[few].sum() > 0.0:
                 self._weights[by][row] = np.bincount(wrong[few], weights[few], MOST_WRONG + 1)

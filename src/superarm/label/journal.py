@@ -28,14 +28,14 @@ from superarm.label.names import FILE, check_known_person
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 
-__all__ = ["KIND", "LabelJournal", "erase_person", "read_meta"]
+__all__ = ["LabelJournal", "erase_person", "journal_exists", "read_meta"]
 
 KIND = "labelling"
 
 
 def read_meta(where: str | Path) -> dict[str, Any]:
     """What a labelling was made for: labels, options, rows (their name), reading (of rows), target (the last)."""
-    if not _exists(where):
+    if not journal_exists(where):
         raise InvalidInput(f"no such journal: {where}")
     store = open_store(where, read_only=True)
     try:
@@ -147,7 +147,7 @@ class LabelJournal:
         self._asked_labels = labels or []
         self.store: Store | None = None
         self._memory: list[Event] = []
-        self.is_new = where is None or not _exists(where)
+        self.is_new = where is None or not journal_exists(where)
         if self.is_new:
             if labels is None or len(labels) < 2:
                 wanted = "given: a file with a label a line, or a column that holds at least two"
@@ -276,7 +276,8 @@ def _apply_change(change: dict[str, Any], state: State) -> None:
         state.reconsider()
 
 
-def _exists(where: str | Path) -> bool:
+def journal_exists(where: str | Path) -> bool:
+    """Whether there is a journal in a file, or behind an address."""
     if not is_url(where):
         return Path(where).exists()
     from superarm.journal.postgres_address import Address, failures

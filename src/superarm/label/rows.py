@@ -115,53 +115,41 @@ class LabelRows:
             vectors: an .npy with a vector for each row, in place of pixels, or beside the columns.
             asked: text, words, numbers, dates, leave_out: how columns are to be taken.
         """
-        rows = cls._read(source, label, answers, vectors, asked)
-        kept: dict[str, Any] = {
-            "label": label,
-            "answers": answers,
-            "vectors": None if vectors is None else str(vectors),
-        }
-        kept |= {name: list(columns) for name, columns in asked.items() if columns}
+        path = Path(source) if isinstance(source, str | PathLike) else None
+        if path is not None and path.is_dir():
+            _check_no_columns(str(path), labels=label, answers=answers, **asked)
+            rows = cls._folder(path, vectors)
+        elif path is not None and (
+            path.suffix.lower() == ".npz" or (str(path) == "digits" and not path.exists())
+        ):
+            truth = None if answers == "y" else answers
+            _check_no_columns(str(path), labels=label, answers=truth, vectors=vectors, **asked)
+            rows = cls._matrix(path) if path.suffix else cls._digits()
+        else:
+            rows = cls._table(source, path, label, answers, vectors, asked)
+        kept: dict[str, Any] = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
+        kept |= {name: list(columns) for name, columns in asked.items()}
         rows.reading = {name: value for name, value in kept.items() if value}
         return rows
 
     @classmethod
-    def _read(
+    def _table(
         cls,
         source: Any,
+        path: Path | None,
         label: str | None,
         answers: str | None,
         vectors: str | Path | None,
         asked: dict[str, Any],
     ) -> LabelRows:
-        if isinstance(source, str | PathLike):
-            path = Path(source)
-            if path.is_dir():
-                _check_no_columns(str(path), labels=label, answers=answers, **asked)
-                return cls._folder(path, vectors)
-            digits = str(source) == "digits" and not path.exists()
-            if digits or path.suffix.lower() == ".npz":
-                truth = None if answers == "y" else answers
-                _check_no_columns(str(source), labels=label, answers=truth, vectors=vectors, **asked)
-                return cls._digits() if digits else cls._matrix(path)
-            if path.suffix.lower() not in TABLES:
-                wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
-                raise InvalidInput.must("rows", OWNER, wanted, str(source))
-            if not path.is_file():
-                raise InvalidInput(f"no such file: {path}")
+        if path is not None and path.suffix.lower() not in TABLES:
+            wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
+            raise InvalidInput.must("rows", OWNER, wanted, str(source))
+        if path is not None and not path.is_file():
+            raise InvalidInput(f"no such file: {path}")
         table = open_table(source)
+        name = table.name
         rows = list((table if vectors is None else WithVectors(table, Path(vectors))).whole_rows())
-        return cls._table(table.name, rows, label, answers, asked)
-
-    @classmethod
-    def _table(
-        cls,
-        name: str,
-        rows: list[dict[str, Any]],
-        label: str | None,
-        answers: str | None,
-        asked: dict[str, Any],
-    ) -> LabelRows:
         if not rows:
             raise InvalidInput.must("rows", name, "at least one", "none")
         rows = [{str(key): value for key, value in row.items()} for row in rows]

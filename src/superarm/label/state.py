@@ -153,16 +153,11 @@ class State:
             if answer.hit is None or answer.by in self.left_out:
                 continue
             if not self.live.all():
-                label = answer.label if answer.label < 0 else self.merged_into[answer.label]
+                into = self.merged_into
+                label = answer.label if answer.label < 0 else into[answer.label]
                 # a "no" about a label that was merged says nothing about the other
-                same = (
-                    answer.shown
-                    if answer.hit
-                    else [one for one in answer.shown if self.merged_into[one] == one]
-                )
-                shown = tuple(
-                    dict.fromkeys(self.merged_into[one] for one in same if self.live[self.merged_into[one]])
-                )
+                same = [number for number in answer.shown if answer.hit or into[number] == number]
+                shown = tuple(dict.fromkeys(into[number] for number in same if self.live[into[number]]))
                 if not shown if label < 0 else not self.live[label]:
                     continue  # it speaks of labels that are gone
                 answer = answer._replace(label=label, shown=shown)
