@@ -371,8 +371,11 @@ def test_a_name_that_is_gone_can_come_back(tmp_path: Path) -> None:
         job.add_label("d")
         job.retire_label("a")
         assert [one["label"] for one in job.results()[:6]] == [None, "b", "c", None, "b", "c"]
+        job.add_answers([{"row": 9, "label": "b"}])
         job.add_label("a")  # as it was, with its answers
         assert [one["label"] for one in job.results()[:6]] == ["a", "b", "c", "a", "b", "c"]
+        job.add_answers([{"row": 9, "label": "a", "by": by} for by in ("ann", "bob", "cy")])
+        assert job.results()[9]["label"] == "a"  # although the model's answer of before did not know it
         job.rename_label("a", "first")
         job.add_label("a")  # another one
         job.settle(7, "a")

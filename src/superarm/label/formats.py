@@ -71,12 +71,14 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
         if not isinstance(task, dict):
             raise InvalidInput.must("task", at_row(owner, number), "an object", task)
         try:
-            ours = _ours(task)
+            row = _ours(task).get("row")
             for answer in reader(task, question, at_row(owner, number)):
                 shown = tuple(dict.fromkeys(map(check_name, answer.shown)))
                 label = None if answer.label is None else check_name(answer.label)
                 by = answer.by if answer.unchanged else check_person(answer.by.strip(), at_row(owner, number))
-                yield replace(answer, shown=shown, label=label, by=by, number=ours.get("row"))
+                yield replace(
+                    answer, shown=shown, label=label, by=by, number=row if isinstance(row, int) else None
+                )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise

@@ -85,7 +85,7 @@ class State:
         self._taught: list[int] = []
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
-        self.version = 0  # a counter: whoever caches what follows from conclusions compares it
+        self.version = 0  # a counter of conclusions: whoever caches what follows from them compares it
         self._until_refit = REFIT_AFTER[0]
         self._lessons, self._half_lessons = 0, [0, 0]
         self._inverse_temperature = 1.0  # the model's probabilities to this power are right
@@ -230,11 +230,13 @@ class State:
                     self._prior[row], self._prior_lessons[row] = now, self._half_lessons[half]
 
     def add_label(self, name: str) -> None:
-        number = self.numbers.get(name, NO_LABEL)
-        if (
-            number != NO_LABEL and self.names[number] == name and self.merged_into[number] == number
-        ):  # it was retired
+        """A new label, or one that was retired."""
+        number = self.numbers.get(name)
+        if number is not None and self.names[number] == name and self.merged_into[number] == number:
             self.live[number] = True
+            for prior in self._prior.values():
+                if number < len(prior) and not prior[number]:  # made meanwhile, without it
+                    prior[number] = 1.0 / len(self.names)
             self.reconsider()
             return
         for learner in (self.learner, *self._halves):
@@ -255,9 +257,8 @@ class State:
         number = self.numbers[name]
         self.live[number] = False
         if into is not None:
-            self.merged_into = [
-                self.numbers[into] if where == number else where for where in self.merged_into
-            ]
+            other = self.numbers[into]
+            self.merged_into = [other if where == number else where for where in self.merged_into]
         self.reconsider()
 
     # ------------------------------------------------------------ conclusions
@@ -275,12 +276,12 @@ class State:
         self.wrong_answers.put(row, tempered, answers, self.yes_no)
         label = int(belief.argmax())
         self.label[row], self.doubt[row] = label, 1.0 - belief[label]
-        top = self._model_label.get(row)
-        if top is not None:
-            self.check_error[row] = 1.0 - belief[self.merged_into[top]]
+        model_label = self._model_label.get(row)
+        if model_label is not None:
+            self.check_error[row] = 1.0 - belief[self.merged_into[model_label]]
         if not any(a.hit or a.label >= 0 for a in answers) and not possible(answers, self.live).any():
             label = self.label[row] = NO_LABEL  # none of all the labels fits
-            self.doubt[row], self.check_error[row] = 0.0, top is not None
+            self.doubt[row], self.check_error[row] = 0.0, model_label is not None
             self.wrong_answers.put(row, tempered, [], self.yes_no)  # nobody was wrong
         was, self.done[row] = self.done[row], self._is_done(label, answers, float(self.doubt[row]))
         if not self.done[row]:
