@@ -48,18 +48,14 @@ MOST_ANSWERS = 5  # about one row, once its label was named
 
 
 class Estimate(NamedTuple):
-    """How many rows of the table have a wrong label.
+    """How far it is to the target.
 
     Attributes:
-        wrong, low, high: the estimate, and its interval at 95 %.
-        high_80: with a chance of 80 % they are no more.
+        high_80: with a chance of 80 %, no more rows of the table than this would have a wrong label.
         accept: rows nobody was asked about with a chance below this to be wrong could be accepted, and the target met.
         left: how many rows must be asked about before the end, about.
     """
 
-    wrong: float
-    low: float
-    high: float
     high_80: float
     accept: float
     left: int
@@ -132,11 +128,11 @@ class Plan:
             self.doubt[batch] = 1.0 - p.max(axis=1)
 
     def estimate(self, *, fresh: bool = False) -> Estimate:
-        """How many labels are wrong; made anew now and then, or when asked for."""
+        """How far it is to the target; made anew now and then, or when asked for."""
         if self._estimate is None or fresh or self._stale >= self.estimate_every:
             self._stale = 0
             self._calibrate()
-            self._estimate = self._estimate_wrong()
+            self._estimate = self._new_estimate()
         return self._estimate
 
     def wrong(self, rows: Array) -> Array:
@@ -153,35 +149,34 @@ class Plan:
         every, _ = fit(z, e)
         self._fit, self._covariance = fit(z[audit], e[audit], every, AUDITS_DIFFER)
 
-    def _estimate_wrong(self) -> Estimate:
-        state, copies = self.state, self.copies
-        open_ = np.flatnonzero(~state.done)
-        e, w = self.wrong(open_), copies[open_]
-        known = float((copies * state.doubt)[state.done].sum())
-        unknown = float((e * w).sum())
-        total = known + unknown
+    def _new_estimate(self) -> Estimate:
+        done = self.state.done
+        open_ = np.flatnonzero(~done)
+        e, w = self.wrong(open_), self.copies[open_]
         by_size = np.argsort(e)
-        labelled = copies[state.done].sum() + np.cumsum(w[by_size])
-        fits = np.cumsum((e * w)[by_size]) + known <= (1.0 - self.target) * labelled
+        labelled = self.copies[done].sum() + np.cumsum(w[by_size])
+        fits = np.cumsum((e * w)[by_size]) + self._doubts() <= (1.0 - self.target) * labelled
         last = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0  # the most that can be accepted
         accept = float(e[by_size][last]) if last < len(e) else 1.0
-        low, high = self.interval(open_)
-        return Estimate(total, low, high, self.interval(open_, ONE_SIDED_80)[1], accept, len(e) - last)
+        return Estimate(self.interval(open_, ONE_SIDED_80)[1], accept, len(e) - last)
+
+    def _doubts(self) -> float:
+        """How many labels of rows that were asked about are wrong, about."""
+        return float((self.copies * self.state.doubt)[self.state.done].sum())
+
+    def expected_wrong(self, accepted: Array) -> float:
+        """How many labels are wrong, about, of rows that were asked about, and of these, which were not."""
+        return self._doubts() + float((self.wrong(accepted) * self.copies[accepted]).sum())
 
     def interval(self, accepted: Array, z: float = TWO_SIDED_95) -> tuple[float, float]:
         """Around the wrong labels among rows that were asked about, and these, which were not."""
-        state, w = self.state, self.copies[accepted]
-        known = float((self.copies * state.doubt)[state.done].sum())
+        state, w, known = self.state, self.copies[accepted], self._doubts()
         # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
         spread = (known + (known / 2.0) ** 2) ** 0.5
         low, high = max(0.0, known - z * spread), known + z * spread
         if z == TWO_SIDED_95:
-            high += (
-                UNNOTICED
-                * state.wrong_answers.total()
-                * FEW_ANSWERS
-                / (FEW_ANSWERS + float(state.clicks.sum()))
-            )
+            few = FEW_ANSWERS / (FEW_ANSWERS + float(state.clicks.sum()))
+            high += UNNOTICED * state.wrong_answers.total() * few
         if len(accepted):
             e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
             slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
@@ -202,9 +197,10 @@ class Plan:
     def _is_finished(self, busy: set[int]) -> bool:
         state, rows = self.state, float(self.copies.sum())
         if state.done.all():
-            doubts = float((self.copies * state.doubt).sum())
             allowed = (1.0 - self.target) * rows if self.target < 1.0 else ALLOWED_AT_1 * rows
-            return (doubts <= allowed or self._doubtful(busy) is None) and self._ask_twice(busy) is None
+            return (self._doubts() <= allowed or self._doubtful(busy) is None) and self._ask_twice(
+                busy
+            ) is None
         if self.target >= 1.0 or self.estimate().high_80 > (1.0 - self.target) * rows:
             return False
         open_ = int((~state.done).sum())

@@ -106,11 +106,9 @@ class Results:
         if clicks >= FIRST or finished:
             accepted = self._accepted(finished)
             labelled += int(copies[accepted].sum())
-            known = float((copies * state.doubt)[state.done].sum())
-            expected = float((plan.wrong(accepted) * copies[accepted]).sum())
             low, high = plan.interval(accepted)
             if labelled:
-                wrong = min(1.0, (known + expected) / labelled)
+                wrong = min(1.0, plan.expected_wrong(accepted) / labelled)
                 interval = float(low / labelled), float(min(1.0, high / labelled))
             left = 0 if finished else self._clicks_left()
         return Progress(
