@@ -150,6 +150,7 @@ def test_a_refused_command_leaves_nothing_behind(
         (tickets, "--vectors", tmp_path / "no.npy", "no.npy"),
         (tickets, "--text", "nope", "nope"),
         ("digits", "--vectors", tmp_path / "no.npy", "vectors of digits must be left out"),
+        ("digits", "--answers", "z", "answers of digits must be y"),
         ("digits", "--text", "y", "text of digits must be left out"),
         (folder, "--numbers", "text", "numbers of"),
         (folder, "--answers", "text", "answers of"),

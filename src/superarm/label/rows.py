@@ -122,8 +122,9 @@ class LabelRows:
         elif path is not None and (
             path.suffix.lower() == ".npz" or (str(path) == "digits" and not path.exists())
         ):
-            truth = None if answers == "y" else answers
-            _check_no_columns(str(path), labels=label, answers=truth, vectors=vectors, **asked)
+            _check_no_columns(str(path), labels=label, vectors=vectors, **asked)
+            if answers not in (None, "y"):
+                raise InvalidInput.must("answers", str(path), "y, the truth that it holds", answers)
             rows = cls._matrix(path) if path.suffix else cls._digits()
         else:
             rows = cls._table(source, path, label, answers, vectors, asked)
