@@ -8,7 +8,7 @@ DATA is a folder with banking77.csv, letter.npz, satimage.npz and mnist.npz. A l
   wrong clicks      the first two, with a share --wrong of wrong clicks, whose rate is not known
 
 The table has clicks a row and the share of wrong labels, means over --seeds orders of the rows, beside the aims; and
-how often the told interval held the truth, at target 0.985. With --runs the intervals alone, over so many orders.
+how often the interval held the truth, at target 0.985. With --runs the intervals alone, over so many orders.
 """
 
 from __future__ import annotations
@@ -48,18 +48,21 @@ def run(path: Path, seed: int, target: float, *, yes_no: bool = False, wrong: fl
     rows = sampled(path, seed)
     labels = sorted({str(label) for label in rows.truth})
     job = Labelling(rows, labels=labels, target=target, yes_no=yes_no, seed=seed)
-    found = play(job, rows.truth, wrong=wrong)
-    low, high = found["interval"]
-    return found | {"inside": low <= found["wrong_rate"] <= high}
+    outcome = play(job, rows.truth, wrong=wrong)
+    low, high = outcome["interval"]
+    return outcome | {"inside": low <= outcome["wrong_rate"] <= high}
 
 
-def line(name: str, what: str, aim: float | None, found: list[dict[str, Any]]) -> None:
-    clicks, wrong = mean(one["clicks_per_row"] for one in found), mean(one["wrong_rate"] for one in found)
-    inside = sum(one["inside"] for one in found)
-    aimed = "" if aim is None else f"{aim:.2f}"
-    audits = mean(one["audits"] for one in found)
+def line(name: str, what: str, aim: float | None, outcomes: list[dict[str, Any]]) -> None:
+    clicks, wrong = (
+        mean(outcome["clicks_per_row"] for outcome in outcomes),
+        mean(outcome["wrong_rate"] for outcome in outcomes),
+    )
+    inside = sum(outcome["inside"] for outcome in outcomes)
+    aimed, runs = "" if aim is None else f"{aim:.2f}", len(outcomes)
+    audits = mean(outcome["audits"] for outcome in outcomes)
     print(
-        f"{name:14} {what:22} {clicks:7.3f} {aimed:>6} {100 * wrong:7.2f} % {audits:8.0f}   {inside} of {len(found)}",
+        f"{name:14} {what:22} {clicks:7.3f} {aimed:>6} {100 * wrong:7.2f} % {audits:8.0f}   {inside} of {runs}",
         flush=True,
     )
 
@@ -82,16 +85,16 @@ def main() -> None:
         path, aims = given.data / name, AIMS.get(name, (None, None, None))
         if given.runs:
             for wrong in (0.0, given.wrong):
-                found = [run(path, seed, TARGET, wrong=wrong) for seed in range(given.runs)]
-                line(name, f"target {TARGET}, wrong {wrong:g}", aims[1], found)
+                outcomes = [run(path, seed, TARGET, wrong=wrong) for seed in range(given.runs)]
+                line(name, f"target {TARGET}, wrong {wrong:g}", aims[1], outcomes)
             continue
         seeds = range(given.seeds)
         line(name, "target 1", aims[0], [run(path, seed, 1.0) for seed in seeds])
         line(name, f"target {TARGET}", aims[1], [run(path, seed, TARGET) for seed in seeds])
         line(name, "target 1, yes/no", aims[2], [run(path, seed, 1.0, yes_no=True) for seed in seeds])
         for target in (1.0, TARGET):
-            found = [run(path, seed, target, wrong=given.wrong) for seed in seeds]
-            line(name, f"target {target:g}, wrong {given.wrong:g}", None, found)
+            outcomes = [run(path, seed, target, wrong=given.wrong) for seed in seeds]
+            line(name, f"target {target:g}, wrong {given.wrong:g}", None, outcomes)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import superarm as sa
+from superarm.cli import main
+from superarm.cli.label import _say_what_it_is
+from superarm.cli.label_file import read_labels
+from superarm.errors import InvalidInput
+from superarm.label.rows import LabelRows
+
+Run = Callable[..., tuple[Any, str]]
 
 
 def run(*args: object) -> Any:
@@ -23,6 +32,19 @@ def run(*args: object) -> Any:
         check=False,
         stdin=subprocess.DEVNULL,
     )
+
+
+@pytest.fixture
+def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command in this process, where many are tried: its exit code, and what it says on standard error."""
+
+    def run_here(*args: object) -> tuple[Any, str]:
+        monkeypatch.setattr(sys, "argv", ["superarm", *map(str, args)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, " ".join(capsys.readouterr().err.split())
+
+    return run_here
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -93,6 +115,94 @@ def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.labels.db"))
 
 
+def test_a_label_that_stands_twice_is_named_with_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "labels.txt"
+    path.write_text("login\n\nbilling \n login\n")
+    with pytest.raises(
+        InvalidInput, match=r"line 4 of .*labels.txt must be another label than that of line 1, got 'login'"
+    ):
+        read_labels(path)
+    path.write_text("login\n\n")
+    with pytest.raises(InvalidInput, match=r"a file with at least two labels, got '.*labels.txt'"):
+        read_labels(path)
+
+
+def test_a_refused_command_leaves_nothing_behind(
+    tickets: Path, tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the journal of digits would be
+    labels, folder = tmp_path / "labels.txt", tmp_path / "texts"
+    labels.write_text("login\nbilling\n")
+    folder.mkdir()
+    (folder / "a.txt").write_text("a text")
+    people = tmp_path / "people.txt"
+    people.write_text("anna short\n")
+    taken = socket.create_server(("127.0.0.1", 0))
+    before = sorted(tmp_path.rglob("*"))
+    for rows, option, value, words in (
+        (tickets, "--keys", "nome=x", "--keys of superarm label must be for labels, none"),
+        (tickets, "--keys", "none", "--keys of superarm label must be such as none=0"),
+        (tickets, "--token-file", people, "token of superarm label must be at least 16 visible"),
+        (tickets, "--token-file", tmp_path / "no", "--token-file of superarm label must be a file"),
+        (tickets, "--host", "0.0.0.0", "--token-file of superarm label must be given"),
+        (tickets, "--port", taken.getsockname()[1], "--port of superarm label must be free"),
+        (tickets, "--show", "nope", "show of"),
+        (tickets, "--vectors", tmp_path / "no.npy", "no.npy"),
+        (tickets, "--text", "nope", "nope"),
+        ("digits", "--vectors", tmp_path / "no.npy", "vectors of digits must be left out"),
+        ("digits", "--answers", "z", "answers of digits must be y"),
+        ("digits", "--text", "y", "text of digits must be left out"),
+        (folder, "--numbers", "text", "numbers of"),
+        (folder, "--answers", "text", "answers of"),
+    ):
+        code, message = run_here("label", rows, "--labels", labels, "--no-browser", option, value)
+        assert code == 2, (option, value, message)
+        assert words in message
+        assert sorted(tmp_path.rglob("*")) == before, option
+    taken.close()
+
+
+def test_labels_with_an_equals_sign_change(tickets: Path, tmp_path: Path, run_here: Run) -> None:
+    journal = tmp_path / "l.db"
+    sa.Labelling(tickets, labels=["x", "x=1", "y=2", "z"], target=1.0, journal=journal).close()
+
+    def change(option: str, text: str) -> str:
+        return run_here("labels", "change", journal, option, text)[1]
+
+    one_reading = "must be two names, OLD=NEW, of which the labels allow one reading only"
+    for option, text in (("--rename", "x=1=one"), ("--merge", "x"), ("--rename", "q=2=r")):
+        assert f"{option} of superarm labels change {one_reading}, got '{text}'" in change(option, text)
+    assert "label of Labelling must be one of the labels (or add it), got 'w'" in change("--rename", "w=v")
+    assert "labels: x, x=1, two=2, z " in change("--rename", "y=2=two=2")
+    assert "labels: x=1, two=2, z " in change("--merge", "x=two=2")
+    assert "labels: x=1, y, z " in change("--rename", "two=2 = y")
+
+
+def test_a_folder_says_what_it_skips_and_which_file_is_no_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "texts"
+    (folder / ".checkpoints").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", ".hidden.txt", ".checkpoints/a.txt", "notes.md"):
+        (folder / name).write_bytes(f"\ufeffa text from {name}".encode())
+    rows = LabelRows.read(folder)
+    assert [row["file"] for row in rows.cells] == ["a.txt", "b.txt"]
+    assert not rows.cells[0]["text"].startswith("\ufeff")
+    labels, journal = tmp_path / "labels.txt", tmp_path / "l.db"
+    labels.write_text("x\ny\n")
+    with sa.Labelling(rows, labels=["x", "y"], journal=journal) as job:
+        _say_what_it_is(job, rows)
+    assert f"3 files of {folder} skipped: hidden, or neither pictures nor .txt" in capsys.readouterr().err
+    (folder / "c.txt").write_bytes("Grüße".encode("latin-1"))
+    before = journal.read_bytes()
+    done = run("label", folder, "--labels", labels, "--journal", journal, "--no-browser")
+    assert done.returncode == 2
+    assert "c.txt must be UTF-8 (convert it, or take it out of the folder), got 'byte 0xfc at 2'" in " ".join(
+        done.stderr.split()
+    )
+    assert journal.read_bytes() == before
+
+
 def test_verify_and_serve_leave_a_labelling_alone(tickets: Path, tmp_path: Path) -> None:
     journal = tmp_path / "l.db"
     run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json")
@@ -136,4 +246,10 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path) -> None:
         again = run("labels", "change", journal, "--erase", "ann")
         assert again.returncode == 2
         assert "Traceback" not in again.stderr
-    assert "somebody whom the journal names" in run("labels", "change", journal, "--erase", "zoe").stderr
+    for option, owner in (
+        ("--erase", "--erase of superarm labels change"),
+        ("--leave-out", "person of Labelling"),
+    ):
+        unknown = run("labels", "change", journal, option, "zoe")
+        assert unknown.returncode == 2
+        assert f"{owner} must be one of ann, got 'zoe'" in " ".join(unknown.stderr.split())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from superarm.errors import InvalidInput
 from superarm.label import Labelling
-from superarm.label.formats import ImportedAnswer, export_labels, import_answers, take_over
+from superarm.label.formats import ImportedAnswer, export_labels, import_answers
+from superarm.label.take_over import take_over
 
 TEAMS = ["billing", "login", "delivery"]
 ROWS = [
@@ -235,6 +237,7 @@ def test_what_is_written_is_what_they_read(format, tmp_path):
             if label is not None:
                 [result] = task["annotations"][0]["result"]
                 assert result == {
+                    "id": "superarm",
                     "from_name": "label",
                     "to_name": "row",
                     "type": "choices",
@@ -251,6 +254,93 @@ def test_what_is_written_is_what_they_read(format, tmp_path):
             assert record.keys() == {"id", "fields", "metadata", "suggestions", "responses", "vectors"}
 
 
+def labelled(rows: list[dict]) -> Labelling:
+    """Two of the rows by anna, one by anna and ben, one by nobody whose name is known."""
+    job = Labelling(rows, labels=TEAMS, target=1.0)
+    said = [
+        (0, "anna", "billing"),
+        (1, "anna", "login"),
+        (2, "anna", "delivery"),
+        (2, "ben", "delivery"),
+        (3, "", "billing"),
+    ]
+    job.add_answers([{"row": row, "by": by, "label": label} for row, by, label in said])
+    return job
+
+
+def tasks_of(path) -> list[dict]:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def test_what_we_wrote_is_no_new_answer(format, tmp_path):
+    rows = [row | {"by": "phone", "row": 7} for row in ROWS]  # columns that have the names of ours
+    job, path = labelled(rows), tmp_path / "labels.json"
+    before, people = job.results(), job.people()
+    export_labels(job, path, format)
+    taken = take_over(job, import_answers(path, format))
+    assert (taken.answers, taken.unchanged, taken.unknown, taken.empty, taken.added) == (0, 4, 0, 0, ())
+    assert str(taken) == "0 answers taken over; 4 as superarm exported them, which are no new answers"
+    assert job.results() == before
+    assert job.people() == people
+
+
+def changed_by_cleo(tasks: list[dict], format: str) -> None:
+    """Row 0 becomes delivery, row 1 is confirmed, in the other tool."""
+    if format == "prodigy":
+        tasks[0]["answer"] = "reject"
+        for task in tasks[:2]:
+            task |= {"_annotator_id": "cleo", "_session_id": "cleo", "_timestamp": 1790000000}
+    elif format == "argilla":
+        for record, label in zip(tasks, ("delivery", "login"), strict=False):
+            record["responses"] = {"label": [{"value": label, "user_id": "cleo", "status": "submitted"}]}
+    else:
+        at = "2026-03-09T22:16:08Z"
+        for task in tasks:  # as Label Studio does with annotations that are imported
+            for one in task.get("annotations", ()):
+                one |= {"completed_by": 1, "updated_by": 1, "created_at": at, "updated_at": at}
+        mine = tasks[0]["annotations"][0]
+        mine["result"][0]["value"] = {"choices": ["delivery"]}
+        mine["updated_by"] = "cleo"
+        tasks[1]["annotations"].append(annotation(choices("login", name="label"), "cleo", at))
+
+
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def test_what_somebody_changed_there_is_theirs(format, tmp_path):
+    job, path = labelled(ROWS), tmp_path / "labels.json"
+    export_labels(job, path, format)
+    tasks = tasks_of(path)
+    changed_by_cleo(tasks, format)
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    turned = [{"id": 9, "text": "not seen before"}, *reversed(ROWS)]  # the rows have moved meanwhile
+    for rows, first in ((ROWS, 0), (turned, 5)):
+        job = labelled(ROWS) if rows is ROWS else Labelling(rows, labels=TEAMS, target=1.0)
+        taken = take_over(job, import_answers(path, format))
+        assert (taken.answers, taken.unknown) == (2, 0)
+        assert taken.unchanged == (3 if format == "label-studio" else 2)
+        said = {
+            row: [one for one in job.state.answers[row] if one.by == "cleo"]
+            for row in (first, abs(first - 1))
+        }
+        delivery, login = (job.state.numbers[name] for name in ("delivery", "login"))
+        assert [one.label for one in said[abs(first - 1)]] == [login]
+        assert [one.label for one in said[first]] == [-1 if format == "prodigy" else delivery]
+        assert set(job.people()) <= {"anna", "ben", "cleo", ""}
+        assert take_over(job, import_answers(path, format)).answers == 0  # the same file, once more
+
+
+def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
+    rows = [row | {"vector": np.full(2, i)} for i, row in enumerate(ROWS)]
+    job = Labelling(rows, labels=TEAMS, target=1.0)
+    tasks = [
+        {"text": row["text"], "label": label, "answer": "accept"}
+        for row, label in zip(ROWS, (" login ", " praise"), strict=False)
+    ]
+    taken = take_over(job, import_answers(write(tasks), "prodigy"))
+    assert (taken.answers, taken.added) == (2, ("praise",))
+
+
 def test_accepted_labels_are_predictions_for_label_studio(tmp_path):
     job = Labelling("digits", labels=[str(i) for i in range(10)], target=0.9)
     truth = job.rows.truth
@@ -264,6 +354,10 @@ def test_accepted_labels_are_predictions_for_label_studio(tmp_path):
     tasks = json.loads(path.read_text(encoding="utf-8"))
     assert {task["meta"]["row"] for task in tasks if "predictions" in task} == accepted
     assert all(0.0 <= task["predictions"][0]["score"] <= 1.0 for task in tasks if "predictions" in task)
+    before = job.results()
+    taken = take_over(job, import_answers(path, "label-studio"))
+    assert (taken.answers, taken.unchanged) == (0, 1797)
+    assert job.results() == before
 
 
 @pytest.mark.parametrize(
@@ -287,6 +381,11 @@ def test_accepted_labels_are_predictions_for_label_studio(tmp_path):
             "--question of .* must be one of team, mood",
         ),
         ([[1, 2]], "label-studio", "must be an object"),
+        (
+            [{"text": "x", "label": "a", "answer": "accept", "_annotator_id": "anna, ben"}],
+            "prodigy",
+            "by of .*row 1 must be a person: .* without commas, .*got 'anna, ben'",
+        ),
         (
             [{"data": {}, "annotations": [{"result": [{"type": "choices"}]}]}],
             "label-studio",

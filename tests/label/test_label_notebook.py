@@ -92,7 +92,7 @@ def test_buttons_in_a_notebook(monkeypatch):
     assert "praise" in other.options
     other.value = ""
     take.click()
-    assert "must be a name of at most 200" in trouble.value
+    assert "must be a name of at most 1,000" in trouble.value
     skip.click()
     assert trouble.value == ""
     while job.ask("ben") is not None:

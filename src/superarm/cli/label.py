@@ -98,7 +98,7 @@ def label(
 
     need("label")
     from superarm.label import Labelling
-    from superarm.label.journal import read_meta
+    from superarm.label.journal import journal_exists, read_meta
     from superarm.label.rows import LabelRows
 
     if as_json and answers is None:
@@ -112,16 +112,17 @@ def label(
         names = read_labels(Path(labels))
     elif labels is not None:
         reading["label"] = labels
-    if where is not None and not _is_new(where):
+    if where is not None and journal_exists(where):
         reading = {**read_meta(where)["reading"], **reading}
     table = LabelRows.read(rows, **{"answers": answers, **reading})
     if names is None and "label" not in reading and (answers is not None or table.name == "digits"):
-        names = sorted({one for one in table.truth if one is not None}, key=_natural)
+        names = sorted({truth for truth in table.truth if truth is not None}, key=_natural)
     if answers is not None and None in table.truth:
         missing = table.truth.index(None) + 1
         raise InvalidInput.must(
             f"column {answers!r}", table.name, "a label in every row", f"none in row {missing}"
         )
+    page = None if answers is not None else _page(token_file, keys, host=host, port=port)
     job = Labelling(
         table,
         labels=names,
@@ -137,21 +138,15 @@ def label(
         job.journal.keep_target(target)
         if not as_json:
             _say_what_it_is(job, table)
-        if answers is not None:
+        if page is None:
             _play(job, table, wrong_clicks, as_json=as_json)
         else:
-            _serve(job, where, token_file=token_file, keys=keys, host=host, port=port, browser=browser)
+            _serve(job, page, browser=browser)
 
 
 def default_journal(rows: str) -> str:
     """Beside the rows."""
     return f"{rows.rstrip('/')}.labels.db"
-
-
-def _is_new(where: str) -> bool:
-    from superarm.journal.store import is_url
-
-    return not is_url(where) and not Path(where).exists()
 
 
 def _natural(label: str) -> tuple[bool, float, str]:
@@ -168,6 +163,8 @@ def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
             tell(line)
+    if rows.skipped:
+        tell(f"{rows.skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
     copies = len(rows) - len(rows.keys)
     same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
     tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
@@ -206,36 +203,39 @@ def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool
     )
 
 
-def _serve(
-    job: Labelling,
-    where: str | None,
-    *,
-    token_file: Path | None,
-    keys: str | None,
-    host: str,
-    port: int,
-    browser: bool,
-) -> None:
+def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) -> dict[str, Any]:
+    """What the page is served with, checked before a journal is made."""
+    from superarm.errors import InvalidInput
+    from superarm.label.app import People, check_page
+
+    for pair in opt.names(keys):
+        if "=" not in pair:
+            raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
+    page: dict[str, Any] = {
+        "tokens": None if token_file is None else People(token_file),
+        "keys": dict(pair.split("=", 1) for pair in opt.names(keys)),
+        "host": host,
+        "port": port,
+    }
+    check_page(**page)
+    return page
+
+
+def _serve(job: Labelling, page: dict[str, Any], *, browser: bool) -> None:
     import asyncio
     from contextlib import suppress
     from threading import Thread
 
     from superarm.cli.show import open_page, tell
-    from superarm.errors import InvalidInput
-    from superarm.label.app import People, export_command, serve_labelling
+    from superarm.label.app import export_command, serve_labelling
 
     def ready(address: str) -> None:
         print(address, flush=True)
-        tell(f"Answers are kept in {where}. Ctrl-C ends it; the same command goes on.")
+        tell(f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on.")
         if browser:  # some browsers do not return before they are closed
             Thread(target=open_page, args=(address,), daemon=True).start()
 
-    tokens = None if token_file is None else People(token_file)
-    for pair in opt.names(keys):
-        if "=" not in pair:
-            raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
-    pairs = dict(pair.split("=", 1) for pair in opt.names(keys))
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve_labelling(job, port, ready, tokens, pairs, host=host))
+        asyncio.run(serve_labelling(job, on_ready=ready, **page))
     tell(f"{job.progress()}")
     tell(str(export_command(job)))

@@ -12,11 +12,18 @@ __all__ = ["read_labels"]
 def read_labels(path: Path) -> list[str]:
     """One label a line; empty lines, and the mark that some editors put first, do not count."""
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         wanted = "a UTF-8 text file with one label a line"
         raise InvalidInput.must("--labels", "superarm", wanted, str(path)) from error
-    labels = [line for line in lines if line]
-    if len(set(labels)) != len(labels) or len(labels) < 2:
-        raise InvalidInput.must("--labels", "superarm", "at least two distinct labels", labels)
-    return labels
+    line_of: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        label = line.strip()
+        if label in line_of:
+            wanted = f"another label than that of line {line_of[label]}"
+            raise InvalidInput.must(f"line {number}", str(path), wanted, label)
+        if label:
+            line_of[label] = number
+    if len(line_of) < 2:
+        raise InvalidInput.must("--labels", "superarm", "a file with at least two labels", str(path))
+    return list(line_of)

@@ -101,7 +101,8 @@ def import_(
     label-studio**
     """
     from superarm.cli.show import tell
-    from superarm.label.formats import import_answers, take_over
+    from superarm.label.formats import import_answers
+    from superarm.label.take_over import take_over
 
     with open_labelling(journal, rows) as job:
         tell(str(take_over(job, import_answers(file, format_, question))))
@@ -129,10 +130,11 @@ def change(
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
 
-    given = [one for one in (add, rename, merge, retire, leave_out, take_in, erase) if one is not None]
-    if len(given) != 1:
+    options = (add, rename, merge, retire, leave_out, take_in, erase)
+    given = sum(option is not None for option in options)
+    if given != 1:
         raise InvalidInput.must(
-            "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", len(given)
+            "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", given
         )
     if erase is not None:
         from superarm.label.journal import erase_person
@@ -143,9 +145,9 @@ def change(
         if add is not None:
             job.add_label(add)
         elif rename is not None:
-            job.rename_label(*_pair(rename))
+            job.rename_label(*_pair("--rename", rename, job.label_names))
         elif merge is not None:
-            job.merge_labels(*_pair(merge))
+            job.merge_labels(*_pair("--merge", merge, job.label_names, both=True))
         elif retire is not None:
             job.retire_label(retire)
         elif leave_out is not None:
@@ -180,13 +182,17 @@ def open_labelling(journal: str, rows: str | None, target: float | None = None) 
     )
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(option: str, text: str, labels: list[str], *, both: bool = False) -> tuple[str, str]:
+    """The two names of OLD=NEW; of several signs, the one that has a label before it (both: and behind it)."""
     from superarm.errors import InvalidInput
 
-    old, sign, new = text.partition("=")
-    if not sign:
-        raise InvalidInput.must("change", "superarm labels", "two names, OLD=NEW", text)
-    return old.strip(), new.strip()
+    pairs = [(text[:at].strip(), text[at + 1 :].strip()) for at, sign in enumerate(text) if sign == "="]
+    known = [(old, new) for old, new in pairs if old in labels and (new in labels if both else new)]
+    chosen = known or pairs
+    if len(chosen) != 1:
+        wanted = "two names, OLD=NEW, of which the labels allow one reading only"
+        raise InvalidInput.must(option, "superarm labels change", wanted, text)
+    return chosen[0]
 
 
 def _write(job: Labelling, output: Path) -> None:
@@ -194,8 +200,7 @@ def _write(job: Labelling, output: Path) -> None:
     from superarm._files import write_atomically
     from superarm.errors import InvalidInput
 
-    results = job.results()
-    rows = [_named(job.rows.cells[one["row"]]) | one for one in results]
+    rows = [_named(job.rows.cells[result["row"]]) | result for result in job.results()]
     ending = output.suffix.lower().lstrip(".")
     if ending not in TABLES:
         raise InvalidInput.must(

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
+from superarm.label.question import Question, reasons
 from superarm.service.http.admission import OPEN, PERSON, Admission
 from superarm.service.http.exchange import Response
 from superarm.service.http.guard import Limits
@@ -18,9 +19,9 @@ from superarm.service.http.server import Listener, Server, check_exposure
 from superarm.service.http.tokens import People, Tokens
 
 if TYPE_CHECKING:
-    from superarm.label.job import Labelling, Question
+    from superarm.label.job import Labelling
 
-__all__ = ["KEYS", "LabellingPage", "People", "export_command", "serve_labelling"]
+__all__ = ["KEYS", "LabellingPage", "People", "check_page", "export_command", "serve_labelling"]
 
 OWNER = "superarm label"
 # what a key does; "labels" has one for each button, in their order
@@ -29,6 +30,7 @@ MOST_TEXT = 20_000  # characters of one value that a page shows
 MOST_INLINE = 1 << 16  # bytes of a picture that comes with its question
 MOST_ROWS = 100  # of disagreements
 REFRESH_SECONDS = 1.0
+PROGRESS = ("rows", "labelled", "clicks", "target", "wrong", "interval", "outlook", "finished", "curve")
 
 
 class Answer(Strict):
@@ -82,7 +84,7 @@ class LabellingPage:
         """All that the page shows one person."""
         return {
             "person": person,
-            "question": None if question is None else self._shown(question),
+            "question": question and self._without_beliefs(question),
             "labels": self.job.label_names,
             "keys": self.keys,
             "export": export_command(self.job),
@@ -92,20 +94,9 @@ class LabellingPage:
     def progress(self) -> dict[str, Any]:
         """How far all of them are. Which questions are audits is nothing that people should learn."""
         now = self.job.progress()
-        return {
-            "rows": now.rows,
-            "labelled": now.labelled,
-            "clicks": now.clicks,
-            "target": now.target,
-            "wrong": now.wrong,
-            "interval": now.interval,
-            "left": now.left,
-            "finished": now.finished,
-            "curve": now.curve,
-            "sentence": now.sentence if now.finished else None,
-        }
+        return {name: getattr(now, name) for name in PROGRESS} | {"sentence": now.finished and now.sentence}
 
-    def _shown(self, question: Question) -> dict[str, Any]:
+    def _without_beliefs(self, question: Question) -> dict[str, Any]:
         """A question without what would lead people: how sure the model is, and whether it would have asked."""
         return {
             "id": question.id,
@@ -114,7 +105,7 @@ class LabellingPage:
             "picture": self._picture(question) if question.picture else None,
             "labels": question.labels,
             "yes_no": question.yes_no,
-            "reasons": self.job.reasons(question),
+            "reasons": reasons(self.job, question),
         }
 
     def _picture(self, question: Question) -> dict[str, Any]:
@@ -163,12 +154,12 @@ class LabellingPage:
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
             {
-                "row": one["number"],
-                "values": _values(one["row"]),
-                "answers": one["answers"],
+                "row": row["number"],
+                "values": _values(row["row"]),
+                "answers": row["answers"],
                 "picture": pictures,
             }
-            for one in conflicts[:MOST_ROWS]
+            for row in conflicts[:MOST_ROWS]
         ]
         return {"count": len(conflicts), "rows": rows}
 
@@ -192,6 +183,17 @@ ROUTES = (
 )
 
 
+def check_page(
+    port: int, tokens: People | None = None, keys: Mapping[str, str] | None = None, *, host: str = "127.0.0.1"
+) -> Listener:
+    """Refuse what `serve_labelling` cannot be given, a port that is taken included; where it will listen."""
+    _check_keys(keys or {})
+    listener = Listener(host, port, owner=OWNER)
+    check_exposure(listener, tokens or Tokens())
+    listener.bind().close()
+    return listener
+
+
 async def serve_labelling(
     job: Labelling,
     port: int,
@@ -211,8 +213,10 @@ async def serve_labelling(
         keys: other keys than `KEYS`, by what they do.
         host: the address to listen on; others than loopback need tokens.
     """
-    listener, admission = Listener(host, port, owner=OWNER), Admission(tokens or Tokens(), rate=1_000.0)
-    check_exposure(listener, admission.tokens)
+    listener, admission = (
+        check_page(port, tokens, keys, host=host),
+        Admission(tokens or Tokens(), rate=1_000.0),
+    )
     router = Router(ROUTES, admission)
     router.context = LabellingPage(job, keys)
     server = Server(router, listener, Limits(connections=500))

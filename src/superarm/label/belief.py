@@ -20,9 +20,8 @@ import numpy as np
 
 from superarm._types import Array
 
-__all__ = ["FILE", "Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
+__all__ = ["Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
 
-FILE = "file"  # who gave the labels that the table had
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 RATES = np.geomspace(1e-4, 0.3, 16)
 STEPS = 4
@@ -74,10 +73,10 @@ def likelihood(answer: Answer, k: int, wrong: float, yes_no: bool) -> Array:
     """How probable the answer is under each of k labels, of a person who is wrong so often."""
     if answer.final:
         return is_true(answer, k).astype(float)
-    return np.where(is_true(answer, k), 1.0 - wrong, wrong / _others(answer, yes_no))
+    return np.where(is_true(answer, k), 1.0 - wrong, wrong / _alternatives(answer, yes_no))
 
 
-def _others(answer: Answer, yes_no: bool) -> int:
+def _alternatives(answer: Answer, yes_no: bool) -> int:
     """How many other things could have been said."""
     return 1 if yes_no else max(1, len(answer.shown))
 
@@ -116,7 +115,7 @@ class WrongAnswers:
         self._rates: dict[str, float] = {}
         self._wrong: dict[str, float] = {}
         self._weights: dict[str, Array] = {}  # w_0 ... of each row
-        self._of_row: dict[str, Array] = {}  # J
+        self._answers_of_row: dict[str, Array] = {}  # J
 
     def count(self, by: str, answers: int) -> None:
         """So many more answers (or fewer) have come from somebody."""
@@ -124,44 +123,47 @@ class WrongAnswers:
 
     def put(self, row: int, prior: Array, answers: list[Answer], yes_no: bool) -> None:
         """Keep what the answers about a row say of those who gave them."""
-        for counts in self._of_row.values():
+        for counts in self._answers_of_row.values():
             counts[row] = 0
         k = len(prior)
         for by in dict.fromkeys(answer.by for answer in answers if not answer.final):
-            weights, wrong = _with_floor(prior), np.zeros(k, np.intp)
-            own = 0
+            weights, wrong, own = _with_floor(prior), np.zeros(k, np.intp), 0
             for answer in answers:
                 if answer.final or answer.by != by:
                     weights = weights * likelihood(answer, k, self.rate(answer.by), yes_no)
                     continue
                 false = ~is_true(answer, k)
-                weights, wrong, own = (
-                    np.where(false, weights / _others(answer, yes_no), weights),
-                    wrong + false,
-                    own + 1,
-                )
+                weights = np.where(false, weights / _alternatives(answer, yes_no), weights)
+                wrong, own = wrong + false, own + 1
             if by not in self._weights:
-                self._weights[by], self._of_row[by] = (
-                    np.zeros((self.n, MOST_WRONG + 1)),
-                    np.zeros(self.n, np.int32),
-                )
+                self._weights[by] = np.zeros((self.n, MOST_WRONG + 1))
+                self._answers_of_row[by] = np.zeros(self.n, np.int32)
             few = wrong <= MOST_WRONG
             if weights[few].sum() > 0.0:
                 self._weights[by][row] = np.bincount(wrong[few], weights[few], MOST_WRONG + 1)
-                self._of_row[by][row] = own
+                self._answers_of_row[by][row] = own
 
     def fit(self) -> None:
         """Estimate everybody's rate anew."""
-        for by, counts in self._of_row.items():
-            rows = np.flatnonzero(counts)
-            w, n = self._weights[by][rows], counts[rows]
-            chances = [_log_probability(e, w, n) for e in RATES]
-            rate = float(RATES[int(np.argmax(chances))])
-            for _ in range(STEPS):  # expectation-maximisation, from the best of a few
-                terms = w * _powers(rate, n)
-                wrong = float((terms @ np.arange(MOST_WRONG + 1) / terms.sum(axis=1)).sum())
-                rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
-            self._rates[by], self._wrong[by] = rate, wrong
+        for by in self._answers_of_row:
+            self._rates[by], self._wrong[by] = self._estimate(by)
+
+    def _estimate(self, by: str) -> tuple[float, float]:
+        """Somebody's rate, and how many of their answers are wrong."""
+        rows = np.flatnonzero(self._answers_of_row[by])
+        w, n = self._weights[by][rows], self._answers_of_row[by][rows]
+        chances = [_log_probability(e, w, n) for e in RATES]
+        rate = float(RATES[int(np.argmax(chances))])
+        for _ in range(STEPS):  # expectation-maximisation, from the best of a few
+            terms = w * _powers(rate, n)
+            wrong = float((terms @ np.arange(MOST_WRONG + 1) / terms.sum(axis=1)).sum())
+            rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
+        return rate, wrong
+
+    def share(self, by: str) -> float:
+        """The share of somebody's answers that are wrong, without the prior and by a fit of now: for people to know."""
+        answers = self._answers_of_row[by].sum() if by in self._answers_of_row else 0
+        return self._estimate(by)[1] / float(answers) if answers else 0.0
 
     def total(self) -> float:
         """How many answers the beliefs call wrong."""
@@ -174,9 +176,9 @@ class WrongAnswers:
 
 def _powers(e: float, n: Array) -> Array:
     """e^f (1 - e)^(n - f) for f = 0 ..., of rows with n answers."""
-    f = np.arange(MOST_WRONG + 1)
-    powers: Array = e**f * (1.0 - e) ** np.maximum(n[:, None] - f, 0)
-    return powers
+    f, each = np.arange(MOST_WRONG + 1), np.arange(n.max(initial=0) + 1)
+    powers: Array = e**f * (1.0 - e) ** np.maximum(each[:, None] - f, 0)
+    return powers[n]
 
 
 def _log_probability(e: float, w: Array, n: Array) -> float:

@@ -8,21 +8,18 @@ from typing import Any
 
 from superarm._extras import need
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.label import results
-from superarm.label.belief import FILE
-from superarm.label.names import OWNER, check_name, check_names
+from superarm.label.names import FILE, OWNER, check_known_person, check_name, check_names, check_person
 from superarm.label.plan import Plan
-from superarm.label.question import OpenQuestions, Question, choose_labels, reasons
-from superarm.label.results import Progress
+from superarm.label.question import OpenQuestions, Question, choose_labels
+from superarm.label.results import Progress, Results
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
-from superarm.learners import SetLogit
 from superarm.parameters import number, share, whole
 
 __all__ = ["Labelling", "Progress", "Question"]
 
 
-class Labelling:
+class Labelling(Results):
     """Label rows with less than a click a row.
 
     Args:
@@ -68,29 +65,21 @@ class Labelling:
         self.twice = share("twice", OWNER, twice)
         self.most, self.seed, self.yes_no = whole("most", OWNER, most, 1), seed, bool(yes_no)
         column = labels if isinstance(labels, str) else None
-        self.rows = (
-            rows
-            if isinstance(rows, LabelRows)
-            else LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
-        )
-        self.show = self.rows.check_shown(show)
-        self.rows.check_columns()
-        first = self.rows.known_labels() if labels is None or column else check_names(labels)
+        if not isinstance(rows, LabelRows):
+            rows = LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
+        self.rows, self.show = rows, rows.check_shown(show)
+        rows.check_columns()
+        names = rows.known_labels() if labels is None or column else check_names(labels)
         from superarm.label.journal import LabelJournal
 
-        options = {"yes_no": self.yes_no, "seed": seed}
-        self.journal = LabelJournal(journal, self.rows, first, options)
-        self._begin()
-
-    def _begin(self) -> None:
-        """Make everything of what the journal says."""
+        self.journal = LabelJournal(journal, rows, names, {"yes_no": self.yes_no, "seed": seed})
         names = self.journal.first_labels
-        features = self.rows.features(len(names))
-        self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=self.seed)
-        self.plan = Plan(self.state, self.rows.copies, target=self.target, twice=self.twice, seed=self.seed)
+        features = rows.features(len(names))
+        self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=seed)
+        self.plan = Plan(self.state, rows.copies, target=self.target, twice=self.twice, seed=seed)
         self._open = OpenQuestions()
         self._last: dict[str, int] = {}  # the row that each person answered last
-        self._asked = 0
+        self._asked = 0  # questions
         self.journal.replay(self.state)
         if self.journal.is_new:
             self.journal.keep_target(self.target)
@@ -100,12 +89,12 @@ class Labelling:
     def _teach_known(self) -> None:
         """Labels that the table has already."""
         known: dict[int, str] = {}
-        for row, label in zip(self.rows.inverse, self.rows.known, strict=True):
+        for row, label in zip(self.rows.inverse.tolist(), self.rows.known, strict=True):
             if label is not None:
-                known.setdefault(int(row), label)
-        order = [row for row in self.plan.order if int(row) in known]
+                known.setdefault(row, label)
+        order = [row for row in self.plan.order.tolist() if row in known]
         self.journal.answers(
-            [(self.rows.keys[row], {"by": FILE, "label": known[int(row)], "final": True}) for row in order]
+            [(self.rows.keys[row], {"by": FILE, "label": known[row], "final": True}) for row in order]
         )
         self._follow()
 
@@ -117,7 +106,7 @@ class Labelling:
     @property
     def label_names(self) -> list[str]:
         """The labels that may be given."""
-        return [name for name, live in zip(self.state.names, self.state.live, strict=True) if live]
+        return self.state.live_names()
 
     def ask(self, by: str = "") -> Question | None:
         """The next question for somebody; None when enough labels are right, or all rows are with others.
@@ -125,13 +114,14 @@ class Labelling:
         Args:
             by: who is asked.
         """
+        check_person(by)
         self._follow()
         if by in self.state.left_out:
             return None
-        question = self._open.of(by)
+        question = self._open.current(by)
         if question is not None:  # the page was loaded again, say
             return question
-        busy = self.busy()
+        busy = self._open.rows()
         last = self._last.get(by)
         if last is not None and last not in busy and self._is_begun(last):
             return self._question(last, by, audit=False)
@@ -140,15 +130,11 @@ class Labelling:
         choice = self.plan.next(busy, by)
         return None if choice is None else self._question(choice[0], by, audit=choice[1])
 
-    def busy(self) -> set[int]:
-        """Rows that somebody is being asked about."""
-        return {int(self.rows.inverse[number]) for number in self._open.numbers()}
-
     def _is_begun(self, row: int) -> bool:
         """Whether questions about the row have not led to a label yet."""
         state = self.state
         answers = state.answers.get(row, [])
-        return bool(answers) and not state.looked[row] and answers[-1].hit is not None
+        return bool(answers) and not state.done[row] and answers[-1].hit is not None
 
     def _question(self, row: int, by: str, *, audit: bool) -> Question:
         state = self.state
@@ -167,7 +153,7 @@ class Labelling:
             audit=audit,
             picture=self.rows.pictures is not None,
         )
-        self._open.put(question, by)
+        self._open.put(question, by, row)
         return question
 
     def picture(self, number: int) -> tuple[bytes, str] | None:
@@ -179,17 +165,6 @@ class Labelling:
         if not 0 <= number < len(self.rows):
             return None
         return self.rows.picture(number)
-
-    def reasons(self, question: Question, most: int = 60) -> dict[str, list[tuple[str, float]]]:
-        """What the words of a row's texts say of the best label: by how much each raises its log-probability.
-
-        By column, for the first words of each text; found by leaving out one word after the other.
-
-        Args:
-            question: what `ask` gave.
-            most: words of a text that are looked at.
-        """
-        return reasons(self, question, most)
 
     # ------------------------------------------------------------ answering
 
@@ -211,27 +186,22 @@ class Labelling:
             yes: with ``yes_no``, whether one of the shown labels is right.
             by: who says so.
         """
-        given = [one for one in (label is not None, bool(none), yes is not None) if one]
-        if len(given) != 1:
-            raise FeedbackError.must(
-                "answer", OWNER, "one of label=, none=True, yes=", f"{len(given)} of them"
-            )
-        key = question if isinstance(question, str) else question.id
-        answer = (label, none, yes, by)
+        given = [label is not None, none, yes is not None].count(True)
+        if given != 1:
+            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{given} of them")
+        key, answer = _id(question), (label, none, yes, by)
         asked = self._open.find(key, by)
         if asked is None:
             self._open.check_repeated(key, answer)
             return
         if yes is not None and not asked.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
-        if label is not None:
-            self._live(label)
-        body: dict[str, Any] = {"by": by, "labels": asked.labels, "audit": asked.audit}
-        if label is not None:
-            body |= {"hit": label in asked.labels, "label": label}
-        else:
-            body["hit"] = bool(yes)
-        self._keep(asked, by, body, answer)
+        hit = bool(yes) if label is None else self._live(label) in asked.labels
+        self._keep(
+            asked,
+            {"by": by, "labels": asked.labels, "audit": asked.audit, "hit": hit, "label": label},
+            answer,
+        )
         self.plan.answered()
 
     def skip(self, question: Question | str, by: str = "") -> None:
@@ -241,19 +211,16 @@ class Labelling:
             question: what `ask` gave, or its id.
             by: who skips it.
         """
-        key = question if isinstance(question, str) else question.id
-        asked = self._open.find(key, by)
+        asked = self._open.find(_id(question), by)
         if asked is not None:
-            self._keep(asked, by, {"by": by, "labels": asked.labels})
+            self._keep(asked, {"by": by, "labels": asked.labels})
             self._last.pop(by, None)
 
-    def _keep(
-        self, asked: Question, by: str, body: dict[str, Any], answer: tuple[Any, ...] | None = None
-    ) -> None:
+    def _keep(self, asked: Question, body: dict[str, Any], answer: tuple[Any, ...] | None = None) -> None:
         row = int(self.rows.inverse[asked.number])
         self.journal.answers([(self.rows.keys[row], body)])
         self._open.close(asked.id, answer)
-        self._last[by] = row
+        self._last[body["by"]] = row
         self._follow()
 
     def undo(self, by: str = "") -> Question | None:
@@ -270,7 +237,7 @@ class Labelling:
         seq, row = max(own)
         self.journal.take_back(self.rows.keys[row], seq, by)
         self._follow()
-        self._open.drop(by, {int(self.rows.first[row])})
+        self._open.drop(by, row)
         self._last[by] = row
         return self._question(row, by, audit=False)
 
@@ -284,53 +251,43 @@ class Labelling:
         """
         if not 0 <= number < len(self.rows):
             raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", number)
-        body = {"by": by, "label": self._live(label), "hit": True, "final": True}
+        body = {"by": check_person(by), "label": self._live(label), "hit": True, "final": True}
         self.journal.answers([(self.rows.keys[int(self.rows.inverse[number])], body)])
         self._follow()
 
     def add_answers(self, answers: Sequence[dict[str, Any]]) -> int:
-        """Take over answers from elsewhere: each with row (a number), by, and label, or labels and hit; how many."""
+        """Take over answers from elsewhere; how many of them are new.
+
+        Args:
+            answers: each with row (a number), by (left out: nobody), and label, or labels and hit.
+        """
         bodies = []
-        for one in answers:
-            label, labels = one.get("label"), one.get("labels")
-            for name in [*([label] if label is not None else ()), *(labels or ())]:
-                self._live(name)
-            body = {
-                "by": one.get("by", ""),
-                "labels": labels,
-                "hit": one.get("hit", label is not None),
-                "label": label,
-            }
-            row = int(self.rows.inverse[one["row"]])
-            if not self._was_said(row, body):
-                bodies.append((self.rows.keys[row], body))
+        for given in answers:
+            row, label, shown = (
+                int(self.rows.inverse[given["row"]]),
+                given.get("label"),
+                given.get("labels") or [],
+            )
+            by, hit = check_person(given.get("by", "")), given.get("hit", label is not None)
+            numbers = [self.state.numbers[self._live(name)] for name in shown]
+            number = -1 if label is None else self.state.numbers[self._live(label)]
+            before = [(a.by, a.shown, a.hit, a.label) for a in self.state.answers.get(row, ())]
+            if (by, tuple(numbers), hit, number) not in before:  # else it is the same file, once more
+                bodies.append((self.rows.keys[row], {"by": by, "labels": shown, "hit": hit, "label": label}))
         self.journal.answers(bodies)
         self._follow()
         return len(bodies)
 
-    def _was_said(self, row: int, body: dict[str, Any]) -> bool:
-        """Whether this person has said the same about the row before: the same file, once more."""
-        numbers = self.state.numbers
-        shown = tuple(numbers[name] for name in body["labels"] or ())
-        label = -1 if body["label"] is None else numbers[body["label"]]
-        answers = self.state.answers.get(row, ())
-        return any(
-            (a.by, a.shown, a.hit, a.label) == (body["by"], shown, body["hit"], label) for a in answers
-        )
-
     # ------------------------------------------------------------ labels and people
 
     def add_label(self, name: str, by: str = "") -> None:
-        """A new label.
+        """A new label; or one that was retired, which comes back with its answers.
 
         Args:
             name: of it.
             by: who asks for it.
         """
-        name = check_name(name)
-        if name in self.state.names:
-            raise InvalidInput.must("label", OWNER, "a new name (one that is gone keeps its own)", name)
-        self._change({"what": "add label", "label": name, "by": by})
+        self._change({"what": "add label", "label": self._new(name), "by": by})
 
     def rename_label(self, old: str, new: str, by: str = "") -> None:
         """Call a label something else.
@@ -340,10 +297,7 @@ class Labelling:
             new: its new name.
             by: who asks for it.
         """
-        new = check_name(new)
-        if new in self.state.names:
-            raise InvalidInput.must("label", OWNER, "a new name (one that is gone keeps its own)", new)
-        self._change({"what": "rename label", "label": self._live(old), "to": new, "by": by})
+        self._change({"what": "rename label", "label": self._live(old), "to": self._new(new), "by": by})
 
     def merge_labels(self, old: str, into: str, by: str = "") -> None:
         """One label becomes another: all its rows are the other's.
@@ -355,9 +309,7 @@ class Labelling:
         """
         if old == into:
             raise InvalidInput.must("label", OWNER, "two different ones", old)
-        if len(self.label_names) <= 2:
-            raise InvalidInput.must("labels", OWNER, "at least two, also without it", old)
-        self._change({"what": "merge label", "label": self._live(old), "to": self._live(into), "by": by})
+        self._change({"what": "merge label", "label": self._spare(old), "to": self._live(into), "by": by})
 
     def retire_label(self, name: str, by: str = "") -> None:
         """A label is gone; its rows are asked about again.
@@ -366,9 +318,7 @@ class Labelling:
             name: of it.
             by: who asks for it.
         """
-        if len(self.label_names) <= 2:
-            raise InvalidInput.must("labels", OWNER, "at least two, also without it", name)
-        self._change({"what": "retire label", "label": self._live(name), "by": by})
+        self._change({"what": "retire label", "label": self._spare(name), "by": by})
 
     def leave_out(self, person: str, by: str = "") -> None:
         """Somebody's answers count no more.
@@ -377,6 +327,7 @@ class Labelling:
             person: who.
             by: who asks for it.
         """
+        check_known_person(person, self.state.people(), "person", OWNER)
         self._change({"what": "leave out", "person": person, "by": by})
 
     def take_in(self, person: str, by: str = "") -> None:
@@ -386,6 +337,7 @@ class Labelling:
             person: who.
             by: who asks for it.
         """
+        check_known_person(person, self.state.left_out, "person", OWNER)
         self._change({"what": "take in", "person": person, "by": by})
 
     def _live(self, name: str) -> str:
@@ -394,45 +346,24 @@ class Labelling:
             raise InvalidInput.must("label", OWNER, wanted, name, among=self.label_names)
         return name
 
+    def _spare(self, name: str) -> str:
+        if len(self.label_names) <= 2:
+            raise InvalidInput.must("labels", OWNER, "at least two, also without it", name)
+        return self._live(name)
+
+    def _new(self, text: str) -> str:
+        name = check_name(text)
+        if name in self.label_names:
+            raise InvalidInput.must("label", OWNER, "a new name", name)
+        return name
+
     def _change(self, change: dict[str, Any]) -> None:
+        check_person(change["by"])
         self.journal.change(change)
         self._follow()
         if change["what"] != "add label":  # a question that is open stays one when there is a label more
             self._open.clear()
         self.plan.score()
-
-    # ------------------------------------------------------------ what came out (results.py)
-
-    def progress(self) -> Progress:
-        """How far the work has come."""
-        return results.progress(self)
-
-    def curve(self, stretches: int) -> list[tuple[int, float]]:
-        """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
-        return results.curve(self.state, stretches)
-
-    def results(self) -> list[dict[str, Any]]:
-        """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
-        return results.results(self)
-
-    def labels(self) -> Any:
-        """The same as `results`, as a Polars frame."""
-        need("logs")
-        import polars
-
-        return polars.DataFrame(self.results())
-
-    def disagreements(self) -> list[dict[str, Any]]:
-        """Rows whose answers contradict each other: number, row, label, answers (by, label, labels, hit)."""
-        return results.disagreements(self)
-
-    def model(self, passes: int = 3) -> SetLogit:
-        """A learner of one's own, taught with all labels that there are, in several passes; its set size is 1."""
-        return results.model(self, passes)
-
-    def plot(self) -> Any:
-        """Clicks a row as the work goes on, as an Altair chart."""
-        return results.plot(self)
 
     def widget(self, by: str = "") -> Any:
         """Answer questions here: buttons in a notebook that has ipywidgets, plain text anywhere else.
@@ -456,3 +387,7 @@ class Labelling:
 
     def __repr__(self) -> str:
         return f"Labelling({self.rows.name!r}: {self.progress()})"
+
+
+def _id(question: Question | str) -> str:
+    return question if isinstance(question, str) else question.id

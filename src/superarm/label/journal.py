@@ -1,7 +1,7 @@
 """The journal of a labelling: events of `superarm.journal`, and what each does to the state.
 
     ANSWER      somebody answered about the row whose key is the event's id
-    CORRECTION  an answer was taken back (``of`` its number)
+    CORRECTION  an answer was taken back (``about`` is its number)
     CHANGE      labels or people have changed; or the rows of the table have (their keys)
 
 What a labelling was made for is in the journal's meta: kind "labelling", labels, and the options that must stay.
@@ -23,23 +23,24 @@ from superarm.journal.files import FileLock, discard
 from superarm.journal.snapshots import made_by
 from superarm.journal.sqlite_schema import create as create_file
 from superarm.journal.store import Snapshot, Store, is_url, open_store
-from superarm.label.belief import FILE, Answer
+from superarm.label.belief import Answer
+from superarm.label.names import FILE, check_known_person
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 
-__all__ = ["KIND", "LabelJournal", "erase_person", "read_meta"]
+__all__ = ["LabelJournal", "erase_person", "journal_exists", "read_meta"]
 
 KIND = "labelling"
 
 
 def read_meta(where: str | Path) -> dict[str, Any]:
     """What a labelling was made for: labels, options, rows (their name), reading (of rows), target (the last)."""
-    if not _exists(where):
+    if not journal_exists(where):
         raise InvalidInput(f"no such journal: {where}")
     store = open_store(where, read_only=True)
     try:
         targets = [event.body["target"] for event in store.changes() if event.body["what"] == "target"]
-        return {"target": 0.99, **_checked(store.meta()), **({"target": targets[-1]} if targets else {})}
+        return {"target": 0.99, **_check_kind(store.meta()), **({"target": targets[-1]} if targets else {})}
     finally:
         store.close()
 
@@ -49,9 +50,6 @@ def erase_person(journal: str | Path, person: str) -> int:
 
     Nobody may be working on it. Labels that the person has added stay, without the name.
     """
-    if person == FILE:
-        wanted = "a person: the labels of the file are nobody's"
-        raise InvalidInput.must("--erase", "superarm labels change", wanted, person)
     if is_url(journal):
         wanted = "a file (in a database, leave the person's answers out)"
         raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
@@ -64,10 +62,8 @@ def erase_person(journal: str | Path, person: str) -> int:
         discard(*path.parent.glob(f"*.{path.name}.erasing*"))  # what a crash has left
         old = open_store(path, read_only=True)
         try:
-            kept, erased, is_named = _without(person, old.events())
-            if not is_named:
-                wanted = "somebody whom the journal names"
-                raise InvalidInput.must("--erase", "superarm labels change", wanted, person)
+            kept, erased, people = _without(person, old.events())
+            check_known_person(person, people, "--erase", "superarm labels change")
             _create(new, old.meta())
         finally:
             old.close()
@@ -89,35 +85,37 @@ def erase_person(journal: str | Path, person: str) -> int:
     return erased
 
 
-def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, bool]:
-    """The events that stay, how many answers do not, and whether the person was named at all."""
+def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:
+    """The events that stay, how many answers do not, and who is named at all."""
     kept: list[Event] = []
     numbers: dict[int, int] = {}  # those of answers that stay: events are numbered anew
-    erased, is_named = 0, False
+    erased, people = 0, set[str]()
     for event in events:
         body = event.body
         if event.kind == CHANGE:
-            is_named |= person in (body.get("person"), body.get("by"))
+            people |= {name for name in (body.get("person"), body.get("by")) if name}
             if body.get("person") == person:
                 continue
             body = body | ({"by": ""} if body.get("by") == person else {})
-        elif event.kind == ANSWER and body.by == person:
-            erased, is_named = erased + 1, True
-            continue
+        elif event.kind == ANSWER:
+            people.add(body.by)
+            if body.by == person:
+                erased += 1
+                continue
         elif event.kind == CORRECTION:
             if body.by == person or body.about not in numbers:
                 continue
             body = AnswerBody(about=numbers[body.about], by=body.by)
         kept.append(Event.new(event.time, event.kind, body, event.id))
         numbers[event.seq] = len(kept)
-    return kept, erased, is_named
+    return kept, erased, people - {FILE}
 
 
 def _beside(path: Path) -> list[Path]:
     return [path.with_name(path.name + end) for end in ("-mark", "-wal", "-shm")]
 
 
-def _checked(meta: dict[str, Any]) -> dict[str, Any]:
+def _check_kind(meta: dict[str, Any]) -> dict[str, Any]:
     if meta.get("kind") != KIND:
         got = f"that of a {meta.get('kind')}"
         raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
@@ -149,7 +147,7 @@ class LabelJournal:
         self._asked_labels = labels or []
         self.store: Store | None = None
         self._memory: list[Event] = []
-        self.is_new = where is None or not _exists(where)
+        self.is_new = where is None or not journal_exists(where)
         if self.is_new:
             if labels is None or len(labels) < 2:
                 wanted = "given: a file with a label a line, or a column that holds at least two"
@@ -163,7 +161,7 @@ class LabelJournal:
         assert where is not None
         self.store = open_store(where)
         try:
-            meta = _checked(self.store.meta())
+            meta = _check_kind(self.store.meta())
             for name, value in options.items():
                 if value != meta["options"][name]:
                     wanted = f"{meta['options'][name]!r}, which {where} was made for"
@@ -242,7 +240,7 @@ class LabelJournal:
 
     def _apply(self, event: Event, state: State) -> None:
         if event.kind == CHANGE:
-            _changed(event.body, state)
+            _apply_change(event.body, state)
             return
         row = self._rows.number_of.get(event.id)
         if row is None:
@@ -263,23 +261,23 @@ class LabelJournal:
             self.store = None
 
 
-def _changed(change: dict[str, Any], state: State) -> None:
+def _apply_change(change: dict[str, Any], state: State) -> None:
     what, name = change["what"], str(change.get("label"))
     if what == "add label":
         state.add_label(name)
     elif what == "rename label":
-        number = state.numbers[change["to"]] = state.names.index(name)
-        state.names[number] = change["to"]
+        state.rename(name, change["to"])
     elif what == "merge label":
-        state.retire(state.names.index(name), into=state.names.index(change["to"]))
+        state.retire(name, into=change["to"])
     elif what == "retire label":
-        state.retire(state.names.index(name))
+        state.retire(name)
     elif what in ("leave out", "take in"):
         (state.left_out.add if what == "leave out" else state.left_out.discard)(change["person"])
         state.reconsider()
 
 
-def _exists(where: str | Path) -> bool:
+def journal_exists(where: str | Path) -> bool:
+    """Whether there is a journal in a file, or behind an address."""
     if not is_url(where):
         return Path(where).exists()
     from superarm.journal.postgres_address import Address, failures

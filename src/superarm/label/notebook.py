@@ -8,14 +8,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from superarm.errors import SuperarmError
+from superarm.label.formats import shown_text
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling, Question
 
 __all__ = ["label_here"]
 
-HELP = "n none of these, s skip, u undo, = NAME any label, + NAME a new one, q stop"
-HELP_YES_NO = "y yes, n no, s skip, u undo, = NAME any label, + NAME a new one, q stop"
+HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 
 
 def label_here(job: Labelling, by: str = "") -> Any:
@@ -53,19 +53,19 @@ def _converse(job: Labelling, by: str, ask: Callable[[str], str], tell: Callable
         if question.picture and _in_notebook():
             _show_picture(job, question)
         try:
-            typed = ask(f"{HELP_YES_NO if question.yes_no else HELP}: ").strip()
+            typed = ask(f"{'y yes, n no' if question.yes_no else 'n none of these'}, {HELP}: ").strip()
         except (EOFError, KeyboardInterrupt):
             typed = "q"
         if typed in ("", "q"):
             break
         try:
-            question = _follow(job, question, typed, by)
+            question = _act(job, question, typed, by)
         except SuperarmError as error:
             tell(str(error))
     tell(job.progress().sentence)
 
 
-def _follow(job: Labelling, question: Question, typed: str, by: str) -> Question | None:
+def _act(job: Labelling, question: Question, typed: str, by: str) -> Question | None:
     """Do what was typed; the next question."""
     word, name = typed.lower(), typed[1:].strip()
     if word == "u":
@@ -89,15 +89,12 @@ def _follow(job: Labelling, question: Question, typed: str, by: str) -> Question
 
 def _as_text(question: Question) -> str:
     """A question in lines of text."""
-    values = [
-        f"{name}: {value}" if len(question.row) > 1 else str(value) for name, value in question.row.items()
-    ]
     if question.yes_no:
         asked = ["is it one of these?" if len(question.labels) > 1 else "is it this?"]
         labels = [f"    {label}" for label in question.labels]
     else:
         asked, labels = ["which of these?"], [f"  {i}  {label}" for i, label in enumerate(question.labels, 1)]
-    return "\n".join(["", *values, *asked, *labels])
+    return "\n".join(["", shown_text(question.row), *asked, *labels])
 
 
 def _show_picture(job: Labelling, question: Question) -> None:
@@ -134,31 +131,24 @@ def _panel(job: Labelling, by: str) -> Any:
         picture = job.picture(question.number) if question.picture else None
         if picture is not None:
             return (widgets.Image(value=picture[0], format=picture[1].rpartition("/")[2], width=224),)
-        parts = [
-            f"<b>{escape(str(name))}</b> {escape(str(value))}"
-            if len(question.row) > 1
-            else escape(str(value))
-            for name, value in question.row.items()
-        ]
-        return (
-            widgets.HTML(f"<div style='font-size:1.3em;white-space:pre-wrap'>{'<br>'.join(parts)}</div>"),
-        )
+        text = escape(shown_text(question.row))
+        return (widgets.HTML(f"<div style='font-size:1.3em;white-space:pre-wrap'>{text}</div>"),)
 
     def _labels(question: Question) -> tuple[Any, ...]:
         if question.yes_no:
             these = escape(" / ".join(question.labels))
-            answers: list[tuple[str, dict[str, Any]]] = [("Yes", {"yes": True}), ("No", {"yes": False})]
             return (
                 widgets.HTML(f"Is it <b>{these}</b>?"),
-                *(button(text, answer) for text, answer in answers),
+                button("Yes", {"yes": True}),
+                button("No", {"yes": False}),
             )
         chosen = [button(label, {"label": label}) for label in question.labels]
         return (*chosen, button("None of these", {"none": True}))
 
     def button(text: str, answer: dict[str, Any]) -> Any:
-        one = widgets.Button(description=text, layout=wide, tooltip=text)
-        one.on_click(lambda _: act(lambda question: job.answer(question, by=by, **answer)))
-        return one
+        widget = widgets.Button(description=text, layout=wide, tooltip=text)
+        widget.on_click(lambda _: act(lambda question: job.answer(question, by=by, **answer)))
+        return widget
 
     def act(what: Callable[[Question], None]) -> None:
         trouble.value = ""

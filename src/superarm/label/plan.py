@@ -36,7 +36,7 @@ SAMPLE = 64  # rows among which the next is chosen
 FIRST = 50  # rows drawn at random before anything is estimated
 REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
 AUDITS_DIFFER = 0.7, 0.25  # how far audits may tell another a and b than all checks: standard deviations
-SURELY, INTERVAL = 0.8416, 1.96
+ONE_SIDED_80, TWO_SIDED_95 = 0.8416, 1.96
 ALLOWED_AT_1 = 1 / 1_000
 ASK_AGAIN = 0.01  # a doubt below it is no reason to ask a second time
 RECENT_CHECKS = 200
@@ -48,19 +48,15 @@ MOST_ANSWERS = 5  # about one row, once its label was named
 
 
 class Estimate(NamedTuple):
-    """How many rows of the table have a wrong label.
+    """How far it is to the target.
 
     Attributes:
-        wrong, low, high: the estimate, and its interval at 95 %.
-        surely: with a chance of 80 % they are no more.
+        high_80: with a chance of 80 %, no more rows of the table than this would have a wrong label.
         accept: rows nobody was asked about with a chance below this to be wrong could be accepted, and the target met.
         left: how many rows must be asked about before the end, about.
     """
 
-    wrong: float
-    low: float
-    high: float
-    surely: float
+    high_80: float
     accept: float
     left: int
 
@@ -76,25 +72,25 @@ class Plan:
         seed: for the order of rows.
 
     Attributes:
-        wrong: of each row nobody was asked about, the chance that the model's label is wrong, as of when it was scored.
-        top: that label.
+        model_label: of each row nobody was asked about, the model's label, as of when it was scored.
+        doubt: of each of them, the model's own doubt in it.
     """
 
     def __init__(self, state: State, copies: Array, *, target: float, twice: float, seed: int) -> None:
         self.state, self.copies, self.target, self.twice, self.seed = state, copies, target, twice, seed
         n = len(copies)
         self.order = np.random.default_rng((seed, 1)).permutation(n)
-        self.place = np.argsort(self.order)
+        self.rank = np.argsort(self.order)
         self.asked_twice = np.random.default_rng((seed, 2)).random(n) < twice
-        self.doubt = np.ones(n)  # the model's own
-        self.top = np.zeros(n, np.int32)
+        self.doubt = np.ones(n)
+        self.model_label = np.zeros(n, np.int32)
         self._fit, self._covariance = np.array([0.0, 1.0]), np.diag([1.0, 0.25])
         self._next = 0  # which row is scored again next
         self._answers = 0
         self._suspects: list[int] = []
         self._estimate: Estimate | None = None
         self._stale = 0
-        self._checked: tuple[tuple[int, frozenset[int]], bool] = (-1, frozenset()), False
+        self._finished: tuple[tuple[int, frozenset[int]], bool] = (-1, frozenset()), False
         self._sweep_after = 0  # all rows are scored again to see whether it is the end
 
     @property
@@ -103,7 +99,7 @@ class Plan:
         return AUDIT if self.state.audits < MANY_AUDITS else AUDIT_LATER
 
     @property
-    def every(self) -> int:
+    def estimate_every(self) -> int:
         """After how many answers the estimate is made anew."""
         return max(10, len(self.copies) // 200)
 
@@ -124,19 +120,19 @@ class Plan:
     def score(self, rows: Array | None = None) -> None:
         """Score rows again (all of them: left out), if nobody was asked about them."""
         rows = self.order if rows is None else rows
-        rows = rows[~self.state.looked[rows]]
+        rows = rows[~self.state.done[rows]]
         for start in range(0, len(rows), 4096):
-            some = rows[start : start + 4096]
-            p = self.state.probabilities(some)
-            self.top[some] = p.argmax(axis=1)
-            self.doubt[some] = 1.0 - p[np.arange(len(some)), self.top[some]]
+            batch = rows[start : start + 4096]
+            p = self.state.probabilities(batch)
+            self.model_label[batch] = p.argmax(axis=1)
+            self.doubt[batch] = 1.0 - p.max(axis=1)
 
     def estimate(self, *, fresh: bool = False) -> Estimate:
-        """How many labels are wrong; made anew now and then, or when asked for."""
-        if self._estimate is None or fresh or self._stale >= self.every:
+        """How far it is to the target; made anew now and then, or when asked for."""
+        if self._estimate is None or fresh or self._stale >= self.estimate_every:
             self._stale = 0
             self._calibrate()
-            self._estimate = self._sum()
+            self._estimate = self._new_estimate()
         return self._estimate
 
     def wrong(self, rows: Array) -> Array:
@@ -149,39 +145,38 @@ class Plan:
         if not checks:
             return
         rows, z, audit = (np.array(column) for column in zip(*checks, strict=True))
-        e = state.first_wrong[rows]
+        e = state.check_error[rows]
         every, _ = fit(z, e)
         self._fit, self._covariance = fit(z[audit], e[audit], every, AUDITS_DIFFER)
 
-    def _sum(self) -> Estimate:
-        state, copies = self.state, self.copies
-        open_ = np.flatnonzero(~state.looked)
-        e, w = self.wrong(open_), copies[open_]
-        known = float((copies * state.doubt)[state.looked].sum())
-        unknown = float((e * w).sum())
-        total = known + unknown
+    def _new_estimate(self) -> Estimate:
+        done = self.state.done
+        open_ = np.flatnonzero(~done)
+        e, w = self.wrong(open_), self.copies[open_]
         by_size = np.argsort(e)
-        labelled = copies[state.looked].sum() + np.cumsum(w[by_size])
-        fits = np.cumsum((e * w)[by_size]) + known <= (1.0 - self.target) * labelled
+        labelled = self.copies[done].sum() + np.cumsum(w[by_size])
+        fits = np.cumsum((e * w)[by_size]) + self._doubts() <= (1.0 - self.target) * labelled
         last = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0  # the most that can be accepted
         accept = float(e[by_size][last]) if last < len(e) else 1.0
-        low, high = self.interval(open_)
-        return Estimate(total, low, high, self.interval(open_, SURELY)[1], accept, len(e) - last)
+        return Estimate(self.interval(open_, ONE_SIDED_80)[1], accept, len(e) - last)
 
-    def interval(self, accepted: Array, z: float = INTERVAL) -> tuple[float, float]:
+    def _doubts(self) -> float:
+        """How many labels of rows that were asked about are wrong, about."""
+        return float((self.copies * self.state.doubt)[self.state.done].sum())
+
+    def expected_wrong(self, accepted: Array) -> float:
+        """How many labels are wrong, about, of rows that were asked about, and of these, which were not."""
+        return self._doubts() + float((self.wrong(accepted) * self.copies[accepted]).sum())
+
+    def interval(self, accepted: Array, z: float = TWO_SIDED_95) -> tuple[float, float]:
         """Around the wrong labels among rows that were asked about, and these, which were not."""
-        state, w = self.state, self.copies[accepted]
-        known = float((self.copies * state.doubt)[state.looked].sum())
+        state, w, known = self.state, self.copies[accepted], self._doubts()
         # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
         spread = (known + (known / 2.0) ** 2) ** 0.5
         low, high = max(0.0, known - z * spread), known + z * spread
-        if z == INTERVAL:
-            high += (
-                UNNOTICED
-                * state.wrong_answers.total()
-                * FEW_ANSWERS
-                / (FEW_ANSWERS + float(state.clicks.sum()))
-            )
+        if z == TWO_SIDED_95:
+            few = FEW_ANSWERS / (FEW_ANSWERS + float(state.clicks.sum()))
+            high += UNNOTICED * state.wrong_answers.total() * few
         if len(accepted):
             e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
             slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
@@ -194,27 +189,28 @@ class Plan:
 
     def is_finished(self, busy: set[int]) -> bool:
         """Whether enough labels are right."""
-        now = self.state.conclusions, frozenset(busy)
-        if self._checked[0] != now:
-            self._checked = now, self._is_finished(busy)
-        return self._checked[1]
+        now = self.state.version, frozenset(busy)
+        if self._finished[0] != now:
+            self._finished = now, self._is_finished(busy)
+        return self._finished[1]
 
     def _is_finished(self, busy: set[int]) -> bool:
         state, rows = self.state, float(self.copies.sum())
-        if state.looked.all():
-            doubts = float((self.copies * state.doubt).sum())
+        if state.done.all():
             allowed = (1.0 - self.target) * rows if self.target < 1.0 else ALLOWED_AT_1 * rows
-            return (doubts <= allowed or self._doubtful(busy) is None) and self._second(busy) is None
-        if self.target >= 1.0 or self.estimate().surely > (1.0 - self.target) * rows:
+            return (self._doubts() <= allowed or self._doubtful(busy) is None) and self._ask_twice(
+                busy
+            ) is None
+        if self.target >= 1.0 or self.estimate().high_80 > (1.0 - self.target) * rows:
             return False
-        open_ = int((~state.looked).sum())
-        if state.audits < min(FEW_AUDITS, open_ / 3) or self._second(busy) is not None:
+        open_ = int((~state.done).sum())
+        if state.audits < min(FEW_AUDITS, open_ / 3) or self._ask_twice(busy) is not None:
             return False
         if self._answers < self._sweep_after:
             return False
         self.score()  # some scores were old
-        enough = self.estimate(fresh=True).surely <= (1.0 - self.target) * rows
-        self._sweep_after = self._answers + (0 if enough else self.every)
+        enough = self.estimate(fresh=True).high_80 <= (1.0 - self.target) * rows
+        self._sweep_after = self._answers + (0 if enough else self.estimate_every)
         return enough
 
     # ------------------------------------------------------------ the next row
@@ -223,10 +219,10 @@ class Plan:
         """The row to ask about, and whether it is an audit; ``None`` if there is none for this person now."""
         state = self.state
         random = np.random.default_rng((self.seed, 3, self._answers, len(busy)))
-        open_ = ~state.looked
+        open_ = ~state.done
         if busy:
             open_[list(busy)] = False
-        again = self._second(busy, by)
+        again = self._ask_twice(busy, by)
         if again is not None and random.random() < max(self.twice, 0.05):
             return again, False
         suspect = self._suspect(busy)
@@ -241,8 +237,8 @@ class Plan:
             return (again, False) if again is not None else None if worst is None else (worst, False)
         fewest = state.skips[rows].min()
         rows = rows[state.skips[rows] == fewest]  # those that were skipped come last
-        if self.target >= 1.0 or len(state.order) < min(FIRST, len(self.copies) / 4):
-            return int(rows[self.place[rows].argmin()]), False
+        if self.target >= 1.0 or len(state.done_order) < min(FIRST, len(self.copies) / 4):
+            return int(rows[self.rank[rows].argmin()]), False
         if random.random() < self.audit_share:
             chances = self.wrong(rows)
             accepted = rows[chances < self.estimate().accept]
@@ -251,18 +247,18 @@ class Plan:
                 accepted = rows[chances <= np.median(chances)]
             if len(accepted):
                 return int(random.choice(accepted)), True
-        some = random.choice(rows, min(SAMPLE, len(rows)), replace=False)
-        chances = self.wrong(some) * self.copies[some]
+        sample = random.choice(rows, min(SAMPLE, len(rows)), replace=False)
+        chances = self.wrong(sample) * self.copies[sample]
         best = int(chances.argmax())
         worst = self._doubtful(busy)
         if worst is not None and state.doubt[worst] * self.copies[worst] > chances[best]:
             return worst, False
-        return int(some[best]), False
+        return int(sample[best]), False
 
     def _doubtful(self, busy: set[int]) -> int | None:
         """The row whose answers are the most doubtful."""
         state = self.state
-        again = state.looked & (state.clicks < MOST_ANSWERS) & (state.skips == 0) & (state.doubt >= ASK_AGAIN)
+        again = state.done & (state.clicks < MOST_ANSWERS) & (state.skips == 0) & (state.doubt >= ASK_AGAIN)
         doubts = np.where(again, state.doubt * self.copies, 0.0)
         if busy:
             doubts[list(busy)] = 0.0
@@ -273,7 +269,7 @@ class Plan:
         """Now and then the row whose answer is the least credible: so people who are often wrong are found out."""
         if len(self._suspects) >= MOST_SUSPECTS or self._answers < EVERY_SUSPECT * (1 + len(self._suspects)):
             return None
-        suspicion = np.where(self.state.looked, self.state.suspicion, 0.0)
+        suspicion = np.where(self.state.done, self.state.suspicion, 0.0)
         suspicion[[*busy, *self._suspects]] = 0.0
         worst = int(suspicion.argmax())
         if suspicion[worst] < SUSPECT:
@@ -285,19 +281,19 @@ class Plan:
         """A row whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""
         state, (low, high) = self.state, UNCLEAR
         for row, _, audit in reversed(state.checks[-RECENT_CHECKS:]):
-            unclear = audit and low < state.first_wrong[row] < high and not state.skips[row]
-            if unclear and state.looked[row] and state.clicks[row] < MOST_ANSWERS and row not in busy:
+            unclear = audit and low < state.check_error[row] < high and not state.skips[row]
+            if unclear and state.done[row] and state.clicks[row] < MOST_ANSWERS and row not in busy:
                 return row
         return None
 
-    def _second(self, busy: set[int], by: str | None = None) -> int | None:
+    def _ask_twice(self, busy: set[int], by: str | None = None) -> int | None:
         """A row that shall be asked about a second time, if possible of somebody else."""
         if not self.twice:
             return None
         state = self.state
-        rows = np.flatnonzero(self.asked_twice & state.looked & (state.skips == 0))
+        rows = np.flatnonzero(self.asked_twice & state.done & (state.skips == 0))
         for row in rows:
-            people = [answer.by for answer in state.valid(int(row)) if not answer.final]
+            people = [answer.by for answer in state.valid_answers(int(row)) if not answer.final]
             if (
                 len(people) == 1
                 and row not in busy

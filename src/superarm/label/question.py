@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenQuestions", "Question", "choose_labels", "reasons"]
 
 BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
+MOST_WORDS = 60  # of a text that are weighed
 REMEMBERED = 1_000  # questions that were answered: the same answer, sent again, is no error
 
 
@@ -54,21 +54,24 @@ def choose_labels(belief: Array, live: Array, most: int, yes_no: bool) -> Array:
     order = order[live[order]]
     if not yes_no:
         return order[:most]
-    some = order[: min(most, len(order) - 1)]  # of all labels, a yes says nothing
-    return some[: int(np.abs(np.cumsum(belief[some]) - 0.5).argmin()) + 1]
+    candidates = order[: min(most, len(order) - 1)]  # of all labels, a yes says nothing
+    return candidates[: int(np.abs(np.cumsum(belief[candidates]) - 0.5).argmin()) + 1]
 
 
-def reasons(job: Labelling, question: Question, most: int) -> dict[str, list[tuple[str, float]]]:
-    """By how much each of the first words of a row's texts raises the log-probability of the best label."""
+def reasons(job: Labelling, question: Question) -> dict[str, list[tuple[str, float]]]:
+    """By how much each of the first words of a row's texts raises the log-probability of the best label.
+
+    By column; found by leaving out one word after the other.
+    """
     columns, names = job.rows.columns, [name for name in job.rows.texts() if name in question.row]
     if columns is None or not names or not question.labels:
         return {}
     row = job.rows.cells[question.number]
-    label = job.state.names.index(question.labels[0])
+    label = job.state.numbers[question.labels[0]]
     variants, where = [row], list[tuple[str, str]]()
     for name in names:
         words = str(row[name] or "").split()
-        for at, word in enumerate(words[:most]):
+        for at, word in enumerate(words[:MOST_WORDS]):
             variants.append(row | {name: " ".join(words[:at] + words[at + 1 :])})
             where.append((name, word))
     rows = columns.rows(variants, job.rows.name)
@@ -81,35 +84,42 @@ def reasons(job: Labelling, question: Question, most: int) -> dict[str, list[tup
     return by_column
 
 
+class _Open(NamedTuple):
+    """A question that is not answered yet: who has it, which of the distinct rows it is about, and since when."""
+
+    question: Question
+    by: str
+    row: int
+    since: float
+
+
 class OpenQuestions:
     """Which question each person has before them, and which were answered lately."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[Question, str, float]] = {}
+        self._open: dict[str, _Open] = {}
         self._answered: dict[str, tuple[Any, ...]] = {}
 
-    def put(self, question: Question, by: str) -> None:
+    def put(self, question: Question, by: str, row: int) -> None:
         """Somebody is asked."""
-        self._open[question.id] = question, by, time.monotonic()
+        self._open[question.id] = _Open(question, by, row, time.monotonic())
 
-    def of(self, by: str) -> Question | None:
+    def current(self, by: str) -> Question | None:
         """What somebody has not answered yet; questions that nobody has answered for long are taken back."""
-        now = time.monotonic()
-        for key, (_, _, since) in list(self._open.items()):
-            if now - since > BUSY_SECONDS:
-                del self._open[key]
-        return next((question for question, whose, _ in self._open.values() if whose == by), None)
+        oldest = time.monotonic() - BUSY_SECONDS
+        self._open = {key: entry for key, entry in self._open.items() if entry.since >= oldest}
+        return next((entry.question for entry in self._open.values() if entry.by == by), None)
 
-    def numbers(self) -> set[int]:
-        """The rows of the table that somebody is asked about."""
-        return {question.number for question, _, _ in self._open.values()}
+    def rows(self) -> set[int]:
+        """Those that somebody is asked about."""
+        return {entry.row for entry in self._open.values()}
 
     def find(self, key: str, by: str) -> Question | None:
         """An open question of this person; None if it is not open, an error if it is somebody else's."""
-        question, whose, _ = self._open.get(key, (None, by, 0.0))
-        if whose != by:
+        entry = self._open.get(key)
+        if entry is not None and entry.by != by:
             raise FeedbackError(f"question {key} is with somebody else")
-        return question
+        return entry and entry.question
 
     def check_repeated(self, key: str, answer: tuple[Any, ...]) -> None:
         """Check that a question that is not open was answered like this before."""
@@ -126,11 +136,9 @@ class OpenQuestions:
             if len(self._answered) > REMEMBERED:
                 del self._answered[next(iter(self._answered))]
 
-    def drop(self, by: str, numbers: Container[int]) -> None:
-        """Forget what somebody has, and all questions about some rows."""
-        for key, (question, whose, _) in list(self._open.items()):
-            if whose == by or question.number in numbers:
-                del self._open[key]
+    def drop(self, by: str, row: int) -> None:
+        """Forget what somebody has, and who is asked about a row."""
+        self._open = {key: entry for key, entry in self._open.items() if entry.by != by and entry.row != row}
 
     def clear(self) -> None:
         """Forget what is open: labels have changed."""

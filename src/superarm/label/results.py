@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from superarm._extras import need
 from superarm._types import Array
 from superarm.decisions import Decision
-from superarm.label.belief import FILE, Answer, possible
-from superarm.label.plan import FEW_AUDITS
+from superarm.label.belief import Answer, possible
+from superarm.label.names import FILE
+from superarm.label.plan import FEW_AUDITS, Plan
+from superarm.label.question import OpenQuestions
+from superarm.label.rows import LabelRows
 from superarm.label.state import State
 from superarm.learners import SetLogit
 
-if TYPE_CHECKING:
-    from superarm.label.job import Labelling
-
-__all__ = ["Progress", "curve", "disagreements", "model", "plot", "progress", "results"]
+__all__ = ["Progress", "Results"]
 
 FIRST = 50  # clicks before anything is estimated
 STRETCHES = 40  # points of the curve
@@ -38,10 +38,9 @@ class Progress:
         target: the share of labels that shall be right.
         wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
         interval: of it, at 95 %.
-        left: clicks that are still needed, about; None before anything can be said.
+        left: clicks that are still needed, about; None before anything can be said, and if no number can.
         finished: whether there is nothing more to ask; ``wrong`` and ``interval`` say whether the target is met.
         curve: (clicks so far, clicks a row) for each stretch of the work.
-        people: of each person, answers and the estimated share of wrong ones.
     """
 
     rows: int
@@ -55,7 +54,6 @@ class Progress:
     left: int | None
     finished: bool
     curve: list[tuple[int, float]]
-    people: dict[str, dict[str, float]]
 
     @property
     def sentence(self) -> str:
@@ -65,112 +63,194 @@ class Progress:
             low, high = (100 * end for end in self.interval)
             parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
         audits = f", {self.audits:,} of them audits" if self.audits else ""
-        parts.append(f"{self.clicks:,} clicks{audits}")
-        text = ", ".join(parts)
+        text = ", ".join([*parts, f"{self.clicks:,} clicks{audits}"])
         rest = self.rows - self.labelled
+        if self.left is None and self.clicks >= FIRST:
+            return f"{text}; {self.outlook}"
         if self.finished or self.left is None or not rest:
             return text
         return f"{text}; the remaining {rest:,} would take about {self.left:,}"
+
+    @property
+    def outlook(self) -> str:
+        """How much there is still to do; empty at the end."""
+        if self.finished:
+            return ""
+        if self.left is not None:
+            return f"about {self.left:,} click{'s' * (self.left != 1)} left"
+        if self.clicks < FIRST:
+            return "clicks left: too early to say"
+        return "clicks left: no number can be told, doubtful rows are asked about until enough is sure"
 
     def __str__(self) -> str:
         return self.sentence
 
 
-def progress(job: Labelling) -> Progress:
-    """How far the work has come."""
-    state, plan, copies = job.state, job.plan, job.rows.copies
-    clicks, asked = int(state.clicks.sum()), int(copies[state.looked & (state.label >= 0)].sum())
-    finished = bool(plan.is_finished(job.busy()))
-    labelled, wrong, interval, left = asked, None, None, None
-    if clicks >= FIRST or finished:
-        accepted = _accepted(job, finished)
-        labelled += int(copies[accepted].sum())
-        known = float((copies * state.doubt)[state.looked].sum())
-        expected = float((plan.wrong(accepted) * copies[accepted]).sum())
-        low, high = plan.interval(accepted)
-        if labelled:
-            wrong = min(1.0, (known + expected) / labelled)
-            interval = float(low / labelled), float(min(1.0, high / labelled))
-        left = 0 if finished else _left(job)
-    people = {
-        name: {"clicks": count, "wrong_rate": round(state.wrong_answers.rate(name), 4)}
-        for name, count in state.wrong_answers.answers.items()
-    }
-    return Progress(
-        rows=len(job.rows),
-        labelled=labelled,
-        asked=asked,
-        clicks=clicks,
-        audits=state.audits,
-        target=job.target,
-        wrong=wrong,
-        interval=interval,
-        left=left,
-        finished=finished,
-        curve=curve(state, STRETCHES),
-        people=people,
-    )
+class Results:
+    """The part of a `Labelling` that tells what came out."""
 
+    rows: LabelRows
+    state: State
+    plan: Plan
+    target: float
+    seed: int
+    show: tuple[str, ...]
+    _open: OpenQuestions
 
-def _left(job: Labelling) -> int:
-    """Clicks that are still needed, if they lead to labels as fast as the last ones."""
-    state = job.state
-    recent = state.order[-RECENT:]
-    rate = float(state.clicks[recent].mean()) if recent else 1.0
-    if job.target >= 1.0:
-        return max(1, round(np.count_nonzero(~state.looked) * rate))
-    audits = min(FEW_AUDITS, np.count_nonzero(~state.looked) / 3) - state.audits  # that there must be
-    return max(
-        1,
-        round(job.plan.estimate().left * rate / (1.0 - job.plan.audit_share)),
-        round(audits / job.plan.audit_share),
-    )
-
-
-def _accepted(job: Labelling, finished: bool) -> Array:
-    """Rows nobody was asked about whose labels are accepted."""
-    rows = np.flatnonzero(~job.state.looked)
-    if job.target >= 1.0:
-        return rows[:0]
-    return rows if finished else rows[job.plan.wrong(rows) < job.plan.estimate().accept]
-
-
-def curve(state: State, stretches: int) -> list[tuple[int, float]]:
-    """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
-    clicks = state.clicks[state.order]
-    clicks = clicks[clicks > 0]  # those of the file cost none
-    if not len(clicks):
-        return []
-    parts = np.array_split(clicks, min(stretches, len(clicks)))
-    ends = np.cumsum([part.sum() for part in parts])
-    return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
-
-
-def results(job: Labelling) -> list[dict[str, Any]]:
-    """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
-    state, plan = job.state, job.plan
-    plan.score()
-    accepted = set(_accepted(job, plan.is_finished(job.busy())).tolist())
-    wrong = plan.wrong(np.arange(len(job.rows.keys)))
-    entries: list[dict[str, Any]] = []
-    for row in range(len(job.rows.keys)):
-        answers = state.valid(row)
-        if state.looked[row]:
-            label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
-            how = _how(label, answers, state.live) if label >= 0 else "none fits"
-        else:
-            label, belief = int(plan.top[row]), 1.0 - float(wrong[row])
-            how = "accepted" if row in accepted else ""
-        entries.append(
-            {
-                "label": state.names[label] if how and label >= 0 else None,
-                "belief": round(belief, 4),
-                "clicks": int(state.clicks[row]),
-                "how": how,
-                "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
-            }
+    def progress(self) -> Progress:
+        """How far the work has come."""
+        state, plan, copies = self.state, self.plan, self.rows.copies
+        clicks, asked = int(state.clicks.sum()), int(copies[state.done & (state.label >= 0)].sum())
+        finished = plan.is_finished(self._open.rows())
+        labelled, wrong, interval, left = asked, None, None, None
+        if clicks >= FIRST or finished:
+            accepted = self._accepted(finished)
+            labelled += int(copies[accepted].sum())
+            low, high = plan.interval(accepted)
+            if labelled:
+                wrong = min(1.0, plan.expected_wrong(accepted) / labelled)
+                interval = float(low / labelled), float(min(1.0, high / labelled))
+            left = 0 if finished else self._clicks_left()
+        return Progress(
+            rows=len(self.rows),
+            labelled=labelled,
+            asked=asked,
+            clicks=clicks,
+            audits=state.audits,
+            target=self.target,
+            wrong=wrong,
+            interval=interval,
+            left=left,
+            finished=finished,
+            curve=self.curve(),
         )
-    return [{"row": number, **entries[row]} for number, row in enumerate(job.rows.inverse)]
+
+    def _clicks_left(self) -> int | None:
+        """Until enough rows were asked about, at the rate of the last ones; None if they were, and doubts remain."""
+        state, plan = self.state, self.plan
+        recent = state.done_order[-RECENT:]
+        rate = float(state.clicks[recent].mean()) if recent else 1.0
+        open_ = int(np.count_nonzero(~state.done))
+        clicks = open_ * rate
+        if self.target < 1.0:
+            audits = min(FEW_AUDITS, open_ / 3) - state.audits  # that there must be
+            needed = plan.estimate().left * rate / (1.0 - plan.audit_share)
+            clicks = min(clicks, max(needed, audits / plan.audit_share))
+        return max(1, round(clicks)) if clicks > 0.0 else None
+
+    def _accepted(self, finished: bool) -> Array:
+        """Rows nobody was asked about whose labels are accepted."""
+        rows = np.flatnonzero(~self.state.done)
+        if self.target >= 1.0:
+            return rows[:0]
+        return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate().accept]
+
+    def people(self) -> dict[str, dict[str, float]]:
+        """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
+        wrong = self.state.wrong_answers
+        return {
+            name: {"clicks": clicks, "wrong_rate": round(wrong.share(name), 4)}
+            for name, clicks in wrong.answers.items()
+        }
+
+    def curve(self, stretches: int = STRETCHES) -> list[tuple[int, float]]:
+        """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
+        clicks = self.state.clicks[self.state.done_order]
+        clicks = clicks[clicks > 0]  # those of the file cost none
+        if not len(clicks):
+            return []
+        parts = np.array_split(clicks, min(stretches, len(clicks)))
+        ends = np.cumsum([part.sum() for part in parts])
+        return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
+
+    def results(self) -> list[dict[str, Any]]:
+        """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
+        state, plan = self.state, self.plan
+        plan.score()
+        accepted = set(self._accepted(plan.is_finished(self._open.rows())).tolist())
+        wrong = plan.wrong(np.arange(len(self.rows.keys)))
+        entries: list[dict[str, Any]] = []
+        for row in range(len(self.rows.keys)):
+            answers = state.valid_answers(row)
+            if state.done[row]:
+                label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
+                how = _how(label, answers, state.live) if label >= 0 else "none fits"
+            else:
+                label, belief = int(plan.model_label[row]), 1.0 - float(wrong[row])
+                how = "accepted" if row in accepted else ""
+            entries.append(
+                {
+                    "label": state.names[label] if how and label >= 0 else None,
+                    "belief": round(belief, 4),
+                    "clicks": int(state.clicks[row]),
+                    "how": how,
+                    "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
+                }
+            )
+        return [{"row": number, **entries[row]} for number, row in enumerate(self.rows.inverse)]
+
+    def labels(self) -> Any:
+        """The same as `results`, as a Polars frame."""
+        need("logs")
+        import polars
+
+        return polars.DataFrame(self.results())
+
+    def disagreements(self) -> list[dict[str, Any]]:
+        """Rows about which not all answers can be true: number, row, label, answers (by, label, labels, hit)."""
+        state, names = self.state, self.state.names
+        conflicts = []
+        for row in state.answers:
+            answers = state.valid_answers(row)
+            settled = any(answer.final for answer in answers)
+            if not answers or settled or state.label[row] < 0 or possible(answers, state.live).any():
+                continue
+            first = int(self.rows.first[row])
+            conflicts.append(
+                {
+                    "number": first,
+                    "row": self.rows.shown(first, self.show),
+                    "label": names[int(state.label[row])],
+                    "answers": [
+                        {
+                            "by": answer.by,
+                            "label": names[answer.label] if answer.label >= 0 else None,
+                            "labels": [names[label] for label in answer.shown],
+                            "hit": answer.hit,
+                        }
+                        for answer in answers
+                    ],
+                }
+            )
+        return conflicts
+
+    def model(self, passes: int = 3) -> SetLogit:
+        """A learner of one's own, taught with all labels that there are, in several passes; its set size is 1."""
+        results = self.results()
+        labels = [results[int(number)]["label"] for number in self.rows.first]
+        learner = SetLogit(labels=self.state.live_names(), seed=self.seed)
+        if self.rows.columns is not None:
+            learner.use_columns(self.rows.columns)
+        known = np.array([row for row, label in enumerate(labels) if label is not None], np.int64)
+        random = np.random.default_rng(self.seed)
+        for _ in range(passes):
+            for row in random.permutation(known):
+                given = Decision.given(self.state.rows.row(int(row)), [labels[row]])
+                learner.update(given, label=labels[row])
+        return learner
+
+    def plot(self) -> Any:
+        """Clicks a row as the work goes on, as an Altair chart."""
+        need("plots")
+        import altair
+
+        points = [{"clicks": clicks, "clicks a row": rate} for clicks, rate in self.curve()]
+        title = f"{self.rows.name}: clicks a row, as the work goes on"
+        chart = altair.Chart(altair.InlineData(values=points), title=title)
+        return chart.mark_line(point=True).encode(
+            x=altair.X("clicks:Q", title="clicks so far"),
+            y=altair.Y("clicks a row:Q", scale=altair.Scale(domainMin=0.0)),
+        )
 
 
 def _how(label: int, answers: list[Answer], live: Array) -> str:
@@ -184,63 +264,3 @@ def _how(label: int, answers: list[Answer], live: Array) -> str:
     if named:
         return "confirmed" if named > 1 else "named"
     return "excluded" if np.count_nonzero(possible(answers, live)) == 1 else "believed"
-
-
-def disagreements(job: Labelling) -> list[dict[str, Any]]:
-    """Rows about which not all answers can be true, and nobody has settled it."""
-    state, conflicts = job.state, []
-    for row in state.answers:
-        answers = state.valid(row)
-        if not answers or any(answer.final for answer in answers) or possible(answers, state.live).any():
-            continue
-        if state.label[row] < 0:  # none of all the labels fits
-            continue
-        first = int(job.rows.first[row])
-        conflicts.append(
-            {
-                "number": first,
-                "row": job.rows.shown(first, job.show),
-                "label": state.names[int(state.label[row])],
-                "answers": [_answer_dict(answer, state.names) for answer in answers],
-            }
-        )
-    return conflicts
-
-
-def _answer_dict(answer: Answer, names: list[str]) -> dict[str, Any]:
-    return {
-        "by": answer.by,
-        "label": names[answer.label] if answer.label >= 0 else None,
-        "labels": [names[one] for one in answer.shown],
-        "hit": answer.hit,
-    }
-
-
-def model(job: Labelling, passes: int) -> SetLogit:
-    """A learner of its own, taught with all labels that there are, in random order."""
-    rows = results(job)
-    labels = [rows[int(number)]["label"] for number in job.rows.first]
-    learner = SetLogit(labels=job.label_names, seed=job.seed)
-    if job.rows.columns is not None:
-        learner.use_columns(job.rows.columns)
-    known = np.array([row for row, label in enumerate(labels) if label is not None], np.int64)
-    random = np.random.default_rng(job.seed)
-    for _ in range(passes):
-        for row in random.permutation(known):
-            given = Decision.given(job.state.rows.row(int(row)), [labels[row]])
-            learner.update(given, label=labels[row])
-    return learner
-
-
-def plot(job: Labelling) -> Any:
-    """Clicks a row as the work goes on, as an Altair chart."""
-    need("plots")
-    import altair
-
-    points = [{"clicks": clicks, "clicks a row": rate} for clicks, rate in curve(job.state, STRETCHES)]
-    title = f"{job.rows.name}: clicks a row, as the work goes on"
-    chart = altair.Chart(altair.InlineData(values=points), title=title)
-    return chart.mark_line(point=True).encode(
-        x=altair.X("clicks:Q", title="clicks so far"),
-        y=altair.Y("clicks a row:Q", scale=altair.Scale(domainMin=0.0)),
-    )

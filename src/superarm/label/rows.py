@@ -57,6 +57,7 @@ class LabelRows:
         inverse: which of them each row of the table is.
         first: the first row of the table that each of them is.
         reading: how they were read, for the journal.
+        skipped: files of a folder that are hidden, or neither pictures nor texts.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class LabelRows:
         self._features, self._asked, self._identity = features, asked, identity
         self.columns: Columns | None = None
         self.reading: dict[str, Any] = {}
+        self.skipped = 0
         number_of: dict[str, int] = {}
         firsts = []
         self.inverse = np.empty(len(cells), np.int64)
@@ -113,51 +115,42 @@ class LabelRows:
             vectors: an .npy with a vector for each row, in place of pixels, or beside the columns.
             asked: text, words, numbers, dates, leave_out: how columns are to be taken.
         """
-        rows = cls._read(source, label, answers, vectors, asked)
-        kept: dict[str, Any] = {
-            "label": label,
-            "answers": answers,
-            "vectors": None if vectors is None else str(vectors),
-        }
-        kept |= {name: list(columns) for name, columns in asked.items() if columns}
+        path = Path(source) if isinstance(source, str | PathLike) else None
+        if path is not None and path.is_dir():
+            _check_no_columns(str(path), labels=label, answers=answers, **asked)
+            rows = cls._folder(path, vectors)
+        elif path is not None and (
+            path.suffix.lower() == ".npz" or (str(path) == "digits" and not path.exists())
+        ):
+            _check_no_columns(str(path), labels=label, vectors=vectors, **asked)
+            if answers not in (None, "y"):
+                raise InvalidInput.must("answers", str(path), "y, the truth that it holds", answers)
+            rows = cls._matrix(path) if path.suffix else cls._digits()
+        else:
+            rows = cls._table(source, path, label, answers, vectors, asked)
+        kept: dict[str, Any] = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
+        kept |= {name: list(columns) for name, columns in asked.items()}
         rows.reading = {name: value for name, value in kept.items() if value}
         return rows
 
     @classmethod
-    def _read(
+    def _table(
         cls,
         source: Any,
+        path: Path | None,
         label: str | None,
         answers: str | None,
         vectors: str | Path | None,
         asked: dict[str, Any],
     ) -> LabelRows:
-        if isinstance(source, str | PathLike):
-            path = Path(source)
-            if path.is_dir():
-                return cls._folder(path, label or answers, vectors, asked)
-            if str(source) == "digits" and not path.exists():
-                return cls._digits()
-            if path.suffix.lower() == ".npz":
-                return cls._matrix(path)
-            if path.suffix.lower() not in TABLES:
-                wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
-                raise InvalidInput.must("rows", OWNER, wanted, str(source))
-            if not path.is_file():
-                raise InvalidInput(f"no such file: {path}")
+        if path is not None and path.suffix.lower() not in TABLES:
+            wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
+            raise InvalidInput.must("rows", OWNER, wanted, str(source))
+        if path is not None and not path.is_file():
+            raise InvalidInput(f"no such file: {path}")
         table = open_table(source)
+        name = table.name
         rows = list((table if vectors is None else WithVectors(table, Path(vectors))).whole_rows())
-        return cls._table(table.name, rows, label, answers, asked)
-
-    @classmethod
-    def _table(
-        cls,
-        name: str,
-        rows: list[dict[str, Any]],
-        label: str | None,
-        answers: str | None,
-        asked: dict[str, Any],
-    ) -> LabelRows:
         if not rows:
             raise InvalidInput.must("rows", name, "at least one", "none")
         rows = [{str(key): value for key, value in row.items()} for row in rows]
@@ -168,7 +161,8 @@ class LabelRows:
                     option, name, f"one of its columns {', '.join(names)}", column, among=names
                 )
         known, truth = (
-            [None if one is None else _label(row.get(one)) for row in rows] for one in (label, answers)
+            [None if column is None else _label(row.get(column)) for row in rows]
+            for column in (label, answers)
         )
         features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
         cells = [{key: row.get(key) for key in features} for row in rows]
@@ -198,12 +192,9 @@ class LabelRows:
         return cls("digits", cells, [None] * len(X), truth, Rows(X), {}, pictures, identity)
 
     @classmethod
-    def _folder(
-        cls, path: Path, label: str | None, vectors: str | Path | None, asked: dict[str, Any]
-    ) -> LabelRows:
-        if label is not None:
-            raise InvalidInput.must("labels", str(path), "a file: a folder has no columns", label)
-        files = sorted(file for file in path.rglob("*") if file.is_file())
+    def _folder(cls, path: Path, vectors: str | Path | None) -> LabelRows:
+        every = sorted(file for file in path.rglob("*") if file.is_file())
+        files = [file for file in every if not any(p.startswith(".") for p in file.relative_to(path).parts)]
         pictures = [file for file in files if file.suffix.lower() in PICTURES]
         texts = [file for file in files if file.suffix.lower() == ".txt"]
         if bool(pictures) == bool(texts):
@@ -215,13 +206,16 @@ class LabelRows:
         matrix = None if vectors is None else _vectors(Path(vectors), len(chosen), str(path))
         none: list[str | None] = [None] * len(chosen)
         if texts:
-            read = [one.decode("utf-8", "replace") for one in content]
+            read = [_decode(data, file) for data, file in zip(content, chosen, strict=True)]
             cells = [{"file": name, "text": text} for name, text in zip(names, read, strict=True)]
             features: Any = {"text": read} | ({} if matrix is None else {"vectors": list(matrix)})
-            return cls(str(path), cells, none, none, features, {"text": ("text",)}, identity=content)
-        cells = [{"picture": name} for name in names]
-        pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
-        return cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
+            rows = cls(str(path), cells, none, none, features, {"text": ("text",)}, identity=content)
+        else:
+            cells = [{"picture": name} for name in names]
+            pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
+            rows = cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
+        rows.skipped = len(every) - len(chosen)
+        return rows
 
     def check_shown(self, names: Sequence[str]) -> tuple[str, ...]:
         """Columns that people see; an error if there is none of that name."""
@@ -316,6 +310,26 @@ def _plain(value: Any) -> Any:
 def _row_bytes(row: Any) -> bytes:
     parts = (row.dense, row.indices, row.values) if hasattr(row, "indices") else (row,)
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def _check_no_columns(source: str, **options: Any) -> None:
+    """Refuse options that are about the columns of a table."""
+    for name, value in options.items():
+        if value:
+            wanted = "a file" if name == "labels" else "left out"
+            raise InvalidInput.must(name, source, f"{wanted}: it is no table with columns", value)
+
+
+def _decode(content: bytes, file: Path) -> str:
+    """A text, without the mark that some editors put first."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wanted, got = (
+            "UTF-8 (convert it, or take it out of the folder)",
+            f"byte {error.object[error.start]:#04x} at {error.start:,}",
+        )
+        raise InvalidInput.must("text", str(file), wanted, got) from error
 
 
 def _vectors(path: Path, rows: int, owner: str) -> Array:

@@ -31,13 +31,14 @@ def play(
     done = 0
     while (question := job.ask()) is not None:
         job.answer(question, **_answer(question, truth[question.number], wrong, random))
-        if progress is not None and len(job.state.order) > done:
-            progress(len(job.state.order) - done)
-            done = len(job.state.order)
+        if progress is not None and len(job.state.done_order) > done:
+            progress(len(job.state.done_order) - done)
+            done = len(job.state.done_order)
     results, outcome = job.results(), job.progress()
-    right = [one["label"] == label for one, label in zip(results, truth, strict=True)]
-    labelled = sum(one["label"] is not None for one in results)
-    missed = sum(not good for good, one in zip(right, results, strict=True) if one["label"] is not None)
+    labelled = [
+        (result["label"], label) for result, label in zip(results, truth, strict=True) if result["label"]
+    ]
+    missed = sum(label != right for label, right in labelled)
     return {
         "rows": outcome.rows,
         "n_labels": len(job.label_names),
@@ -45,9 +46,9 @@ def play(
         "clicks": outcome.clicks,
         "audits": outcome.audits,
         "clicks_per_row": round(outcome.clicks / outcome.rows, 4),
-        "labelled": labelled,
+        "labelled": len(labelled),
         "wrong": missed,
-        "wrong_rate": round(missed / max(1, labelled), 5),
+        "wrong_rate": round(missed / max(1, len(labelled)), 5),
         "estimated_wrong_rate": None if outcome.wrong is None else round(outcome.wrong, 5),
         "interval": None if outcome.interval is None else [round(end, 5) for end in outcome.interval],
         "by_tenth": [rate for _, rate in job.curve(10)],
@@ -65,5 +66,5 @@ def _answer(
     could: list[str | None] = [*shown, None]
     answer = truth if truth in shown else None
     if wrong and random.random() < wrong:
-        answer = [one for one in could if one != answer][int(random.integers(len(could) - 1))]
+        answer = [other for other in could if other != answer][int(random.integers(len(could) - 1))]
     return {"none": True} if answer is None else {"label": answer}

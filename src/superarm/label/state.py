@@ -1,7 +1,7 @@
 """State: what all answers together say. A pure function of the events, in their order.
 
 For every row: its answers, the beliefs that follow, the label they speak for, and the doubt in it, 1 - b. A row whose
-label was found teaches the model, once, with that label (again if it changes), and with it EXTRA rows of before,
+label was found teaches the model, once, with that label (again if it changes), and with it REPLAYS rows of before,
 drawn at random: the model learns as from several passes, without waiting for one.
 
 Each row also teaches one of two smaller models. What the other one says of it later, having learnt more than the model
@@ -17,16 +17,17 @@ from superarm.data.rows import Rows
 from superarm.decisions import Decision
 from superarm.label.belief import Answer, WrongAnswers, possible, posterior
 from superarm.label.calibration import fit, logit
+from superarm.label.names import FILE
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
 from superarm.native.randomness import uniform_number
 
 __all__ = ["State"]
 
-EXTRA = 2
+REPLAYS = 2  # rows of before that teach again with each new one
 # a row is not looked at again if there were no more doubt about it than this, had a careless person answered
 KEEP_PRIOR, CARELESS = 0.005, 0.05
-RECONSIDER = 25, 250  # after a quarter more answers, within these limits, doubtful rows are looked at again
+REFIT_AFTER = 25, 250  # after a quarter more answers, within these limits, doubtful rows are looked at again
 MOST_CHECKS = 8_000
 NO_LABEL = -1
 
@@ -42,17 +43,17 @@ class State:
         seed: for the rows that teach again.
 
     Attributes:
-        names: of the labels; one that was merged or retired keeps its number.
+        names: of the labels; one that was merged or retired keeps its number, but another may take its name.
         live: whether a label may still be given.
         label: of each row, as a number; -1 if nobody was asked, or no label fits.
         doubt: of each row that was asked about, the chance that its label is wrong.
         suspicion: what the doubt would be, had a careless person answered.
-        looked: whether the row needs no further question: its label was named, all others were excluded, it is sure
+        done: whether the row needs no further question: its label was named, all others were excluded, it is sure
             enough for the target, or none fits.
         clicks: answers about each row.
-        order: the rows in the order in which they were first named.
+        done_order: the rows in the order in which they were done first.
         checks: of first questions: row, logit of the model's doubt, whether it was an audit.
-        first_wrong: of each row, the chance that the model's label was wrong when it was first asked about.
+        check_error: of each row, the chance that the model's label was wrong when it was first asked about.
     """
 
     def __init__(self, rows: Rows, labels: list[str], *, target: float, yes_no: bool, seed: int) -> None:
@@ -60,7 +61,7 @@ class State:
         n = len(rows)
         self.numbers = {name: number for number, name in enumerate(labels)}  # also by names of before
         self.live = np.ones(len(labels), bool)
-        self.into = list(range(len(labels)))  # where a merged label went
+        self.merged_into = list(range(len(labels)))  # where a merged label went
         self.learner = self._new_learner()
         # each row teaches one of two more: what the other says of it does not come from the row's own answers
         self._halves = self._new_learner(), self._new_learner()
@@ -68,26 +69,26 @@ class State:
         self.label = np.full(n, NO_LABEL, np.int32)
         self.doubt = np.ones(n)
         self.suspicion = np.zeros(n)
-        self.looked = np.zeros(n, bool)
+        self.done = np.zeros(n, bool)
         self.clicks = np.zeros(n, np.int32)
         self.skips = np.zeros(n, np.int32)
-        self.order: list[int] = []
+        self.done_order: list[int] = []
         self.answers: dict[int, list[Answer]] = {}
         self.left_out: set[str] = set()
         self.wrong_answers = WrongAnswers(n)
         self.audits = 0
         self.checks: list[tuple[int, float, bool]] = []
-        self.first_wrong = np.zeros(n)
+        self.check_error = np.zeros(n)
         self._prior: dict[int, Array] = {}
         self._prior_lessons: dict[int, int] = {}  # how many the model had learnt that gave the prior
-        self._top: dict[int, int] = {}
+        self._model_label: dict[int, int] = {}
         self._taught: list[int] = []
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
-        self.conclusions = 0  # a counter: whoever caches what follows from conclusions compares it
-        self._until_looking_again = RECONSIDER[0]
+        self.version = 0  # a counter of conclusions: whoever caches what follows from them compares it
+        self._until_refit = REFIT_AFTER[0]
         self._lessons, self._half_lessons = 0, [0, 0]
-        self._sureness = 1.0  # the model's probabilities to this power are right
+        self._inverse_temperature = 1.0  # the model's probabilities to this power are right
 
     def _new_learner(self) -> SetLogit:
         return SetLogit(n_labels=len(self.names), n_features=self.rows.layout.n_features, seed=self.seed)
@@ -96,9 +97,9 @@ class State:
 
     def probabilities(self, rows: Array) -> Array:
         """The model's, for some rows and every label that is live."""
-        return self._of_today(probabilities(self.learner.scores(self.rows.take(rows))))
+        return self._for_live_labels(probabilities(self.learner.scores(self.rows.take(rows))))
 
-    def _of_today(self, p: Array) -> Array:
+    def _for_live_labels(self, p: Array) -> Array:
         """Probabilities for labels of some time, for those of today: some were added, merged or retired since."""
         k = len(self.names)
         if p.shape[1] < k:
@@ -106,7 +107,7 @@ class State:
         elif self.live.all():
             return p
         p = np.maximum(p, 1e-12)
-        for number, into in enumerate(self.into):
+        for number, into in enumerate(self.merged_into):
             if into != number:
                 p[:, into] += p[:, number]
         p *= self.live
@@ -115,7 +116,7 @@ class State:
 
     def belief(self, row: int) -> Array:
         """About one row: the model's probabilities, times what was answered."""
-        answers = self.valid(row)
+        answers = self.valid_answers(row)
         return posterior(self._tempered(self._prior_of(row)), answers, self._rates(answers), self.yes_no)
 
     def _prior_of(self, row: int) -> Array:
@@ -124,7 +125,7 @@ class State:
         if prior is None:
             taught = self._taught_as[row] != NO_LABEL
             learner = self._halves[1 - self._half[row]] if taught else self.learner
-            prior = self._of_today(probabilities(learner.scores(self.rows.take(np.array([row])))))[0]
+            prior = self._for_live_labels(probabilities(learner.scores(self.rows.take(np.array([row])))))[0]
         return prior
 
     def _rates(self, answers: list[Answer]) -> dict[str, float]:
@@ -133,21 +134,30 @@ class State:
 
     def _tempered(self, prior: Array) -> Array:
         """A model's probabilities, as sure as they may be, for today's labels."""
-        p = self._of_today(prior[None])[0] ** self._sureness
+        p = self._for_live_labels(prior[None])[0] ** self._inverse_temperature
         tempered: Array = p / p.sum()
         return tempered
 
-    def valid(self, row: int) -> list[Answer]:
+    def live_names(self) -> list[str]:
+        """Of the labels that may be given."""
+        return [name for name, live in zip(self.names, self.live, strict=True) if live]
+
+    def people(self) -> set[str]:
+        """Whoever has answered, with or without a name."""
+        return {answer.by for answers in self.answers.values() for answer in answers} - {FILE}
+
+    def valid_answers(self, row: int) -> list[Answer]:
         """The answers about a row that count, in today's labels."""
         answers = []
         for answer in self.answers.get(row, ()):
             if answer.hit is None or answer.by in self.left_out:
                 continue
             if not self.live.all():
-                label = answer.label if answer.label < 0 else self.into[answer.label]
+                into = self.merged_into
+                label = answer.label if answer.label < 0 else into[answer.label]
                 # a "no" about a label that was merged says nothing about the other
-                same = answer.shown if answer.hit else [one for one in answer.shown if self.into[one] == one]
-                shown = tuple(dict.fromkeys(self.into[one] for one in same if self.live[self.into[one]]))
+                same = [number for number in answer.shown if answer.hit or into[number] == number]
+                shown = tuple(dict.fromkeys(into[number] for number in same if self.live[into[number]]))
                 if not shown if label < 0 else not self.live[label]:
                     continue  # it speaks of labels that are gone
                 answer = answer._replace(label=label, shown=shown)
@@ -166,17 +176,17 @@ class State:
             self.clicks[row] += 1
             self.audits += answer.audit
             self.wrong_answers.count(answer.by, 1)
-            if row not in self._top:
+            if row not in self._model_label:
                 p = self.probabilities(np.array([row]))[0]
-                self._prior[row], self._top[row] = p, int(p.argmax())
+                self._prior[row], self._model_label[row] = p, int(p.argmax())
                 self._prior_lessons[row] = self._lessons
                 self.checks.append((row, float(logit(1.0 - p.max())), answer.audit))
         self.answers.setdefault(row, []).append(answer)
         self._conclude(row)
-        self._until_looking_again -= 1
-        if self._until_looking_again <= 0:
-            self._learn_of_errors()
-            self._until_looking_again = int(np.clip(self.clicks.sum() // 4, *RECONSIDER))
+        self._until_refit -= 1
+        if self._until_refit <= 0:
+            self._refit()
+            self._until_refit = int(np.clip(self.clicks.sum() // 4, *REFIT_AFTER))
 
     def take_back(self, row: int, seq: int) -> None:
         """An answer does not hold any more."""
@@ -194,54 +204,70 @@ class State:
         for row in list(self.answers) if rows is None else rows:
             self._conclude(row)
 
-    def _learn_of_errors(self) -> None:
+    def _refit(self) -> None:
         """Look again at how sure the model may be, and with that and what is known of people now, at doubtful rows."""
         checks = self.recent_checks()
         rows, z, _ = zip(*checks, strict=True) if checks else ((), (), ())
-        slope = fit(np.array(z), self.first_wrong[list(rows)])[0][1]
-        self._sureness = float(np.clip(slope, 0.3, 1.0))
-        doubtful = np.array([row for row in self._prior if self.looked[row]], np.intp)
-        self._look_again(doubtful)
+        slope = fit(np.array(z), self.check_error[list(rows)])[0][1]
+        self._inverse_temperature = float(np.clip(slope, 0.3, 1.0))
+        doubtful = np.array([row for row in self._prior if self.done[row]], np.intp)
+        self._refresh_priors(doubtful)
         self.wrong_answers.fit()
         self.reconsider(doubtful.tolist())
 
     def recent_checks(self) -> list[tuple[int, float, bool]]:
         """Those of rows whose label is known by now."""
-        return [one for one in self.checks if self.looked[one[0]]][-MOST_CHECKS:]
+        return [check for check in self.checks if self.done[check[0]]][-MOST_CHECKS:]
 
-    def _look_again(self, rows: Array) -> None:
+    def _refresh_priors(self, rows: Array) -> None:
         """Take what the other half's model says of rows, where that has learnt more than the one that was asked."""
         for half, learner in enumerate(self._halves):
             old = [self._prior_lessons.get(int(row), 0) < self._half_lessons[half] for row in rows]
-            some = rows[(self._half[rows] != half) & np.array(old, bool)]
-            if len(some):
-                p = probabilities(learner.scores(self.rows.take(some)))
-                for row, now in zip(some.tolist(), p, strict=True):
+            stale = rows[(self._half[rows] != half) & np.array(old, bool)]
+            if len(stale):
+                p = probabilities(learner.scores(self.rows.take(stale)))
+                for row, now in zip(stale.tolist(), p, strict=True):
                     self._prior[row], self._prior_lessons[row] = now, self._half_lessons[half]
 
     def add_label(self, name: str) -> None:
+        """A new label, or one that was retired."""
+        number = self.numbers.get(name)
+        if number is not None and self.names[number] == name and self.merged_into[number] == number:
+            self.live[number] = True
+            for prior in self._prior.values():
+                if number < len(prior) and not prior[number]:  # made meanwhile, without it
+                    prior[number] = 1.0 / len(self.names)
+            self.reconsider()
+            return
         for learner in (self.learner, *self._halves):
             learner.add_labels(1)
         self.names.append(name)
         self.numbers[name] = len(self.names) - 1
-        self.into.append(len(self.into))
+        self.merged_into.append(len(self.merged_into))
         self.live = np.append(self.live, True)
-        self.reconsider([row for row in self.answers if self.looked[row] and self.label[row] == NO_LABEL])
+        self.reconsider([row for row in self.answers if self.done[row] and self.label[row] == NO_LABEL])
 
-    def retire(self, number: int, into: int | None = None) -> None:
+    def rename(self, old: str, new: str) -> None:
+        """A label has another name; the old one still means it, until another label takes it."""
+        number = self.numbers[new] = self.numbers[old]
+        self.names[number] = new
+
+    def retire(self, name: str, into: str | None = None) -> None:
         """A label is gone, or has become another."""
+        number = self.numbers[name]
         self.live[number] = False
         if into is not None:
-            self.into = [into if where == number else where for where in self.into]
+            other = self.numbers[into]
+            self.merged_into = [other if where == number else where for where in self.merged_into]
         self.reconsider()
 
     # ------------------------------------------------------------ conclusions
 
     def _conclude(self, row: int) -> None:
-        self.conclusions += 1
-        answers = self.valid(row)
+        self.version += 1
+        answers = self.valid_answers(row)
         if not answers:
-            self.label[row], self.doubt[row], self.looked[row] = NO_LABEL, 1.0, False
+            self.label[row], self.doubt[row], self.done[row] = NO_LABEL, 1.0, False
             self.wrong_answers.put(row, np.ones(1), [], self.yes_no)
             return
         prior, rates = self._prior_of(row), self._rates(answers)
@@ -250,19 +276,19 @@ class State:
         self.wrong_answers.put(row, tempered, answers, self.yes_no)
         label = int(belief.argmax())
         self.label[row], self.doubt[row] = label, 1.0 - belief[label]
-        top = self._top.get(row)
-        if top is not None:
-            self.first_wrong[row] = 1.0 - belief[self.into[top]]
+        model_label = self._model_label.get(row)
+        if model_label is not None:
+            self.check_error[row] = 1.0 - belief[self.merged_into[model_label]]
         if not any(a.hit or a.label >= 0 for a in answers) and not possible(answers, self.live).any():
             label = self.label[row] = NO_LABEL  # none of all the labels fits
-            self.doubt[row], self.first_wrong[row] = 0.0, top is not None
+            self.doubt[row], self.check_error[row] = 0.0, model_label is not None
             self.wrong_answers.put(row, tempered, [], self.yes_no)  # nobody was wrong
-        was, self.looked[row] = self.looked[row], self._is_found(label, answers, float(self.doubt[row]))
-        if not self.looked[row]:
+        was, self.done[row] = self.done[row], self._is_done(label, answers, float(self.doubt[row]))
+        if not self.done[row]:
             return
         if not was and not self._ordered[row]:
             self._ordered[row] = True
-            self.order.append(row)
+            self.done_order.append(row)
         if label == NO_LABEL:
             return
         if self.doubt[row] < 0.5:
@@ -274,7 +300,7 @@ class State:
         else:
             self._prior.pop(row, None)
 
-    def _is_found(self, label: int, answers: list[Answer], doubt: float) -> bool:
+    def _is_done(self, label: int, answers: list[Answer], doubt: float) -> bool:
         """Whether it needs no further question now: it was named, all others are excluded, or it is sure enough."""
         if label == NO_LABEL or any(a.label >= 0 or (a.hit and len(a.shown) == 1) for a in answers):
             return True
@@ -288,7 +314,7 @@ class State:
             self._taught.append(row)
         self._taught_as[row] = label
         self._lesson(row)
-        for draw in range(EXTRA if len(self._taught) > 50 else 0):
+        for draw in range(REPLAYS if len(self._taught) > 50 else 0):
             number = uniform_number(self.seed, self._lessons, draw)
             self._lesson(self._taught[int(number * len(self._taught))])
 

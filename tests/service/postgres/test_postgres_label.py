@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 import superarm as sa
@@ -32,3 +36,15 @@ def test_clicks_are_kept_and_found_again(database):
         erase_person(url, "ann")
     with pytest.raises(JournalForeign, match="labelling"):
         Service.open(url)
+
+
+def test_the_command_begins_and_goes_on_in_a_database(database, tmp_path):
+    url, rows = database.fresh(), tmp_path / "tickets.jsonl"
+    rows.write_text("".join(json.dumps(row | {"team": LABELS[i % 3]}) + "\n" for i, row in enumerate(ROWS)))
+    command = [sys.executable, "-m", "superarm", "label", str(rows), "--answers", "team", "--target", "1"]
+    for _ in range(2):
+        done = subprocess.run(
+            [*command, "--journal", url, "--json"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["labelled"] == len(ROWS)
