@@ -41,8 +41,8 @@ def info(service: Service) -> dict[str, Any]:
         "set_size": learner.set_size,
         "coverage": service.meta.get("coverage"),
         "model_version": serving.version,
-        "timeout": service.timeout,
-        "default_outcome": service.default,
+        "timeout": service.settings.timeout,
+        "default_outcome": service.settings.default,
         "superarm": __version__,
     }
 
@@ -148,7 +148,7 @@ def stats(service: Service) -> dict[str, Any]:
         "trouble": status.trouble,
         "warnings": list(service.handler.warnings.values()),
         "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
-        "processes": getattr(service.model, "processes", None),
+        "processes": service.model.processes,
     }
     return copy.deepcopy(totals)  # the running lists are in it
 
