@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from math import ceil, isnan
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from superarm._extras import need
 from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
 from superarm.cli.groups import show_parts
-from superarm.cli.output import Force, check_output
-from superarm.cli.train import without_nan
+from superarm.cli.output import AsJson, Force, check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def evaluate(
     separator: opt.Separator = None,
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
 
@@ -101,6 +100,7 @@ def evaluate(
     from superarm.learners import load
     from superarm.logs import evaluate as judge
     from superarm.logs import survey
+    from superarm.logs.figure import ENDINGS
 
     reading = opt.Reading(
         labels_column,
@@ -117,8 +117,9 @@ def evaluate(
         columns,
         vectors,
     )
-    opt.check_folder("--figure", figure)
-    check_output(figure, "evaluate", force=force, option="--figure")
+    if figure is not None:
+        need("plots")
+    check_output(figure, "evaluate", force=force, option="--figure", endings=ENDINGS)
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
     if loaded and (reading.asked or columns is not None):
@@ -161,7 +162,7 @@ def evaluate(
 
         save(answer, figure)
     if as_json:
-        print(json.dumps(without_nan({"logs": [str(path) for path in log], **asdict(answer)})))
+        print_json({"logs": [str(path) for path in log], **asdict(answer)})
         return
     _show(answer, source, grid, _Cure(facts.answered, split))
     for verdict in answer.verdicts:

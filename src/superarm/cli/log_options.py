@@ -11,7 +11,6 @@ import typer
 
 from superarm.cli.column_options import names
 from superarm.cli.label_file import read_labels
-from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -32,7 +31,6 @@ __all__ = [
     "Separator",
     "SkipBad",
     "Uniform",
-    "check_folder",
     "labels_or_count",
     "names",
 ]
@@ -132,12 +130,6 @@ class Reading:
             uniform=self.uniform,
             skip_bad=self.skip_bad,
         )
-
-
-def check_folder(option: str, path: Path | None) -> None:
-    """A file is to be written there, after much work."""
-    if path is not None and not path.parent.is_dir():
-        raise InvalidInput.must(option, "superarm", "a file in an existing folder", str(path))
 
 
 def labels_or_count(source: str | None) -> list[str] | int | None:

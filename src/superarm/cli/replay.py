@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -11,20 +10,17 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.output import Force, check_output
+from superarm.cli.journal_options import JournalArgument, OwnLearner
+from superarm.cli.output import AsJson, Force, check_output, print_json
 
 
 def replay(
-    journal: Annotated[
-        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
-    ],
+    journal: JournalArgument,
     output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
     force: Force = False,
     from_start: Annotated[bool, typer.Option(help="Start with the first event.")] = False,
-    learner: Annotated[
-        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    learner: OwnLearner = None,
+    as_json: AsJson = False,
 ) -> None:
     """Rebuild the model from a journal, and compare on the way.
 
@@ -51,7 +47,7 @@ def replay(
         figures = {one.name: getattr(done, one.name) for one in fields(done) if one.name != "learner"}
         report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
         report |= {"sound": done.sound, "seconds": seconds}
-        print(json.dumps(report))
+        print_json(report)
     else:
         print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
         print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from math import isnan
@@ -13,7 +12,7 @@ import typer
 
 from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
-from superarm.cli.output import Force, check_output
+from superarm.cli.output import AsJson, Force, check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def train(
     uniform: opt.Uniform = False,
     skip_bad: opt.SkipBad = False,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on sets that were shown before, whoever chose them.
 
@@ -96,8 +95,9 @@ def train(
         columns,
         vectors,
     )
-    opt.check_folder("--output", output)
-    check_output(output, "train", force=force)
+    columns_path = output.with_suffix(".columns.json")
+    for path in (output, columns_path):
+        check_output(path, "train", force=force)
     if output.resolve() in [Path(one).resolve() for one in log]:
         raise InvalidInput.must("--output", "superarm train", "another file than the logs", str(output))
     given = opt.labels_or_count(labels)
@@ -116,9 +116,9 @@ def train(
     with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
         result = teach(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
     trained.save(output)
-    columns_file = None if trained.columns is None else output.with_suffix(".columns.json")
-    if columns_file is not None and trained.columns is not None:
-        trained.columns.write(columns_file)
+    columns_file = None if trained.columns is None else columns_path
+    if trained.columns is not None:
+        trained.columns.write(columns_path)
     if as_json:
         report: dict[str, Any] = {
             "logs": [str(path) for path in log],
@@ -132,7 +132,7 @@ def train(
             "columns": None if columns_file is None else str(columns_file),
             "labels": facts.n_labels,
         }
-        print(json.dumps(without_nan(report)))
+        print_json(report)
         return
     print(f"{source.name}: {facts.rows:,} rows, {facts.n_labels} labels")
     for line in _columns(source, trained):
@@ -222,12 +222,3 @@ def _columns(source: Log, model: Learner) -> Iterator[str]:
         yield from col.column_lines(model.columns, model.n_labels)
     for sentence in source.notices.values():
         yield f"WARNING: {sentence}"
-
-
-def without_nan(value: object) -> object:
-    """The same with None for NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(part) for part in value]
-    return None if isinstance(value, float) and isnan(value) else value

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
+from superarm.cli.journal_options import JournalArgument, OwnLearner
+from superarm.cli.output import AsJson, print_json
 from superarm.errors import InvalidInput
 
 
 def verify(
-    journal: Annotated[
-        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
-    ],
-    learner: Annotated[
-        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
-    ] = None,
+    journal: JournalArgument,
+    learner: OwnLearner = None,
     replay: Annotated[bool, typer.Option(help="Also replay everything, and meet every snapshot.")] = True,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Let a journal go on that has lost its last events.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check every event, snapshot and index of a journal; the exit status is 1 if any is damaged.
 
@@ -53,7 +50,7 @@ def verify(
             "sound": result.sound,
             "seconds": seconds,
         }
-        print(json.dumps(report))
+        print_json(report)
     else:
         print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
         if result.erased:
