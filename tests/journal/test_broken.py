@@ -242,7 +242,7 @@ def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
         longest, ticks = 0.0, 0
         await service.start()
         await service.decide(DecisionRequest(x, "b"))
-        task = asyncio.create_task(service.take_snapshot())
+        task = asyncio.create_task(service.upkeep.snapshot())
         last = time.perf_counter()
         while not task.done():
             await asyncio.sleep(0.001)

@@ -141,11 +141,12 @@ def list_(context: typer.Context) -> None:
     if as_json:
         print_json({"changes": changes, "snapshots": snapshots})
         return
-    for one in changes:
-        more = {name: value for name, value in one.items() if name not in ("seq", "time", "what")}
-        print(f"event {one['seq']:,} at {_clock(one['time'])}: {one['what']} {more or ''}".rstrip())
-    for one in snapshots:
-        print(f"snapshot after event {one['seq']:,} at {_clock(one['time'])}, by superarm {one['superarm']}")
+    for change in changes:
+        more = {name: value for name, value in change.items() if name not in ("seq", "time", "what")}
+        print(f"event {change['seq']:,} at {_clock(change['time'])}: {change['what']} {more or ''}".rstrip())
+    for snapshot in snapshots:
+        seq, at, version = snapshot["seq"], _clock(snapshot["time"]), snapshot["superarm"]
+        print(f"snapshot after event {seq:,} at {at}, by superarm {version}")
 
 
 def _clock(at: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -26,11 +27,8 @@ def export(
     from superarm.logs.writing import ENDINGS
 
     check_output(output, "export", force=force, endings=ENDINGS)
-    opened = open_store(journal, read_only=True)
-    try:
+    with closing(open_store(journal, read_only=True)) as opened:
         count = run(opened, output)
-    finally:
-        opened.close()
     if as_json:
         print_json({"journal": str(journal), "output": str(output), "decisions": count})
     else:

@@ -24,6 +24,7 @@ def move(
 
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
+    from superarm.cli.show import progress_bar
     from superarm.journal.store import is_url
 
     if not is_url(to):
@@ -32,7 +33,8 @@ def move(
     from superarm.journal.postgres_address import Address
 
     address = Address(to)
-    count = run(journal, address, learner=learner)
+    with progress_bar(None, "events", quiet=as_json) as tick:
+        count = run(journal, address, learner=learner, tick=tick)
     if as_json:
         print_json({"journal": str(journal), "to": str(address), "events": count})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
@@ -30,21 +31,20 @@ def replay(
 
     Example: **superarm replay events.db --output model.npz**
     """
+    from superarm.cli.show import progress_bar
     from superarm.journal.replay import replay as run
     from superarm.journal.store import open_store
 
     check_output(output, "replay", force=force)
     began = perf_counter()
     opened = open_store(journal, read_only=True)
-    try:
-        done = run(opened, from_start=from_start, learner=learner)
-    finally:
-        opened.close()
+    with closing(opened), progress_bar(None, "events", quiet=as_json) as tick:
+        done = run(opened, from_start=from_start, learner=learner, tick=tick)
     seconds = perf_counter() - began
     if output is not None:
         done.learner.save(output)
     if as_json:
-        figures = {one.name: getattr(done, one.name) for one in fields(done) if one.name != "learner"}
+        figures = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "learner"}
         report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
         report |= {"sound": done.sound, "seconds": seconds}
         print_json(report)

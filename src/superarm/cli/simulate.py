@@ -176,10 +176,10 @@ def _as_json(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
         "scaling": runs[0].scaling,
         "rounds": int(runs[0].rounds[-1]),
         "runs": [
-            {"seed": run.seed, **one, "rounds_per_second": run.rounds_per_second}
-            for run, one in zip(runs, rates, strict=True)
+            {"seed": run.seed, **run_rates, "rounds_per_second": run.rounds_per_second}
+            for run, run_rates in zip(runs, rates, strict=True)
         ],
-        "mean": {name: _mean([one[name] for one in rates]) for name in rates[0]},
+        "mean": {name: _mean([run_rates[name] for run_rates in rates]) for name in rates[0]},
         **{name: part for name, part in parts.items() if part},
     }
 

@@ -98,7 +98,7 @@ def train(
     columns_path = output.with_suffix(".columns.json")
     for path in (output, columns_path):
         check_output(path, "train", force=force)
-    if output.resolve() in [Path(one).resolve() for one in log]:
+    if output.resolve() in [Path(path).resolve() for path in log]:
         raise InvalidInput.must("--output", "superarm train", "another file than the logs", str(output))
     given = opt.labels_or_count(labels)
     if model is not None:

@@ -26,6 +26,7 @@ def verify(
 
     Example: **superarm verify events.db**
     """
+    from superarm.cli.show import progress_bar
     from superarm.journal import verify as core
     from superarm.journal.store import is_url
 
@@ -36,7 +37,8 @@ def verify(
         were, left = core.accept_loss(journal)
         print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
-    result = core.verify(journal, learner=learner, with_replay=replay)
+    with progress_bar(None, "events", quiet=as_json) as tick:
+        result = core.verify(journal, learner=learner, with_replay=replay, tick=tick)
     seconds = perf_counter() - began
     if as_json:
         report = {

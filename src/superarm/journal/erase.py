@@ -38,10 +38,6 @@ class Eraser:
         self.counts: dict[int, int] = {}  # decisions erased, by their erasures, in this process
         self.problem: str | None = None  # why the last one is not finished
 
-    @property
-    def unfinished(self) -> bool:
-        return self.store.progress(ERASED) > self.store.progress(SCRUBBED)
-
     def __call__(self, erasure: Event) -> None:
         """Erase; a failure to leave nothing behind is kept for `finish`."""
         if erasure.seq <= self.store.progress(ERASED):

@@ -17,16 +17,7 @@ from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
 from superarm.journal.postgres_schema import check, put_meta
-from superarm.journal.store import (
-    PUT_PART,
-    PUT_SNAPSHOT,
-    Head,
-    Snapshot,
-    Store,
-    drop_statements,
-    pieces,
-    snapshot_row,
-)
+from superarm.journal.store import PUT_PART, PUT_SNAPSHOT, Head, Snapshot, Store, pieces, snapshot_row
 
 __all__ = ["PostgresStore"]
 
@@ -133,15 +124,6 @@ class PostgresStore(Store):
                 event.seq, event.digest = seq, digest
         return lost
 
-    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        body, seq = erasure.body, erasure.seq
-        where, value = (
-            ("time < ?", body["before"]) if body.get("ids") is None else ("id = ANY(?)", body["ids"])
-        )
-        sql = f"""UPDATE events SET x = NULL, context = NULL, erased = ?
-        WHERE kind = 1 AND x IS NOT NULL AND seq < ? AND {where}"""
-        return self._write_all([(sql, (seq, seq, value)), *drop_statements(drop)])[0]
-
     def scrub(self) -> None:
         """Does nothing: VACUUM frees what was erased from the pages of the database."""
 
@@ -165,13 +147,6 @@ class PostgresStore(Store):
 
     def head(self) -> Head:
         return Head(*self._select("SELECT seq, time, digest FROM head")[0])
-
-    def content_before(self, time: float) -> bool:
-        return bool(
-            self._select(
-                "SELECT 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND time < ? LIMIT 1", (time,)
-            )
-        )
 
     # ------------------------------------------------------------ what many processes need
 

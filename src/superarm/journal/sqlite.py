@@ -21,11 +21,10 @@ from superarm.journal.files import FileLock, clear_parts, real_path, sync_file
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import Head, Store, drop_statements
+from superarm.journal.store import Head, Store
 
 __all__ = ["SqliteStore"]
 
-CLEAN = "clean"  # up to this event no decision has content any more
 Values = Sequence[Any]
 
 
@@ -137,7 +136,7 @@ class SqliteStore(Store):
         self.check()
         if self._lock is None:
             self._lock = FileLock(self.path)
-        old = [one for one in (self._reader, self._writer) if one is not None]
+        old = [connection for connection in (self._reader, self._writer) if connection is not None]
         reader = connect(self.path, write=False)
         try:
             self._writer, self._reader = connect(self.path, write=True, max_mb=self.max_mb), reader
@@ -222,19 +221,6 @@ class SqliteStore(Store):
             self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
-    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        body, seq = erasure.body, erasure.seq
-        forget = "UPDATE events SET x = NULL, context = NULL, erased = ? WHERE kind = 1 AND x IS NOT NULL AND seq < ?"
-        if body.get("ids") is None:
-            clean = self.progress(CLEAN)
-            done = [
-                (f"{forget} AND time < ? AND seq > ?", (seq, seq, body["before"], clean)),
-                (NOW_CLEAN, (CLEAN, clean, self._head.seq)),
-            ]
-            return self._write_all([*done, *drop_statements(drop)])[0]
-        done = [(f"{forget} AND id = ?", (seq, seq, id_)) for id_ in body["ids"]]
-        return sum(self._write_all([*done, *drop_statements(drop)])[: len(done)])
-
     def scrub(self) -> None:
         assert self._writer is not None
         try:
@@ -283,11 +269,6 @@ class SqliteStore(Store):
         rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
         return Head(*rows[0]) if rows else Head(0, 0.0, chain_start(self.meta()))
 
-    def content_before(self, time: float) -> bool:
-        first = self.progress(CLEAN)
-        sql = "SELECT 1 FROM events WHERE kind = 1 AND seq > ? AND x IS NOT NULL AND time < ? LIMIT 1"
-        return bool(self._select(sql, (first, time)))
-
     # ------------------------------------------------------------ for people on call
 
     def integrity(self) -> Iterator[str]:
@@ -312,9 +293,3 @@ class SqliteStore(Store):
 
     def log_bytes(self) -> int:
         return self._log_path.stat().st_size if self._log_path.exists() else 0
-
-
-# all before the first decision that still has content, among those after a number, is clean
-NOW_CLEAN = """
-INSERT OR REPLACE INTO progress SELECT ?1, coalesce(
-  (SELECT min(seq) - 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND seq > ?2), ?3)"""

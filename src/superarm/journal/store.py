@@ -36,6 +36,13 @@ PUT_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT D
 DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
 DROP_PARTS = "DELETE FROM parts WHERE seq = ? AND seq NOT IN (SELECT seq FROM snapshots)"
 
+CLEAN = "clean"  # the progress of erasing: up to this event no decision has content any more
+ERASE = """UPDATE events AS e SET x = NULL, context = NULL, erased = ?
+WHERE e.kind = 1 AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
+NOW_CLEAN = """INSERT INTO progress SELECT ?, coalesce(
+  (SELECT min(seq) - 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND seq > ?), ?
+) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
+
 
 class Head(NamedTuple):
     """The last event."""
@@ -98,14 +105,8 @@ class Store(Protocol):
         Gives those that were not written: their id has such an event already.
         """
 
-    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        """Erase x and context of the decisions that an erasure names, and drop snapshots; how many decisions."""
-
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
-
-    def content_before(self, time: float) -> bool:
-        """Whether a decision made before a time still has content."""
 
     def probe(self) -> None:
         """Try whether a good deal can be written; leave nothing behind."""
@@ -211,6 +212,26 @@ class Store(Protocol):
             raise self._damaged(seq, "is missing")
         return bytes(rows[0][0])
 
+    # ------------------------------------------------------------ erasing
+
+    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
+        """Erase x and context of the decisions that an erasure names, and drop snapshots; how many decisions."""
+        body, seq, clean = erasure.body, erasure.seq, self.progress(CLEAN)
+        if body.get("ids") is None:
+            sql, values = f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
+        else:
+            sql, values = (
+                f"{ERASE} AND {self.AMONG} AND e.kind < 4",
+                (seq, clean, seq, self._ids(body["ids"])),
+            )
+        now_clean = (NOW_CLEAN, (CLEAN, clean, self.head().seq))
+        return self._write_all([(sql, values), now_clean, *drop_statements(drop)])[0]
+
+    def content_before(self, time: float) -> bool:
+        """Whether a decision made before a time still has content."""
+        sql = "SELECT 1 FROM events WHERE kind = 1 AND seq > ? AND x IS NOT NULL AND time < ? LIMIT 1"
+        return bool(self._select(sql, (self.progress(CLEAN), time)))
+
     # ------------------------------------------------------------ meta and progress
 
     def meta(self) -> dict[str, Any]:
@@ -289,7 +310,7 @@ def is_url(journal: object) -> bool:
 
 def open_store(
     journal: str | Path, *, read_only: bool = False, max_mb: int | None = None, accept_loss: bool = False
-) -> Any:
+) -> Store:
     """The journal there; ``read_only`` takes no lock, and may be used beside a running service."""
     if is_url(journal):
         from superarm.journal.postgres import PostgresStore

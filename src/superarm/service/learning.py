@@ -61,7 +61,7 @@ class Learning:
                 return Projector(self.store, published, shadows)
             except Exception as error:  # it is not kept as carefully as the rest
                 log.warning("the published model cannot be used", extra={"reason": str(error)})
-        return Projector.newest(self.store, shadows=shadows)[0]
+        return Projector.newest(self.store, shadows)[0]
 
     def turn(self) -> float:
         """Take what has come; how many seconds to wait before the next turn."""

@@ -44,10 +44,8 @@ class LocalModel:
 
     def reload(self) -> None:
         """The newest snapshot that can be read, and all events since."""
-        self.eraser: Eraser | None = None
-        self.projector, broken = Projector.newest(
-            self.store, shadows=self.settings.shadows, on_erasure=self._erase
-        )
+        self.projector, broken = Projector.newest(self.store, self.settings.shadows)
+        self.projector.on_erasure = self._erase
         self.records.clear()
         self.projector.records = self.records
         self.broken_snapshots = tuple(broken)
@@ -60,7 +58,6 @@ class LocalModel:
 
     def _erase(self, erasure: Event) -> None:
         if not self.store.read_only:
-            assert self.eraser is not None
             self.eraser(erasure)
             self.snapshot_seq = self.projector.seq
 
@@ -86,7 +83,6 @@ class LocalModel:
 
     def erased(self, seq: int) -> tuple[int, bool]:
         """How many decisions an erasure was about, and whether nothing of them is left."""
-        assert self.eraser is not None
         return self.eraser.counts.get(seq, 0), self.eraser.problem is None
 
     def now(self) -> float:
@@ -145,7 +141,7 @@ class LocalModel:
         return self.projector.reports()
 
     def erasing(self) -> str | None:
-        return None if self.eraser is None else self.eraser.problem
+        return self.eraser.problem
 
     def trouble(self) -> tuple[str, ...]:
         """Why nothing is erased by age; empty if it is."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from superarm.journal.postgres import PostgresStore
     from superarm.journal.postgres_address import Address
     from superarm.service.service import Service
+    from superarm.service.shared import SharedModel
 
 __all__ = ["Purpose", "open_service"]
 
@@ -49,14 +50,14 @@ def open_service(
     """See `Service.open`."""
     began = time.perf_counter()
     with ExitStack() as undo:  # a start that fails leaves nothing behind
-        model: Any
+        model: LocalModel | SharedModel
         if is_url(journal):
-            from superarm.service.shared import SharedModel
+            from superarm.service.shared import SharedModel as Shared
 
             database, created, down = _open_database(str(journal), purpose, settings)
             undo.callback(database.close)
             _check_purpose(database, purpose)
-            model = SharedModel(database, settings)
+            model = Shared(database, settings)
         else:
             file, created, down = _open_file(real_path(journal), purpose, max_mb, undo)
             undo.callback(file.close)

@@ -333,14 +333,6 @@ class Service:
             await asyncio.sleep(0.02)
             await self.read(lambda service: service.model.refresh())
 
-    async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
-        return await self.upkeep.model_file()
-
-    async def take_snapshot(self) -> None:
-        """A snapshot now: a copy in a turn, the bytes in another thread, the writing piece by piece."""
-        await self.upkeep.snapshot()
-
     # ------------------------------------------------------------ for people on call
 
     @property

@@ -221,9 +221,7 @@ class SharedModel:
         self._refreshed_at = time.monotonic()
 
     def reports(self) -> list[dict[str, Any]]:
-        floats = ("rate", "low", "high")
-        reports = self.totals.get("reports") or ()
-        return [{**one, **{f: float("nan") if one[f] is None else one[f] for f in floats}} for one in reports]
+        return list(self.totals["reports"])
 
     def erasing(self) -> str | None:
         return None

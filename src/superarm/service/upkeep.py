@@ -30,11 +30,10 @@ class Upkeep:
         self.error: str | None = None
         self._task: asyncio.Task[None] | None = None
         self._retain_at = 0.0
-        self._one: asyncio.Lock | None = None  # one snapshot at a time
+        self._snapshotting = asyncio.Lock()  # one at a time
         self._model_file: asyncio.Future[bytes] | None = None
 
     def start(self) -> None:
-        self._one = asyncio.Lock()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -82,8 +81,7 @@ class Upkeep:
 
     async def snapshot(self) -> None:
         """A copy in a turn, the bytes in another thread, the writing piece by piece."""
-        assert self._one is not None
-        async with self._one:
+        async with self._snapshotting:
             service = self.service
             draft = await service.submit(lambda _: service.model.draft())
             pieces = service.store.write_snapshot(await asyncio.to_thread(draft.make))
@@ -100,8 +98,7 @@ class Upkeep:
         if not service.model.trouble():
             before = service.model.clock() - retain
             if service.store.content_before(before):
-                assert self._one is not None
-                async with self._one:
+                async with self._snapshotting:
                     await service.submit(service.erase_now, (None, before))
             self._retain_at = now + min(RETAIN_EVERY, retain / 2.0)
 
