@@ -22,7 +22,7 @@ from superarm.journal.projector import Projector
 from superarm.journal.snapshots import SnapshotDraft
 from superarm.journal.store import Store
 
-__all__ = ["Eraser"]
+__all__ = ["ERASED", "SCRUBBED", "Eraser"]
 
 log = logging.getLogger("superarm.service")
 

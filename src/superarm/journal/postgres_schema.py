@@ -13,16 +13,11 @@ rounds      a sequence that hands out blocks of rounds
 
 from __future__ import annotations
 
-from typing import Any
-
-from orjson import dumps
-
 from superarm.journal.errors import JournalForeign
-from superarm.journal.events import chain_start
 from superarm.journal.postgres_address import Address, Connection, failures
 from superarm.journal.tables import TABLES
 
-__all__ = ["BLOCK", "FORMAT", "GRANTS", "LOCKS", "check", "make_tables", "put_meta"]
+__all__ = ["BLOCK", "FORMAT", "GRANTS", "LOCKS", "check", "make_tables"]
 
 FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
 BLOCK = 256  # rounds that a process takes at once
@@ -134,10 +129,3 @@ def make_tables(address: Address) -> bool:
         connection.execute("CREATE SCHEMA IF NOT EXISTS superarm;" + TABLES.format(**TYPES) + OWN_TABLES)
         connection.execute("INSERT INTO superarm.format VALUES (%s)", (FORMAT,))
         return True
-
-
-def put_meta(connection: Connection, meta: dict[str, Any]) -> None:
-    """Write the meta of a new journal, in the transaction under way."""
-    for key, value in meta.items():
-        connection.execute("INSERT INTO meta VALUES (%s, %s)", (key, dumps(value).decode()))
-    connection.execute("INSERT INTO head VALUES (true, 0, 0.0, %b)", (chain_start(meta),))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -21,11 +21,9 @@ from superarm.journal.files import FileLock, clear_parts, real_path, sync_file
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import Head, Store
+from superarm.journal.store import Head, Statement, Store
 
 __all__ = ["SqliteStore"]
-
-Values = Sequence[Any]
 
 
 class SqliteStore(Store):
@@ -240,7 +238,7 @@ class SqliteStore(Store):
         for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
             self._write_all([(sql, ())])
 
-    def _write_all(self, statements: Sequence[tuple[str, Values]]) -> list[int]:
+    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
         def work(writer: sqlite3.Connection) -> list[int]:
             return [writer.execute(sql, values).rowcount for sql, values in statements]
 
@@ -248,7 +246,7 @@ class SqliteStore(Store):
 
     # ------------------------------------------------------------ reading
 
-    def _select(self, sql: str, values: Values = ()) -> list[Any]:
+    def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         if self._reader is None:
             raise JournalDown(f"journal {self.path} is closed")
         try:

@@ -10,13 +10,11 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from orjson import dumps
-
 from superarm._files import sync_folder
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
 from superarm.journal.files import PRIVATE_FILE, FileLock, clear_parts
-from superarm.journal.store import PUT_PART, PUT_SNAPSHOT, Snapshot, pieces, snapshot_row
+from superarm.journal.store import Snapshot, meta_statements, snapshot_statements
 from superarm.journal.tables import TABLES
 
 __all__ = ["FORMAT", "check_format", "connect", "create", "down", "format_of"]
@@ -100,10 +98,9 @@ def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
             connection.execute("PRAGMA synchronous = FULL")
             tables = TABLES.format(**TYPES) + "CREATE TABLE probe (filler BLOB);"
             connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {FORMAT};")
-            rows = [(key, dumps(value).decode()) for key, value in meta.items()]
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            connection.executemany(PUT_PART, [(0, *piece) for piece in pieces(first.parts)])
-            connection.execute(PUT_SNAPSHOT, snapshot_row(first, chain_start(meta), pinned=True))
+            snapshot = snapshot_statements(first, chain_start(meta), pinned=True)
+            for sql, values in (*meta_statements(meta), *snapshot):
+                connection.execute(sql, values)
             connection.execute("COMMIT")
             # now, under a name that nobody reads: a crash in it would leave something to roll back
             connection.execute("PRAGMA journal_mode = WAL")

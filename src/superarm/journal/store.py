@@ -22,7 +22,9 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, Event, chain_start, digest
 
-__all__ = ["Head", "Pending", "Snapshot", "SnapshotNote", "Store", "is_url", "open_store"]
+__all__ = ["Head", "Pending", "Snapshot", "SnapshotNote", "Statement", "Store", "is_url", "open_store"]
+
+Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
 
 ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
 PIECE = 1 << 20  # bytes of a snapshot that are written at once
@@ -90,7 +92,7 @@ class Store(Protocol):
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
 
-    def _write_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
         """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
 
     def _ids(self, ids: Sequence[str]) -> Any:
@@ -250,11 +252,9 @@ class Store(Protocol):
 
     def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
         """Keep a snapshot, piece by piece: it counts when the iterator has ended."""
-        seq = snapshot.seq
-        for piece in pieces(snapshot.parts):
-            self._write_all([(PUT_PART, (seq, *piece))])
+        for statement in snapshot_statements(snapshot, self.digest_at(snapshot.seq)):
+            self._write_all([statement])
             yield
-        self._write_all([(PUT_SNAPSHOT, snapshot_row(snapshot, self.digest_at(seq), pinned=False))])
 
     def drop_snapshots(self, seqs: Iterable[int]) -> None:
         """Take snapshots away; pinned ones, and the first one, stay."""
@@ -329,22 +329,25 @@ def describe(parts: dict[str, bytes]) -> dict[str, Any]:
     return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
 
 
-def pieces(parts: dict[str, bytes]) -> Iterator[tuple[str, int, bytes]]:
-    """Parts in pieces: (part, number, data). No value of a database should be large."""
-    for name, data in parts.items():
+def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = False) -> Iterator[Statement]:
+    """The statements that keep a snapshot: its parts in pieces, then the snapshot itself, which makes it count."""
+    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+    for name, data in snapshot.parts.items():
         view = memoryview(data)
         for number, start in enumerate(range(0, len(data), PIECE)):
-            yield name, number, bytes(view[start : start + PIECE])
-
-
-def snapshot_row(snapshot: Snapshot, chain: bytes, *, pinned: bool) -> tuple[Any, ...]:
-    """A snapshot as the tables have it, but for its parts."""
-    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+            yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]))
     totals, made_by, parts = (dumps(value).decode() for value in kept)
-    return seq, at, totals, made_by, parts, snapshot_digest(chain, seq, at, totals, made_by, parts), pinned
+    own = snapshot_digest(chain, seq, at, totals, made_by, parts)
+    yield PUT_SNAPSHOT, (seq, at, totals, made_by, parts, own, pinned)
 
 
-def drop_statements(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
+def meta_statements(meta: dict[str, Any]) -> Iterator[Statement]:
+    """The statements that write the meta of a new journal."""
+    for key, value in meta.items():
+        yield "INSERT INTO meta VALUES (?, ?)", (key, dumps(value).decode())
+
+
+def drop_statements(seqs: Iterable[int]) -> list[Statement]:
     """The statements that drop snapshots, and their parts."""
     return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
 

@@ -12,7 +12,7 @@ from itertools import islice
 from time import monotonic, thread_time
 
 from superarm.journal.clock import clock_problem
-from superarm.journal.erase import Eraser
+from superarm.journal.erase import ERASED, Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.lease import Lease
 from superarm.journal.postgres import PostgresStore
@@ -90,7 +90,7 @@ class Learning:
         parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
         erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
         totals = projector.totals() | {"reports": projector.reports(), "erased": erased}
-        totals["clock_problem"] = self.clock_problem
+        totals |= {"last_erasure": self.store.progress(ERASED), "clock_problem": self.clock_problem}
         self.store.publish(Snapshot(projector.seq, self.clock(), parts, {}, made_by()), dumps(totals))
         # what a publication costs: the processor here, and the bytes that all processes fetch
         self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
@@ -119,7 +119,7 @@ class Learning:
         self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
 
     def _snapshot(self) -> None:
-        newest = max(self.snapshot_seq, self.store.progress("erased"))
+        newest = max(self.snapshot_seq, self.store.progress(ERASED))
         if self.projector.seq - newest < self.settings.snapshot_every:
             return
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):

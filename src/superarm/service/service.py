@@ -19,6 +19,7 @@ from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
 from superarm.journal.errors import JournalDown, JournalForeign, Refused
+from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
 from superarm.service import views
 from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest, RequestHandler, RetryNextPass
@@ -156,7 +157,7 @@ class Service:
                 events = [event for event in events if (event.kind, event.id) not in taken]
                 for event in lost:
                     self.model.records.drop(event.id)
-                kinds = {DecisionRequest: 1, OutcomeRequest: 2}
+                kinds = {DecisionRequest: DECISION, OutcomeRequest: OUTCOME}
                 kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
                 for call, result in results:
                     argument = call[1]

@@ -67,7 +67,7 @@ class SharedModel:
         self._rounds: Iterator[int] = iter(())
         self._next_model: tuple[ServingModel, dict[str, Any]] | None = None
         self._taken, self._picking = (-1, 0.0), threading.Lock()  # the event and the time of the newest model
-        self._erasures = 0
+        self._last_erasure = 0
         self._refreshed_at = 0.0
         self._beat: float | None = None
         self._stop = threading.Event()
@@ -121,10 +121,10 @@ class SharedModel:
             labels = [str(label) for label in self._serving.learner.labels or ()]
             self.stats = Stats.of(labels, self.totals["stats"])
             self.refused = {int(seq): why for seq, why in self.totals["refused"].items()}
-            erasures = len(self.totals.get("erased", {}))
-            if erasures != self._erasures:
+            erasure = self.totals.get("last_erasure", 0)
+            if erasure != self._last_erasure:  # what is in memory may be what was erased
                 self.records.clear()
-                self._erasures = erasures
+                self._last_erasure = erasure
         return self._serving
 
     @property
