@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from superarm.logs import Log
 
 
+@opt.reads_logs
 def train(
     log: opt.LogFiles,
     output: Annotated[Path, typer.Option(help="The model file.")] = Path("model.npz"),
@@ -39,23 +40,7 @@ def train(
     holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
     seed: Annotated[int, typer.Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
-    features: opt.Features = None,
-    labels_column: opt.LabelsColumn = "labels",
-    hit_column: opt.HitColumn = "hit",
-    label_column: opt.LabelColumn = "label",
-    propensity_column: opt.PropensityColumn = "propensity",
-    eligible_column: opt.EligibleColumn = "eligible",
-    features_columns: opt.FeaturesColumns = None,
-    columns: col.ColumnsFile = None,
-    text: col.Text = None,
-    words: col.Words = None,
-    numbers: col.Numbers = None,
-    dates: col.Dates = None,
-    leave_out: col.LeaveOut = None,
-    vectors: col.Vectors = None,
-    separator: opt.Separator = None,
-    uniform: opt.Uniform = False,
-    skip_bad: opt.SkipBad = False,
+    reading: opt.Reading = opt.Reading(),  # noqa: B008  (the options in its fields)
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -64,7 +49,7 @@ def train(
     Features may be numbers, words, text, yes or no, dates, lists of numbers, and have gaps. Ids, counters,
     constants, the time of the row and what is only known afterwards are left out; the output says which
     columns are taken, and as what. The model file remembers them, for **superarm evaluate**, **decide**
-    and **serve**, and superarm.load; the file columns_file it, for **serve --columns** and for people.
+    and **serve**, and superarm.load; the file of columns beside it is for **serve --columns** and for people.
 
     A share of the rows is kept out; the model remembers which, so that **superarm evaluate** judges it
     by rows that it has not seen.
@@ -80,21 +65,6 @@ def train(
     from superarm.logs import survey
     from superarm.logs import train as teach
 
-    reading = opt.Reading(
-        labels_column,
-        hit_column,
-        label_column,
-        propensity_column,
-        eligible_column,
-        features_columns,
-        features,
-        separator,
-        uniform,
-        skip_bad,
-        col.asked(text, words, numbers, dates, leave_out),
-        columns,
-        vectors,
-    )
     columns_path = output.with_suffix(".columns.json")
     for path in (output, columns_path):
         check_output(path, "train", force=force)
@@ -102,7 +72,7 @@ def train(
         raise InvalidInput.must("--output", "superarm train", "another file than the logs", str(output))
     given = opt.labels_or_count(labels)
     if model is not None:
-        _check_left_out(model, learner, set_size, columns, features_columns, reading.asked)
+        _check_left_out(model, learner, set_size, reading)
         trained = _grown(load(model), given)
         source = reading.log(log, [trained])
         known = trained.n_labels if trained.labels is None else trained.labels
@@ -176,13 +146,11 @@ def train(
     print(f"model: {output}" + ("" if columns_file is None else f" (its columns: {columns_file})"))
 
 
-def _check_left_out(model: Path, learner: object, size: object, *others: object) -> None:
+def _check_left_out(model: Path, learner: str | None, size: int | None, reading: opt.Reading) -> None:
     """Refuse options whose values a model that goes on has already."""
-    named = {"--learner": learner, "--set-size": size}
-    named |= dict(
-        zip(("--columns", "--features-columns", "--text, --words and the like"), others, strict=True)
-    )
-    for option, value in named.items():
+    given: dict[str, object] = {"--learner": learner, "--set-size": size, "--columns": reading.columns}
+    given |= {"--features-columns": reading.features_columns, "--text, --words and the like": reading.kinds}
+    for option, value in given.items():
         if value:
             raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
 
