@@ -67,7 +67,7 @@ def test_estimated_hit_rates_hold_the_truth(drive):
     assert own["learner"] == "set-logit:uniform=0.3"
     assert [report["learner"] for report in others] == SPECS
     for report in others:
-        rate = truth[f"shadow:{report['spec']}"] / 6000
+        rate = truth[f"shadow:{report['learner']}"] / 6000
         wide = 1.6 * (
             report["high"] - report["low"]
         )  # a 99.8 % interval, and one stream: no accident to expect
