@@ -111,6 +111,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from superarm.service.handler import DecisionRequest, OutcomeRequest
     from superarm.service.learning import Learning
     from superarm.service.service import Service
+    from superarm.service.settings import Settings
 
     gc.collect()
     gc.freeze()
@@ -134,7 +135,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
         store = PostgresStore(address)
         server = family(database.process.pid)
         before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
-        learning = Learning(lease, store, time.time, settings={})  # (it catches up at once)
+        learning = Learning(lease, store, time.time, Settings())  # (it catches up at once)
         while learning.projector.stats.learnt < pairs:
             learning.turn()
         took, cpu = time.perf_counter() - began, time.thread_time() - used

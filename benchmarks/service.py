@@ -189,7 +189,7 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
         told = [OutcomeRequest(shown["id"], hit=shown["labels"][0] == labels[0]) for shown in made]
         service.take([(service.outcome_now, one, None) for one in told])
         lag = seq - service.model.snapshot_seq
-        if lag > service.snapshot_every and seq < events - 45_000:  # leave a long tail to replay
+        if lag > service.settings.snapshot_every and seq < events - 45_000:  # leave a long tail to replay
             service.snapshot_now()
     service.store.close()  # no snapshot: as if it had been killed
 

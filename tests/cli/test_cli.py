@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -227,8 +228,6 @@ LATIN = b"\xe9t\xe9\n\xe0 la plage\n"  # not UTF-8
         ("simulate", "--data", "latin.npz"),
         ("simulate", "--data", "latin.parquet"),
         ("simulate", "--data", "latin.svm"),
-        ("simulate", "--data", "digits", "--rounds", "10", "--log", "none/log.parquet"),
-        ("simulate", "--data", "digits", "--rounds", "10", "--log", "none/log.jsonl"),
         ("simulate", "--data", "digits", "--rounds", "10", "--learner", "latin.py:Mine"),
         ("run", "none.toml"),
         ("run", "folder"),
@@ -239,14 +238,12 @@ LATIN = b"\xe9t\xe9\n\xe0 la plage\n"  # not UTF-8
         ("train", "none.parquet"),
         ("train", "latin.csv"),
         ("train", "latin.jsonl"),
-        ("train", "log.csv", "--output", "none/model.npz"),
         ("train", "log.csv", "--labels", "latin.csv"),
         ("train", "log.csv", "--labels", "folder"),
         ("train", "log.csv", "--features", "none.npy"),
         ("train", "log.csv", "--features", "latin.npz"),
         ("evaluate", "log.csv", "--model", "none.npz"),
         ("evaluate", "log.csv", "--model", "latin.csv"),
-        ("evaluate", "log.csv", "--fixed", "a", "--uniform", "--figure", "none/figure.svg"),
         ("data", "features", "none.npz"),
         ("demo", "--output", "latin.csv", "--rounds", "100", "--seeds", "1"),
     ],
@@ -345,6 +342,9 @@ def test_ctrl_c_ends_quietly(name: str, tmp_path: Path) -> None:
         ("simulate", "--data", "digits", "--rounds", "10", "--log", "there.jsonl"),
         ("train", "log.csv", "--output", "there.jsonl"),
         ("decide", "model.npz", "log.csv", "--output", "there.jsonl"),
+        ("learn", "model.npz", "decisions.parquet", "log.csv", "--log", "there.jsonl"),
+        ("replay", "events.db", "--output", "there.jsonl"),
+        ("export", "events.db", "--output", "there.jsonl"),
         ("evaluate", "log.csv", "--fixed", "a", "--uniform", "--figure", "there.jsonl"),
         ("data", "features", "none.npz", "--output", "there.jsonl"),
     ],
@@ -371,3 +371,35 @@ def test_no_command_writes_over_a_file_without_force_nor_over_a_journal_with_it(
         assert ended.value.code == 2
         assert words in capsys.readouterr().err
         assert there.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "--data", "digits", "--log", "none/log.parquet"),
+        ("train", "none.csv", "--output", "none/model.npz"),
+        ("evaluate", "none.csv", "--fixed", "a", "--figure", "none/figure.svg"),
+        ("decide", "none.npz", "none.csv", "--output", "none/decisions.parquet"),
+        ("learn", "none.npz", "none.parquet", "none.csv", "--log", "none/log.parquet"),
+        ("replay", "none.db", "--output", "none/model.npz"),
+        ("export", "none.db", "--output", "none/log.parquet"),
+        ("data", "features", "none.npz", "--output", "none/features.npz"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_missing_folder_is_told_before_anything_is_read(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from superarm.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["superarm", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    wanted = f"{arguments[-2]} of superarm .* must be a file in an existing folder, got '{arguments[-1]}'\n"
+    assert re.fullmatch(f"superarm: {wanted}", capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())

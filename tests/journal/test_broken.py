@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -235,13 +236,13 @@ def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
     assert size > 20e6
 
     service = session.service
-    service.snapshot_every = 10**9
+    service.settings = replace(service.settings, snapshot_every=10**9)
 
     async def main():
         longest, ticks = 0.0, 0
         await service.start()
         await service.decide(DecisionRequest(x, "b"))
-        task = asyncio.create_task(service.take_snapshot())
+        task = asyncio.create_task(service.upkeep.snapshot())
         last = time.perf_counter()
         while not task.done():
             await asyncio.sleep(0.001)

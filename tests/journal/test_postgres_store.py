@@ -14,7 +14,7 @@ from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalDown, JournalForeign, Refused
+from superarm.journal.errors import Erased, JournalDown, JournalForeign, Refused
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
@@ -117,6 +117,20 @@ def test_changes_and_erasing_are_made_by_whoever_learns(shared):
     found = verify(one.url)
     assert found.sound, found.problems
     assert found.erased == 1
+
+
+def test_an_erased_decision_is_forgotten_by_every_process(shared):
+    one, learns = shared(learn=False), shared()
+    for i, x in enumerate(rows(22)):
+        one.decide(DecisionRequest(x, f"d{i}"))
+        one.call(one.service.erase_now, ([f"d{i}"], None))
+    caught_up(one)
+    one.decide(DecisionRequest(rows(1)[0], "late"))
+    one.call(one.service.erase_now, (["late"], None))
+    caught_up(one)
+    for driver in (one, learns):
+        with pytest.raises(Erased):
+            driver.decide(DecisionRequest(rows(1)[0], "late"))
 
 
 def test_timeouts_are_closed_once(shared):

@@ -64,10 +64,10 @@ def test_estimated_hit_rates_hold_the_truth(drive):
             truth[name] += LABELS[right] in shadow.learner.rank(x)[:2]
         session.outcome(OutcomeRequest(entry.id, hit=LABELS[right] in entry.labels))
     own, *others = session.reports()
-    assert own["spec"] == "set-logit:uniform=0.3"
-    assert [report["spec"] for report in others] == SPECS
+    assert own["learner"] == "set-logit:uniform=0.3"
+    assert [report["learner"] for report in others] == SPECS
     for report in others:
-        rate = truth[f"shadow:{report['spec']}"] / 6000
+        rate = truth[f"shadow:{report['learner']}"] / 6000
         wide = 1.6 * (
             report["high"] - report["low"]
         )  # a 99.8 % interval, and one stream: no accident to expect

@@ -344,3 +344,16 @@ def test_a_log_of_another_journal_beside_a_restored_file_is_told_in_one_sentence
     assert done.returncode in (1, 2)
     with pytest.raises((JournalDamaged, JournalDown)):
         drive()
+
+
+def test_erasing_by_id_looks_the_ids_up(drive):
+    """Through the index of ids: not by reading the whole journal in the midst of a turn."""
+    session = drive()
+    done: list[str] = []
+    session.store._writer.set_trace_callback(done.append)
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    assert session.erase(["a"]) == 1
+    session.store._writer.set_trace_callback(None)
+    (update,) = [statement for statement in done if statement.startswith("UPDATE events")]
+    plan = session.store._select(f"EXPLAIN QUERY PLAN {update}")
+    assert any("USING INDEX events_id" in row[3] for row in plan), plan

@@ -355,7 +355,10 @@ def test_a_column_of_scores_on_the_command_line(scored):
         (("--scores", "score", "--rule", "runner-up", "--gamma", "0.1"), "gamma of score must be left out"),
         (("--fixed", "books", "--rule", "uniform"), "rule of books must be left out for a fixed list"),
         (("--scores", "score", "--rule", "boltzmann"), "set_size of score must be 1"),
-        (("--scores", "score", "--figure", "no/such/folder/f.svg"), "--figure of superarm must be a file in"),
+        (
+            ("--scores", "score", "--figure", "no/such/folder/f.svg"),
+            "--figure of superarm evaluate must be a file in",
+        ),
     ],
 )
 def test_scores_and_rules_that_are_refused(scored, extra, message):
@@ -444,7 +447,7 @@ def test_files_that_end_in_one_sentence(tmp_path):
             with pytest.raises(InvalidInput, match=message):
                 run(*command)
     good = slates(tmp_path)
-    with pytest.raises(InvalidInput, match="--output of superarm must be a file in an existing folder"):
+    with pytest.raises(InvalidInput, match="--output of superarm train must be a file in an existing folder"):
         run("train", good, "--output", tmp_path / "none" / "m.npz")
 
 

@@ -22,20 +22,20 @@ def main() -> None:
         try:
             app(prog_name="superarm")
         except SuperarmError as error:
-            sys.exit(_told(str(error)))
+            sys.exit(_print_error(str(error)))
         except (OSError, UnicodeDecodeError) as error:  # a file that is not there, or is not text
-            sys.exit(_told(_plain(error)))
+            sys.exit(_print_error(_sentence(error)))
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # what is only half made may complain as it goes
         sys.exit(INTERRUPTED)
 
 
-def _told(message: str) -> int:
+def _print_error(message: str) -> int:
     print(f"superarm: {message}", file=sys.stderr)
     return 2
 
 
-def _plain(error: OSError | UnicodeDecodeError) -> str:
+def _sentence(error: OSError | UnicodeDecodeError) -> str:
     """What the system says about a file, in one sentence."""
     if isinstance(error, UnicodeDecodeError):
         return f"text must be UTF-8, got the byte 0x{error.object[error.start]:02x} at {error.start}"

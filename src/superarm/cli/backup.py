@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from superarm.cli.journal_options import JournalArgument
+from superarm.cli.output import AsJson, print_json
 from superarm.errors import InvalidInput
 
 
 def backup(
-    journal: Annotated[
-        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
-    ],
+    journal: JournalArgument,
     to: Annotated[Path, typer.Argument(help="The copy to make: a new file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Copy a journal as of one moment, and verify the copy.
 
@@ -31,6 +30,6 @@ def backup(
     result = run(journal, to)
     if as_json:
         counts = {"events": result.events, "snapshots": result.snapshots}
-        print(json.dumps({"journal": str(journal), "to": str(to), **counts}))
+        print_json({"journal": str(journal), "to": str(to), **counts})
     else:
         print(f"{result.events:,} events, {result.snapshots} snapshots in {to}, verified")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
+
+from superarm.cli.output import AsJson, print_json
 
 
 def bench(
@@ -13,7 +14,7 @@ def bench(
         bool,
         typer.Option("--growth", help="Also show how a round grows with k, up to 100,000 labels (6 GB)."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure this machine, next to plain NumPy and SciPy loops.
 
@@ -29,7 +30,7 @@ def bench(
     results = measurements.measure()
     grown = measurements.growth() if growth else []
     if as_json:
-        print(json.dumps({"speed": [r._asdict() for r in results], "growth": grown}))
+        print_json({"speed": [r._asdict() for r in results], "growth": grown})
         return
     table(
         "One thread; best of several repeats",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from typing import Annotated, Any
 
 import typer
 
+from superarm.cli.output import AsJson, print_json
 from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
 
@@ -26,7 +26,7 @@ Names = Annotated[list[str], typer.Argument(help="Labels.")]
 def _root(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="The service: http://127.0.0.1:8800 or unix:/path.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     from superarm.service.client.client import Client
 
@@ -37,7 +37,7 @@ def _root(
 
 def _print_result(context: typer.Context, result: dict[str, Any]) -> None:
     if context.obj[1]:
-        print(json.dumps(result))
+        print_json(result)
         return
     shown = len(result["labels"]) - len(result["disabled"])
     words = [f"{result['what']}: event {result['seq']:,}", f"{shown} labels are shown"]
@@ -139,13 +139,14 @@ def list_(context: typer.Context) -> None:
     client, as_json = context.obj
     changes, snapshots = client.changes(), client.snapshots()
     if as_json:
-        print(json.dumps({"changes": changes, "snapshots": snapshots}))
+        print_json({"changes": changes, "snapshots": snapshots})
         return
-    for one in changes:
-        more = {name: value for name, value in one.items() if name not in ("seq", "time", "what")}
-        print(f"event {one['seq']:,} at {_clock(one['time'])}: {one['what']} {more or ''}".rstrip())
-    for one in snapshots:
-        print(f"snapshot after event {one['seq']:,} at {_clock(one['time'])}, by superarm {one['superarm']}")
+    for change in changes:
+        more = {name: value for name, value in change.items() if name not in ("seq", "time", "what")}
+        print(f"event {change['seq']:,} at {_clock(change['time'])}: {change['what']} {more or ''}".rstrip())
+    for snapshot in snapshots:
+        seq, at, version = snapshot["seq"], _clock(snapshot["time"]), snapshot["superarm"]
+        print(f"snapshot after event {seq:,} at {at}, by superarm {version}")
 
 
 def _clock(at: float) -> str:

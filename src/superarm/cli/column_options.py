@@ -87,4 +87,4 @@ def _grouped(columns: dict[str, str]) -> str:
     groups: dict[str, list[str]] = {}
     for name, remark in columns.items():
         groups.setdefault(remark, []).append(name)
-    return "; ".join(f"{', '.join(some)} ({remark})" for remark, some in groups.items())
+    return "; ".join(f"{', '.join(names)} ({remark})" for remark, names in groups.items())

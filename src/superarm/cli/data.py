@@ -36,12 +36,12 @@ def list_() -> None:
         ["synnonsep", "9", "400", "endless", "embedded"],
         ["digits", "10", "64", "1,797", "embedded"],
     ]
-    for one in IMAGE_SETS.values():
-        n, height, width, channels = one.shape
-        here = all(find(file) for file in one.files)
-        size = sum(file.size for file in one.files) / 1e6
+    for images in IMAGE_SETS.values():
+        n, height, width, channels = images.shape
+        here = all(find(file) for file in images.files)
+        size = sum(file.size for file in images.files) / 1e6
         state = "here" if here else f"to get, {size:.0f} MB"
-        rows.append([one.name, "10", f"{height * width * channels:,}", f"{n:,}", state])
+        rows.append([images.name, "10", f"{height * width * channels:,}", f"{n:,}", state])
     for name in FEATURES:
         base = name.removesuffix("-vgg16")
         state = "here" if feature_file(name).is_file() else "to make"
@@ -76,7 +76,9 @@ def get(
     from superarm.streams.features import WEIGHTS
     from superarm.streams.images import IMAGE_SETS
 
-    known: dict[str, Any] = {name: one.files for name, one in IMAGE_SETS.items()} | {"vgg16": (WEIGHTS,)}
+    known: dict[str, Any] = {name: images.files for name, images in IMAGE_SETS.items()} | {
+        "vgg16": (WEIGHTS,)
+    }
     for name in names:
         if name not in known:
             wanted = f"among {', '.join(known)}"

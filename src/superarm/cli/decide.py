@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from superarm.cli.column_options import Vectors
-from superarm.cli.output import Force, check_output
+from superarm.cli.output import AsJson, Force, check_output, print_json
 
 
 def decide(
@@ -27,7 +26,7 @@ def decide(
     ] = None,
     vectors: Vectors = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Choose a set of labels for every row of a file.
 
@@ -52,7 +51,7 @@ def decide(
             progress=tick,
         )
     if as_json:
-        print(json.dumps({"model": str(model), "output": str(output), **asdict(batch)}))
+        print_json({"model": str(model), "output": str(output), **asdict(batch)})
         return
     print(f"{output}: {batch.rows:,} decisions")
     if batch.ids is None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import Annotated
 
 import typer
 
+from superarm.cli.journal_options import OwnLearner
+from superarm.cli.output import AsJson, print_json
 from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
 
@@ -17,10 +18,8 @@ def erase(
     journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
     id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
     older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
-    learner: Annotated[
-        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    learner: OwnLearner = None,
+    as_json: AsJson = False,
 ) -> None:
     """Erase features and context of decisions, in the journal; what is left still verifies.
 
@@ -49,7 +48,7 @@ def erase(
     finally:
         service.close()
     if as_json:
-        print(json.dumps({"journal": str(journal), "erased": count, "finished": finished}))
+        print_json({"journal": str(journal), "erased": count, "finished": finished})
     else:
         print(f"features and context of {count:,} decisions erased")
     if not finished:

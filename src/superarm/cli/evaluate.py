@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from math import ceil, isnan
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from superarm.cli import column_options as col
+from superarm._extras import need
 from superarm.cli import log_options as opt
 from superarm.cli.groups import show_parts
-from superarm.cli.output import Force, check_output
-from superarm.cli.train import without_nan
+from superarm.cli.output import AsJson, Force, check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from superarm.logs import Evaluation, Log, Policy, Survey, Verdict
 
 
+@opt.reads_logs
 def evaluate(
     log: opt.LogFiles,
     model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
@@ -68,24 +67,8 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides which rows.", min=0)] = 0,
     labels: opt.Labels = None,
-    features: opt.Features = None,
-    labels_column: opt.LabelsColumn = "labels",
-    hit_column: opt.HitColumn = "hit",
-    label_column: opt.LabelColumn = "label",
-    propensity_column: opt.PropensityColumn = "propensity",
-    eligible_column: opt.EligibleColumn = "eligible",
-    features_columns: opt.FeaturesColumns = None,
-    columns: col.ColumnsFile = None,
-    text: col.Text = None,
-    words: col.Words = None,
-    numbers: col.Numbers = None,
-    dates: col.Dates = None,
-    leave_out: col.LeaveOut = None,
-    vectors: col.Vectors = None,
-    separator: opt.Separator = None,
-    uniform: opt.Uniform = False,
-    skip_bad: opt.SkipBad = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    reading: opt.Reading = opt.Reading(),  # noqa: B008  (the options in its fields)
+    as_json: AsJson = False,
 ) -> None:
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
 
@@ -101,28 +84,15 @@ def evaluate(
     from superarm.learners import load
     from superarm.logs import evaluate as judge
     from superarm.logs import survey
+    from superarm.logs.figure import ENDINGS
 
-    reading = opt.Reading(
-        labels_column,
-        hit_column,
-        label_column,
-        propensity_column,
-        eligible_column,
-        features_columns,
-        features,
-        separator,
-        uniform,
-        skip_bad,
-        col.asked(text, words, numbers, dates, leave_out),
-        columns,
-        vectors,
-    )
-    opt.check_folder("--figure", figure)
-    check_output(figure, "evaluate", force=force, option="--figure")
+    if figure is not None:
+        need("plots")
+    check_output(figure, "evaluate", force=force, option="--figure", endings=ENDINGS)
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
-    if loaded and (reading.asked or columns is not None):
-        got = ", ".join(reading.asked) or str(columns)
+    if loaded and (reading.kinds or reading.columns is not None):
+        got = ", ".join(reading.kinds) or str(reading.columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, loaded.values())
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
@@ -161,7 +131,7 @@ def evaluate(
 
         save(answer, figure)
     if as_json:
-        print(json.dumps(without_nan({"logs": [str(path) for path in log], **asdict(answer)})))
+        print_json({"logs": [str(path) for path in log], **asdict(answer)})
         return
     _show(answer, source, grid, _Cure(facts.answered, split))
     for verdict in answer.verdicts:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from superarm.cli.output import Force, check_output
+from superarm.cli.journal_options import JournalArgument
+from superarm.cli.output import AsJson, Force, check_output, print_json
 
 
 def export(
-    journal: Annotated[
-        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
-    ],
+    journal: JournalArgument,
     output: Annotated[Path, typer.Option(help="The file to write: .parquet or .jsonl.")],
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write the whole decision log, for `superarm train` and `superarm evaluate`.
 
@@ -25,14 +24,12 @@ def export(
     """
     from superarm.journal.export import export as run
     from superarm.journal.store import open_store
+    from superarm.logs.writing import ENDINGS
 
-    check_output(output, "export", force=force)
-    opened = open_store(journal, read_only=True)
-    try:
+    check_output(output, "export", force=force, endings=ENDINGS)
+    with closing(open_store(journal, read_only=True)) as opened:
         count = run(opened, output)
-    finally:
-        opened.close()
     if as_json:
-        print(json.dumps({"journal": str(journal), "output": str(output), "decisions": count}))
+        print_json({"journal": str(journal), "output": str(output), "decisions": count})
     else:
         print(f"{count:,} decisions written to {output}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from superarm.cli.output import AsJson, Force, check_output, print_json
 
 
 def learn(
@@ -20,7 +21,8 @@ def learn(
     log: Annotated[
         Path | None, typer.Option(help="Write the answered decisions to this log: .parquet, .csv or .jsonl.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Learn from the answers to the decisions of **superarm decide**.
 
@@ -33,11 +35,12 @@ def learn(
     from superarm.cli.show import progress_bar
     from superarm.nightly import learn_file
 
+    check_output(log, "learn", force=force, option="--log")
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
     with progress_bar(None, "decisions", quiet=as_json) as tick:
         result = learn_file(model, decisions, answers, log=log, progress=tick, **columns)
     if as_json:
-        print(json.dumps({"model": str(model), **asdict(result)}))
+        print_json({"model": str(model), **asdict(result)})
         return
     print(f"{model}: learnt from {result.learnt:,} answers")
     for count, what in (

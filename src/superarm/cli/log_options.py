@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from superarm.cli import column_options as col
 from superarm.cli.column_options import names
 from superarm.cli.label_file import read_labels
-from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
-    from superarm.logs import Log, LogColumns
+    from superarm.logs import Log
 
-__all__ = [
-    "HOLDOUT",
-    "EligibleColumn",
-    "Features",
-    "FeaturesColumns",
-    "HitColumn",
-    "LabelColumn",
-    "Labels",
-    "LabelsColumn",
-    "LogFiles",
-    "PropensityColumn",
-    "Reading",
-    "Separator",
-    "SkipBad",
-    "Uniform",
-    "check_folder",
-    "labels_or_count",
-    "names",
-]
+__all__ = ["HOLDOUT", "Labels", "LogFiles", "Reading", "labels_or_count", "names", "reads_logs"]
 
 HOLDOUT = 0.2  # the share of rows that judge, where none is said
 COLUMNS = "Columns of the file"
@@ -84,47 +68,51 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that c
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read a log, as the options say."""
+    """How to read a log: its fields are the options of `reads_logs`."""
 
-    labels: str
-    hit: str
-    label: str
-    propensity: str
-    eligible: str
-    features_columns: str | None
-    features: Path | None
-    separator: str | None
-    uniform: bool
-    skip_bad: bool
-    asked: dict[str, Any] = field(default_factory=dict)
-    declared: Path | None = None
-    vectors: Path | None = None
+    features: Features = None
+    labels_column: LabelsColumn = "labels"
+    hit_column: HitColumn = "hit"
+    label_column: LabelColumn = "label"
+    propensity_column: PropensityColumn = "propensity"
+    eligible_column: EligibleColumn = "eligible"
+    features_columns: FeaturesColumns = None
+    columns: col.ColumnsFile = None
+    text: col.Text = None
+    words: col.Words = None
+    numbers: col.Numbers = None
+    dates: col.Dates = None
+    leave_out: col.LeaveOut = None
+    vectors: col.Vectors = None
+    separator: Separator = None
+    uniform: Uniform = False
+    skip_bad: SkipBad = False
 
-    def columns(self) -> LogColumns:
-        from superarm.logs import LogColumns
-
-        features = names(self.features_columns) if self.features_columns else ()
-        return LogColumns(
-            labels=names(self.labels),
-            hit=self.hit,
-            label=self.label,
-            propensity=self.propensity,
-            eligible=self.eligible,
-            features=features or None,
-            **self.asked,
-        )
+    @property
+    def kinds(self) -> dict[str, Any]:
+        """The columns whose kinds are given."""
+        return col.asked(self.text, self.words, self.numbers, self.dates, self.leave_out)
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
         """The logs as one, with the columns that these models were trained with, if it has them."""
         from superarm.data.columns import Columns
-        from superarm.logs import Log
+        from superarm.logs import Log, LogColumns
 
         declared = [model.columns for model in models if model.columns is not None]
-        if self.declared is not None:
-            declared = [Columns.read(self.declared)]
+        if self.columns is not None:
+            declared = [Columns.read(self.columns)]
+        columns = LogColumns(
+            labels=names(self.labels_column),
+            hit=self.hit_column,
+            label=self.label_column,
+            propensity=self.propensity_column,
+            eligible=self.eligible_column,
+            features=names(self.features_columns) or None,
+            **self.kinds,
+        )
         return Log(
             paths,
-            columns=self.columns(),
+            columns=columns,
             features=self.features,
             separator=self.separator,
             declared=declared,
@@ -134,10 +122,21 @@ class Reading:
         )
 
 
-def check_folder(option: str, path: Path | None) -> None:
-    """A file is to be written there, after much work."""
-    if path is not None and not path.parent.is_dir():
-        raise InvalidInput.must(option, "superarm", "a file in an existing folder", str(path))
+def reads_logs(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Reading`, where its parameter ``reading`` stands."""
+    options = signature(Reading, eval_str=True).parameters
+    parameters: list[Parameter] = []
+    for parameter in signature(command, eval_str=True).parameters.values():
+        parameters += options.values() if parameter.name == "reading" else [parameter]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        reading = Reading(**{name: given.pop(name) for name in options})
+        command(reading=reading, **given)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def labels_or_count(source: str | None) -> list[str] | int | None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from superarm.cli.journal_options import OwnLearner
+from superarm.cli.output import AsJson, print_json
 from superarm.errors import InvalidInput
 
 
 def move(
     journal: Annotated[Path, typer.Argument(help="The SQLite journal; no service may be running on it.")],
     to: Annotated[str, typer.Argument(help="postgresql://user@host/name, a database without a journal.")],
-    learner: Annotated[
-        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    learner: OwnLearner = None,
+    as_json: AsJson = False,
 ) -> None:
     """Bring a service's past along: all events, kept snapshots and the model, in one transaction.
 
@@ -25,6 +24,7 @@ def move(
 
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
+    from superarm.cli.show import progress_bar
     from superarm.journal.store import is_url
 
     if not is_url(to):
@@ -33,8 +33,9 @@ def move(
     from superarm.journal.postgres_address import Address
 
     address = Address(to)
-    count = run(journal, address, learner=learner)
+    with progress_bar(None, "events", quiet=as_json) as tick:
+        count = run(journal, address, learner=learner, tick=tick)
     if as_json:
-        print(json.dumps({"journal": str(journal), "to": str(address), "events": count}))
+        print_json({"journal": str(journal), "to": str(address), "events": count})
     else:
         print(f"{count:,} events of {journal} are in {address} now")

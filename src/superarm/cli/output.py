@@ -1,7 +1,10 @@
-"""Files that commands write: none is overwritten by accident, and a journal never."""
+"""What commands write: JSON on standard output, and files: none is overwritten by accident, a journal never."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
+from math import isnan
 from pathlib import Path
 from typing import Annotated
 
@@ -9,24 +12,35 @@ import typer
 
 from superarm.errors import InvalidInput
 
-__all__ = ["Force", "check_output"]
+__all__ = ["AsJson", "Force", "check_output", "print_json"]
 
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 
 JOURNAL = b"SQLite format 3\0"
 BESIDE = ("-wal", "-shm", "-mark", ".lock")  # what a journal has beside it
 
 
-def check_output(path: Path | None, command: str, *, force: bool, option: str = "--output") -> None:
-    """Refuse to write over a journal, or without --force over another file."""
+def check_output(
+    path: Path | None, command: str, *, force: bool, option: str = "--output", endings: Collection[str] = ()
+) -> None:
+    """Before the work: refuse a missing folder, a journal, another file without --force, or another ending."""
     if path is None:
         return
-    owner = next((str(path).removesuffix(end) for end in BESIDE if str(path).endswith(end)), None)
-    if _is_journal(path) or (owner is not None and _is_journal(Path(owner))):
+    owner = f"superarm {command}"
+    if not path.parent.is_dir():
+        raise InvalidInput.must(option, owner, "a file in an existing folder", str(path))
+    journal = next((str(path).removesuffix(end) for end in BESIDE if str(path).endswith(end)), None)
+    if _is_journal(path) or (journal is not None and _is_journal(Path(journal))):
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"
-        raise InvalidInput.must(option, f"superarm {command}", wanted, str(path))
+        raise InvalidInput.must(option, owner, wanted, str(path))
+    if path.is_dir():
+        raise InvalidInput.must(option, owner, "a file", f"the folder {path}")
     if path.exists() and not force:
-        raise InvalidInput.must(option, f"superarm {command}", "a new file, or given with --force", str(path))
+        raise InvalidInput.must(option, owner, "a new file, or given with --force", str(path))
+    if endings and path.suffix not in endings:
+        wanted = f"a file that ends in one of {', '.join(endings)}"
+        raise InvalidInput.must(option, owner, wanted, str(path))
 
 
 def _is_journal(path: Path) -> bool:
@@ -35,3 +49,17 @@ def _is_journal(path: Path) -> bool:
             return file.read(len(JOURNAL)) == JOURNAL
     except OSError:
         return False
+
+
+def print_json(report: object) -> None:
+    """One object on standard output."""
+    print(json.dumps(_without_nan(report)))
+
+
+def _without_nan(value: object) -> object:
+    """The same with None for NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _without_nan(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and isnan(value) else value

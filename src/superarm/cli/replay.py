@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
@@ -11,20 +11,17 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.output import Force, check_output
+from superarm.cli.journal_options import JournalArgument, OwnLearner
+from superarm.cli.output import AsJson, Force, check_output, print_json
 
 
 def replay(
-    journal: Annotated[
-        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
-    ],
+    journal: JournalArgument,
     output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
     force: Force = False,
     from_start: Annotated[bool, typer.Option(help="Start with the first event.")] = False,
-    learner: Annotated[
-        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    learner: OwnLearner = None,
+    as_json: AsJson = False,
 ) -> None:
     """Rebuild the model from a journal, and compare on the way.
 
@@ -34,24 +31,23 @@ def replay(
 
     Example: **superarm replay events.db --output model.npz**
     """
+    from superarm.cli.show import progress_bar
     from superarm.journal.replay import replay as run
     from superarm.journal.store import open_store
 
     check_output(output, "replay", force=force)
     began = perf_counter()
     opened = open_store(journal, read_only=True)
-    try:
-        done = run(opened, from_start=from_start, learner=learner)
-    finally:
-        opened.close()
+    with closing(opened), progress_bar(None, "events", quiet=as_json) as tick:
+        done = run(opened, from_start=from_start, learner=learner, tick=tick)
     seconds = perf_counter() - began
     if output is not None:
         done.learner.save(output)
     if as_json:
-        figures = {one.name: getattr(done, one.name) for one in fields(done) if one.name != "learner"}
+        figures = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "learner"}
         report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
         report |= {"sound": done.sound, "seconds": seconds}
-        print(json.dumps(report))
+        print_json(report)
     else:
         print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
         print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")

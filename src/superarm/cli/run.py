@@ -88,10 +88,10 @@ def finish(store: Store, failures: list[Failed], *, report: bool) -> None:
     else:
         print(f"results are in {store.folder}")
     if failures:
-        for one in failures[:5]:
-            cell = one.cell
+        for failure in failures[:5]:
+            cell = failure.cell
             where = f"{cell.learner}, m = {cell.set_size}, seed {cell.seed} on {cell.data.name}"
-            tell(f"failed: {where}: {one.error}")
+            tell(f"failed: {where}: {failure.error}")
         tell(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
         raise typer.Exit(1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
@@ -12,7 +11,7 @@ import typer
 
 from superarm.cli import column_options as opt
 from superarm.cli.groups import show_parts
-from superarm.cli.output import Force, check_output
+from superarm.cli.output import AsJson, Force, check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def simulate(
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run learners on a data set and count their mistakes.
 
@@ -115,7 +114,7 @@ def simulate(
                 traces[spec].append(trace)
     if as_json:
         results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
-        print(json.dumps(results[0] if len(results) == 1 else {"results": results}))
+        print_json(results[0] if len(results) == 1 else {"results": results})
         return
     rows = []
     promised = any(run.promised is not None for runs in traces.values() for run in runs)
@@ -177,10 +176,10 @@ def _as_json(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
         "scaling": runs[0].scaling,
         "rounds": int(runs[0].rounds[-1]),
         "runs": [
-            {"seed": run.seed, **one, "rounds_per_second": run.rounds_per_second}
-            for run, one in zip(runs, rates, strict=True)
+            {"seed": run.seed, **run_rates, "rounds_per_second": run.rounds_per_second}
+            for run, run_rates in zip(runs, rates, strict=True)
         ],
-        "mean": {name: _mean([one[name] for one in rates]) for name in rates[0]},
+        "mean": {name: _mean([run_rates[name] for run_rates in rates]) for name in rates[0]},
         **{name: part for name, part in parts.items() if part},
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
+
+from superarm.cli.output import AsJson, print_json
 
 
 def theory(
@@ -15,7 +16,7 @@ def theory(
     gamma: Annotated[float, typer.Option(help="The share of exploration, in (0, 1].")] = 0.1,
     rounds: Annotated[int, typer.Option(help="How many rounds, T.", min=1)] = 1_000_000,
     complexity: Annotated[float, typer.Option(help="D = 2 |W*|², for the bound.")] = 2.0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Probabilities, exact variances and the paper's bounds for one problem.
 
@@ -26,7 +27,7 @@ def theory(
 
     s = summary(labels, set_size, gamma, rounds, complexity=complexity)
     if as_json:
-        print(json.dumps(asdict(s)))
+        print_json(asdict(s))
         return
     table(
         f"Sets of m = {set_size} out of k = {labels} labels, γ = {gamma:g}",

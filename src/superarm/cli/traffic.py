@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
+
+from superarm.cli.output import AsJson, print_json
 
 
 def traffic(
@@ -29,7 +30,7 @@ def traffic(
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="The seed of it all.", min=0)] = 0,
     scale: Annotated[str, typer.Option(help="'unit': rows of length 1; 'none': as they are.")] = "unit",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let simulated users ask a service for sets and answer them: late, twice, or never.
 
@@ -47,7 +48,7 @@ def traffic(
     with progress_bar(decisions, quiet=as_json) as tick:
         tally = run(url, stream, decisions, habits=habits, token=os.environ.get("SUPERARM_TOKEN"), tick=tick)
     if as_json:
-        print(json.dumps(asdict(tally)))
+        print_json(asdict(tally))
     else:
         each = tally.decisions / tally.seconds if tally.seconds else 0.0
         print(f"{tally.decisions:,} decisions, {tally.repeats:,} of them sent twice")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from math import isnan
@@ -13,7 +12,7 @@ import typer
 
 from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
-from superarm.cli.output import Force, check_output
+from superarm.cli.output import AsJson, Force, check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from superarm.logs import Log
 
 
+@opt.reads_logs
 def train(
     log: opt.LogFiles,
     output: Annotated[Path, typer.Option(help="The model file.")] = Path("model.npz"),
@@ -40,32 +40,16 @@ def train(
     holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
     seed: Annotated[int, typer.Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
-    features: opt.Features = None,
-    labels_column: opt.LabelsColumn = "labels",
-    hit_column: opt.HitColumn = "hit",
-    label_column: opt.LabelColumn = "label",
-    propensity_column: opt.PropensityColumn = "propensity",
-    eligible_column: opt.EligibleColumn = "eligible",
-    features_columns: opt.FeaturesColumns = None,
-    columns: col.ColumnsFile = None,
-    text: col.Text = None,
-    words: col.Words = None,
-    numbers: col.Numbers = None,
-    dates: col.Dates = None,
-    leave_out: col.LeaveOut = None,
-    vectors: col.Vectors = None,
-    separator: opt.Separator = None,
-    uniform: opt.Uniform = False,
-    skip_bad: opt.SkipBad = False,
+    reading: opt.Reading = opt.Reading(),  # noqa: B008  (the options in its fields)
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on sets that were shown before, whoever chose them.
 
     Features may be numbers, words, text, yes or no, dates, lists of numbers, and have gaps. Ids, counters,
     constants, the time of the row and what is only known afterwards are left out; the output says which
     columns are taken, and as what. The model file remembers them, for **superarm evaluate**, **decide**
-    and **serve**, and superarm.load; the file columns_file it, for **serve --columns** and for people.
+    and **serve**, and superarm.load; the file of columns beside it is for **serve --columns** and for people.
 
     A share of the rows is kept out; the model remembers which, so that **superarm evaluate** judges it
     by rows that it has not seen.
@@ -81,28 +65,14 @@ def train(
     from superarm.logs import survey
     from superarm.logs import train as teach
 
-    reading = opt.Reading(
-        labels_column,
-        hit_column,
-        label_column,
-        propensity_column,
-        eligible_column,
-        features_columns,
-        features,
-        separator,
-        uniform,
-        skip_bad,
-        col.asked(text, words, numbers, dates, leave_out),
-        columns,
-        vectors,
-    )
-    opt.check_folder("--output", output)
-    check_output(output, "train", force=force)
-    if output.resolve() in [Path(one).resolve() for one in log]:
+    columns_path = output.with_suffix(".columns.json")
+    for path in (output, columns_path):
+        check_output(path, "train", force=force)
+    if output.resolve() in [Path(path).resolve() for path in log]:
         raise InvalidInput.must("--output", "superarm train", "another file than the logs", str(output))
     given = opt.labels_or_count(labels)
     if model is not None:
-        _check_left_out(model, learner, set_size, columns, features_columns, reading.asked)
+        _check_left_out(model, learner, set_size, reading)
         trained = _grown(load(model), given)
         source = reading.log(log, [trained])
         known = trained.n_labels if trained.labels is None else trained.labels
@@ -116,9 +86,9 @@ def train(
     with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
         result = teach(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
     trained.save(output)
-    columns_file = None if trained.columns is None else output.with_suffix(".columns.json")
-    if columns_file is not None and trained.columns is not None:
-        trained.columns.write(columns_file)
+    columns_file = None if trained.columns is None else columns_path
+    if trained.columns is not None:
+        trained.columns.write(columns_path)
     if as_json:
         report: dict[str, Any] = {
             "logs": [str(path) for path in log],
@@ -132,7 +102,7 @@ def train(
             "columns": None if columns_file is None else str(columns_file),
             "labels": facts.n_labels,
         }
-        print(json.dumps(without_nan(report)))
+        print_json(report)
         return
     print(f"{source.name}: {facts.rows:,} rows, {facts.n_labels} labels")
     for line in _columns(source, trained):
@@ -176,13 +146,11 @@ def train(
     print(f"model: {output}" + ("" if columns_file is None else f" (its columns: {columns_file})"))
 
 
-def _check_left_out(model: Path, learner: object, size: object, *others: object) -> None:
+def _check_left_out(model: Path, learner: str | None, size: int | None, reading: opt.Reading) -> None:
     """Refuse options whose values a model that goes on has already."""
-    named = {"--learner": learner, "--set-size": size}
-    named |= dict(
-        zip(("--columns", "--features-columns", "--text, --words and the like"), others, strict=True)
-    )
-    for option, value in named.items():
+    given: dict[str, object] = {"--learner": learner, "--set-size": size, "--columns": reading.columns}
+    given |= {"--features-columns": reading.features_columns, "--text, --words and the like": reading.kinds}
+    for option, value in given.items():
         if value:
             raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
 
@@ -222,12 +190,3 @@ def _columns(source: Log, model: Learner) -> Iterator[str]:
         yield from col.column_lines(model.columns, model.n_labels)
     for sentence in source.notices.values():
         yield f"WARNING: {sentence}"
-
-
-def without_nan(value: object) -> object:
-    """The same with None for NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(part) for part in value]
-    return None if isinstance(value, float) and isnan(value) else value

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
+from superarm.cli.journal_options import JournalArgument, OwnLearner
+from superarm.cli.output import AsJson, print_json
 from superarm.errors import InvalidInput
 
 
 def verify(
-    journal: Annotated[
-        str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
-    ],
-    learner: Annotated[
-        str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
-    ] = None,
+    journal: JournalArgument,
+    learner: OwnLearner = None,
     replay: Annotated[bool, typer.Option(help="Also replay everything, and meet every snapshot.")] = True,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Let a journal go on that has lost its last events.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check every event, snapshot and index of a journal; the exit status is 1 if any is damaged.
 
     Example: **superarm verify events.db**
     """
+    from superarm.cli.show import progress_bar
     from superarm.journal import verify as core
     from superarm.journal.store import is_url
 
@@ -39,7 +37,8 @@ def verify(
         were, left = core.accept_loss(journal)
         print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
-    result = core.verify(journal, learner=learner, with_replay=replay)
+    with progress_bar(None, "events", quiet=as_json) as tick:
+        result = core.verify(journal, learner=learner, with_replay=replay, tick=tick)
     seconds = perf_counter() - began
     if as_json:
         report = {
@@ -53,7 +52,7 @@ def verify(
             "sound": result.sound,
             "seconds": seconds,
         }
-        print(json.dumps(report))
+        print_json(report)
     else:
         print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
         if result.erased:

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalForeign
 from superarm.journal.shadows import HitRateEstimate
-from superarm.journal.snapshots import made_by, model_bytes
+from superarm.journal.snapshots import is_own_class, made_by, model_bytes
 from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, Scores, SetLogit, load
@@ -33,15 +33,11 @@ def check_same_purpose(where: object, meta: dict[str, Any], asked: dict[str, Any
         if value is None:
             continue
         is_, was = (list(value) if isinstance(value, list | tuple) else value), meta.get(name)
-        if name == "learner" and _is_file(value) and _is_file(meta[name]):  # the file may have moved
+        if name == "learner" and is_own_class(value) and is_own_class(meta[name]):  # the file may have moved
             is_, was = value.partition(":")[2], meta[name].partition(":")[2]
         if is_ != was:
             wanted = f"left out or {meta.get(name)!r}, which {where} was made for"
             raise JournalForeign.must(name, "superarm serve", wanted, value)
-
-
-def _is_file(spec: str) -> bool:
-    return spec.partition(":")[0].endswith(".py")
 
 
 def new_journal(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:

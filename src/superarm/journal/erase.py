@@ -22,7 +22,7 @@ from superarm.journal.projector import Projector
 from superarm.journal.snapshots import SnapshotDraft
 from superarm.journal.store import Store
 
-__all__ = ["Eraser"]
+__all__ = ["ERASED", "SCRUBBED", "Eraser"]
 
 log = logging.getLogger("superarm.service")
 
@@ -37,10 +37,6 @@ class Eraser:
         self.store, self.projector = store, projector
         self.counts: dict[int, int] = {}  # decisions erased, by their erasures, in this process
         self.problem: str | None = None  # why the last one is not finished
-
-    @property
-    def unfinished(self) -> bool:
-        return self.store.progress(ERASED) > self.store.progress(SCRUBBED)
 
     def __call__(self, erasure: Event) -> None:
         """Erase; a failure to leave nothing behind is kept for `finish`."""

@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import astuple
 from orjson import dumps, loads
 
+from superarm._types import Array
 from superarm.data.rows import AnyRow, Row
 from superarm.decisions import Decision
 
@@ -137,7 +139,7 @@ _DECODE |= {TIMEOUT: _DECODE[OUTCOME], ANSWER: Decoder(AnswerBody).decode}
 _DECODE[CORRECTION] = _DECODE[ANSWER]
 
 
-class Event:
+class Event(Struct, eq=False):
     """One row of a journal. Before it is appended, ``seq`` is 0.
 
     Attributes:
@@ -153,34 +155,24 @@ class Event:
         decision: the live Decision, if this process made it.
     """
 
-    __slots__ = (
-        "_body", "_log", "content", "context", "decision", "digest", "erased", "id", "kind", "seq", "text", "time", "x"
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        seq: int,
-        time: float,
-        kind: int,
-        id_: str,
-        x: bytes | None,
-        context: bytes | None,
-        text: bytes,
-        content: bytes = b"",
-        digest: bytes = b"",
-        erased: int | None = None,
-        body: Any = None,
-    ) -> None:
-        self.seq, self.time, self.kind, self.id, self.x, self.context = seq, time, kind, id_, x, context
-        self.text, self.content, self.digest, self.erased = text, content, digest, erased
-        self._body = body
-        self.decision: Decision | None = None
-        self._log: np.ndarray[Any, Any] | None = None
+    seq: int
+    time: float
+    kind: int
+    id: str
+    x: bytes | None
+    context: bytes | None
+    text: bytes
+    content: bytes = b""
+    digest: bytes = b""
+    erased: int | None = None
+    decision: Decision | None = None
+    _body: Any = None
+    _log: Array | None = None
 
     @classmethod
     def new(cls, time: float, kind: int, body: Any, id_: str = "") -> Event:
         """An event that is to be appended, without content."""
-        return cls(0, time, kind, id_, None, None, encode(body), body=body)
+        return cls(0, time, kind, id_, None, None, encode(body), _body=body)
 
     @property
     def body(self) -> Any:
@@ -193,10 +185,7 @@ class Event:
     @property
     def values(self) -> tuple[Any, ...]:
         """As the tables have it."""
-        return (
-            self.seq, self.time, self.kind, self.id, self.x, self.context, self.text, self.content, self.digest,
-            self.erased,
-        )  # fmt: skip
+        return astuple(self)[:10]
 
     def own_digest(self) -> bytes:
         """The digest of all but its number and the events before it."""
@@ -223,7 +212,7 @@ class Event:
         assert self.x is not None
         return unpack_row(self.x, self.body.width)
 
-    def draw_log(self, learner: Learner) -> np.ndarray[Any, Any]:
+    def draw_log(self, learner: Learner) -> Array:
         """The draw log of a decision: what moves the rule of its learner."""
         if self._log is None and self.decision is not None:
             self._log = np.frombuffer(self.decision.draw_log)
@@ -324,8 +313,7 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
         **facts,
     )
     packed = pack_row(x)
-    event = Event(
-        0, time, DECISION, id_, packed, context, encode(body), content_digest(packed, context), body=body
+    content = content_digest(packed, context)
+    return Event(
+        0, time, DECISION, id_, packed, context, encode(body), content, decision=decision, _body=body
     )
-    event.decision = decision
-    return event

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from superarm.errors import InvalidInput
+from superarm.journal.erase import ERASED, SCRUBBED
 from superarm.journal.events import DECISION
-from superarm.journal.postgres import put_snapshot
+from superarm.journal.postgres import execute_all
 from superarm.journal.postgres_address import Address, failures
-from superarm.journal.postgres_schema import BLOCK, check, make_tables, put_meta
+from superarm.journal.postgres_schema import BLOCK, check, make_tables
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.store import COLUMNS
+from superarm.journal.store import CLEAN, COLUMNS, meta_statements, snapshot_statements
 
 __all__ = ["move"]
 
@@ -40,7 +41,7 @@ def move(
         make_tables(address)
         connecting = address.connect("superarm moves", patience=0.0)
         with connecting as connection, failures(address), connection.transaction():
-            put_meta(connection, source.meta())
+            execute_all(connection, meta_statements(source.meta()))
             rounds = 0
             with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
                 copy.set_types(KINDS)
@@ -51,15 +52,16 @@ def move(
                     if tick is not None:
                         tick(1)
             head, after = source.head(), 0
-            connection.execute("UPDATE head SET seq = %s, time = %s, digest = %b", head)
+            connection.execute("INSERT INTO head VALUES (true, %s, %s, %b)", head)
             while waiting := source.pending(5_000, after):
                 connection.cursor().executemany("INSERT INTO pending VALUES (%s, %s, %s)", waiting)
                 after = waiting[-1].seq
             for note in source.snapshots():
                 snapshot = source.snapshot(note.seq)
-                put_snapshot(connection, snapshot, source.digest_at(note.seq), pinned=note.pinned)
+                chain = source.digest_at(note.seq)
+                execute_all(connection, snapshot_statements(snapshot, chain, pinned=note.pinned))
                 rounds = max(rounds, learner_from(snapshot.parts["model"]).round)
-            for key in ("erased", "scrubbed"):
+            for key in (ERASED, SCRUBBED, CLEAN):
                 connection.execute("INSERT INTO progress VALUES (%s, %s)", (key, source.progress(key)))
             connection.execute("SELECT setval('rounds', %s, false)", (-(-rounds // BLOCK) * BLOCK,))
             return head.seq

@@ -6,7 +6,7 @@ One connection writes, a few read; all waits are bounded (postgres_address.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from select import POLLIN, poll
 from typing import Any
@@ -14,19 +14,10 @@ from typing import Any
 from orjson import loads
 
 from superarm.journal.errors import JournalDown, JournalForeign
-from superarm.journal.events import Event, chain_start
+from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
-from superarm.journal.postgres_schema import check, put_meta
-from superarm.journal.store import (
-    PUT_PART,
-    PUT_SNAPSHOT,
-    Head,
-    Snapshot,
-    Store,
-    drop_statements,
-    pieces,
-    snapshot_row,
-)
+from superarm.journal.postgres_schema import check
+from superarm.journal.store import Head, Snapshot, Statement, Store, meta_statements, snapshot_statements
 
 __all__ = ["PostgresStore"]
 
@@ -111,9 +102,9 @@ class PostgresStore(Store):
                 self._writer = None
             raise
 
-    def _write_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
         with self.writing() as connection, connection.transaction():
-            return [connection.execute(sql.replace("?", "%s"), values).rowcount for sql, values in statements]
+            return execute_all(connection, statements)
 
     def append(self, events: Sequence[Event]) -> list[Event]:
         if not events:
@@ -132,15 +123,6 @@ class PostgresStore(Store):
             else:
                 event.seq, event.digest = seq, digest
         return lost
-
-    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        body, seq = erasure.body, erasure.seq
-        where, value = (
-            ("time < ?", body["before"]) if body.get("ids") is None else ("id = ANY(?)", body["ids"])
-        )
-        sql = f"""UPDATE events SET x = NULL, context = NULL, erased = ?
-        WHERE kind = 1 AND x IS NOT NULL AND seq < ? AND {where}"""
-        return self._write_all([(sql, (seq, seq, value)), *drop_statements(drop)])[0]
 
     def scrub(self) -> None:
         """Does nothing: VACUUM frees what was erased from the pages of the database."""
@@ -165,13 +147,6 @@ class PostgresStore(Store):
 
     def head(self) -> Head:
         return Head(*self._select("SELECT seq, time, digest FROM head")[0])
-
-    def content_before(self, time: float) -> bool:
-        return bool(
-            self._select(
-                "SELECT 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND time < ? LIMIT 1", (time,)
-            )
-        )
 
     # ------------------------------------------------------------ what many processes need
 
@@ -227,30 +202,25 @@ def create(address: Address, meta: dict[str, Any], first: Snapshot) -> bool:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm journal'))")
         if connection.execute("SELECT 1 FROM meta").fetchone() is not None:
             return False
-        put_meta(connection, meta)
-        put_snapshot(connection, first, chain_start(meta), pinned=True)
+        chain = chain_start(meta)
+        head = ("INSERT INTO head VALUES (true, 0, 0.0, ?)", (chain,))
+        execute_all(
+            connection, [*meta_statements(meta), head, *snapshot_statements(first, chain, pinned=True)]
+        )
         return True
 
 
-def put_snapshot(connection: Connection, snapshot: Snapshot, chain: bytes, *, pinned: bool) -> None:
-    """Keep a snapshot, in the transaction under way."""
-    for piece in pieces(snapshot.parts):
-        connection.execute(PUT_PART.replace("?", "%s"), (snapshot.seq, *piece))
-    connection.execute(PUT_SNAPSHOT.replace("?", "%s"), snapshot_row(snapshot, chain, pinned=pinned))
+def execute_all(connection: Connection, statements: Iterable[Statement]) -> list[int]:
+    """Do statements, in the transaction under way; how many rows each has changed."""
+    return [connection.execute(sql.replace("?", "%s"), values).rowcount for sql, values in statements]
 
 
 def _columns(events: Sequence[Event]) -> list[Any]:
-    abouts = [event.body.about if event.kind in (2, 3) else None for event in events]
+    names = ("time", "kind", "id", "x", "context", "text", "content")
     return [
-        [event.time for event in events],
-        [event.kind for event in events],
-        [event.id for event in events],
-        [event.x for event in events],
-        [event.context for event in events],
-        [event.text for event in events],
-        [event.content for event in events],
+        *([getattr(event, name) for event in events] for name in names),
         [event.own_digest() for event in events],
-        abouts,
+        [event.body.about if event.kind in (OUTCOME, TIMEOUT) else None for event in events],
     ]
 
 

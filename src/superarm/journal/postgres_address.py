@@ -126,7 +126,7 @@ def redacted(text: str) -> str:
     address = f"{match['scheme']}://{user}{match['rest']}"
     # one that is also the name of the user, the host or the database
     secrets = [*OPTION.findall(text), match["secret"], os.environ.get("PGPASSWORD")]
-    return NOWHERE if any(one and unquote(one) in unquote(address) for one in secrets) else address
+    return NOWHERE if any(secret and unquote(secret) in unquote(address) for secret in secrets) else address
 
 
 def down(where: object, error: BaseException) -> JournalDown:

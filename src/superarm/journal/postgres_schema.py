@@ -1,13 +1,10 @@
 """The tables of a PostgreSQL journal, their number, and the two roles.
 
-meta        what it was made for; one row a key
+Beside the tables that all journals have (tables.py):
+
 format      the number of the tables
 head        one row: the last event. Whoever appends holds it, in one call of `append`, so the order is one, without
             holes, and nobody who is paused can hold it
-events      facts, as in a file (sqlite_schema.py)
-pending     decisions that wait for an outcome
-snapshots, parts   models that are kept; parts in pieces
-progress    how far some work has come, by its name
 published   the newest model and its shadows: unlogged, since a snapshot and the events after it give them again
 lease       one row: which process learns, and its last sign of life
 processes   those that serve, and their models
@@ -16,50 +13,29 @@ rounds      a sequence that hands out blocks of rounds
 
 from __future__ import annotations
 
-from typing import Any
-
-from orjson import dumps
-
 from superarm.journal.errors import JournalForeign
-from superarm.journal.events import chain_start
 from superarm.journal.postgres_address import Address, Connection, failures
+from superarm.journal.tables import TABLES
 
-__all__ = ["BLOCK", "FORMAT", "GRANTS", "LOCKS", "check", "make_tables", "put_meta"]
+__all__ = ["BLOCK", "FORMAT", "GRANTS", "LOCKS", "check", "make_tables"]
 
 FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
 BLOCK = 256  # rounds that a process takes at once
 LOCKS = 0x5A4  # our part of the advisory locks
 
-TABLES = f"""
-CREATE SCHEMA IF NOT EXISTS superarm;
+TYPES = {"text": "text", "integer": "bigint", "small": "smallint", "number": "int", "flag": "boolean"}
+TYPES |= {"real": "float8", "blob": "bytea", "by_key": ""}
+OWN_TABLES = f"""
 CREATE TABLE superarm.format (version int NOT NULL);
-CREATE TABLE superarm.meta (key text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE superarm.head (
   one boolean PRIMARY KEY DEFAULT true CHECK (one), seq bigint NOT NULL, time float8 NOT NULL, digest bytea NOT NULL
 ) WITH (fillfactor = 10);
-CREATE TABLE superarm.events (
-  seq bigint PRIMARY KEY, time float8 NOT NULL, kind smallint NOT NULL, id text NOT NULL, x bytea, context bytea,
-  body bytea NOT NULL, content bytea NOT NULL, digest bytea NOT NULL, erased bigint
-);
-CREATE UNIQUE INDEX events_id ON superarm.events (id, kind) WHERE kind < 4;
-CREATE INDEX events_answers ON superarm.events (id) WHERE kind IN (4, 5);
-CREATE INDEX events_changes ON superarm.events (seq) WHERE kind > 5;
 ALTER TABLE superarm.events ALTER x SET STORAGE EXTERNAL;
 ALTER TABLE superarm.events ALTER body SET STORAGE EXTERNAL;
-CREATE TABLE superarm.pending (seq bigint PRIMARY KEY, time float8 NOT NULL, id text NOT NULL);
-CREATE TABLE superarm.progress (key text PRIMARY KEY, value bigint NOT NULL);
 CREATE UNLOGGED TABLE superarm.published (
   part text PRIMARY KEY, seq bigint NOT NULL, time float8 NOT NULL, data bytea NOT NULL, totals bytea NOT NULL
 );
 ALTER TABLE superarm.published ALTER data SET STORAGE EXTERNAL;
-CREATE TABLE superarm.snapshots (
-  seq bigint PRIMARY KEY, time float8 NOT NULL, totals text NOT NULL, made_by text NOT NULL,
-  parts text NOT NULL, digest bytea NOT NULL, pinned boolean NOT NULL DEFAULT false
-);
-CREATE TABLE superarm.parts (
-  seq bigint NOT NULL, part text NOT NULL, number int NOT NULL, data bytea NOT NULL,
-  PRIMARY KEY (seq, part, number)
-);
 ALTER TABLE superarm.parts ALTER data SET STORAGE EXTERNAL;
 CREATE TABLE superarm.lease (
   one boolean PRIMARY KEY DEFAULT true CHECK (one), term bigint NOT NULL, process text NOT NULL,
@@ -149,13 +125,7 @@ def make_tables(address: Address) -> bool:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm tables'))")
         if check(connection, address):
             return False
-        connection.execute(TABLES)
+        # (the connection's search_path is that schema)
+        connection.execute("CREATE SCHEMA IF NOT EXISTS superarm;" + TABLES.format(**TYPES) + OWN_TABLES)
         connection.execute("INSERT INTO superarm.format VALUES (%s)", (FORMAT,))
         return True
-
-
-def put_meta(connection: Connection, meta: dict[str, Any]) -> None:
-    """Write the meta of a new journal, in the transaction under way."""
-    for key, value in meta.items():
-        connection.execute("INSERT INTO meta VALUES (%s, %s)", (key, dumps(value).decode()))
-    connection.execute("INSERT INTO head VALUES (true, 0, 0.0, %b)", (chain_start(meta),))

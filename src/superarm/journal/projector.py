@@ -60,22 +60,17 @@ class Projector:
         snapshot: where to begin.
         shadows: specs of learners that learn beside it; those that the snapshot does not have learn from the
             whole past first.
-        on_erasure: erases content, before the events after the erasure are applied; None to erase nothing.
 
     Attributes:
+        on_erasure: erases content, before the events after the erasure are applied; None to erase nothing.
         learner, stats, settings, shadows: as of event ``seq``.
         refused: changes and outcomes that had no effect, by their events, with the reason.
         jumps: snapshots that were taken over, since events before them were erased.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        snapshot: Snapshot,
-        shadows: Sequence[str] = (),
-        on_erasure: Callable[[Event], None] | None = None,
-    ) -> None:
-        self.store, self.on_erasure = store, on_erasure
+    def __init__(self, store: Store, snapshot: Snapshot, shadows: Sequence[str] = ()) -> None:
+        self.store = store
+        self.on_erasure: Callable[[Event], None] | None = None
         meta = store.meta()
         self._column: str | None = meta.get("group")
         self._promised: float | None = meta.get("coverage")
@@ -88,12 +83,12 @@ class Projector:
             self.shadows = self._load_shadows(shadows, snapshot)
 
     @classmethod
-    def newest(cls, store: Store, **options: Any) -> tuple[Projector, list[int]]:
+    def newest(cls, store: Store, shadows: Sequence[str] = ()) -> tuple[Projector, list[int]]:
         """As of the newest snapshot that can be read, and the snapshots that cannot be."""
         broken: list[int] = []
         for note in reversed(store.snapshots()):
             try:
-                return cls(store, store.snapshot(note.seq), **options), broken
+                return cls(store, store.snapshot(note.seq), shadows), broken
             except JournalDamaged:  # an older one, and more events, give the same bits
                 broken.append(note.seq)
         raise JournalDamaged(f"journal {store.name} has no snapshot that can be read")
@@ -129,7 +124,7 @@ class Projector:
     def reports(self) -> list[dict[str, Any]]:
         """Estimated hit rates of top sets: the model's, and its shadows'."""
         own = self.estimate.report(str(self.store.meta()["learner"]), self.stats.learnt)
-        return [asdict(one) for one in (own, *(shadow.report() for shadow in self.shadows.values()))]
+        return [asdict(report) for report in (own, *(shadow.report() for shadow in self.shadows.values()))]
 
     # ------------------------------------------------------------ moving on
 

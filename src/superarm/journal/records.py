@@ -164,10 +164,7 @@ class Records:
 
 
 def was_learnt(
-    event: Event,
-    record: DecisionRecord | None,
-    settings: LabelSettings,
-    refused: dict[int, list[str | None]],
+    event: Event, record: DecisionRecord | None, settings: LabelSettings, refused: dict[int, list[str | None]]
 ) -> bool:
     """Whether an outcome, a timeout, an answer or a correction that was projected has moved the model."""
     hit = event.body.hit

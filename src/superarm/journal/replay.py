@@ -116,7 +116,7 @@ class Replay:
         self.near: list[int] = []
         self.broken: list[int] = []
         self._unknown_model = -1  # a model whose cursor is not known any more
-        self._cursor: Any = None
+        self._cursor: Cursor | None = None
         self._cursor_of = -1  # the model that it belongs to
         self._old: Projector | None = None  # for decisions of a process that was paused for long
 
@@ -261,13 +261,13 @@ def nearly_same_model(a: bytes, b: bytes) -> bool:
         if left.files != right.files:
             return False
         for name in left.files:
-            one, two = left[name], right[name]
-            if one.shape != two.shape or one.dtype != two.dtype:
+            old, new = left[name], right[name]
+            if old.shape != new.shape or old.dtype != new.dtype:
                 return False
-            if one.dtype.kind != "f":
-                if not np.array_equal(one, two):
+            if old.dtype.kind != "f":
+                if not np.array_equal(old, new):
                     return False
-            elif one.size and np.abs(one - two).max() > 1e-3 * max(np.abs(one).max(), 1e-30):
+            elif old.size and np.abs(old - new).max() > 1e-3 * max(np.abs(old).max(), 1e-30):
                 return False
     return True
 

@@ -36,17 +36,17 @@ class ShadowReport:
     """The estimated hit rate of a learner, had it shown its top sets.
 
     Attributes:
-        spec: as it was asked for; the model itself comes first.
-        rate, low, high: its hit rate, with an interval of 95 %; NaN before there is an estimate.
+        learner: its spec.
+        rate, low, high: its hit rate, with an interval of 95 %; None before there is an estimate.
         rows: outcomes that the estimate rests on.
         learnt: outcomes it has learnt.
         problem: why the estimate cannot be trusted; empty if it can.
     """
 
-    spec: str
-    rate: float
-    low: float
-    high: float
+    learner: str
+    rate: float | None
+    low: float | None
+    high: float | None
     rows: int
     learnt: int
     problem: str
@@ -81,7 +81,8 @@ class HitRateEstimate:
         now._waiting = list(self._waiting)
         now._count()
         snips = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
-        return ShadowReport(spec, snips.rate, snips.low, snips.high, snips.rows, learnt, snips.problem)
+        rate, low, high = (None if isnan(rate) else rate for rate in (snips.rate, snips.low, snips.high))
+        return ShadowReport(spec, rate, low, high, snips.rows, learnt, snips.problem)
 
     def to_dict(self) -> dict[str, Any]:
         self._count()
@@ -110,7 +111,7 @@ class Shadow:
             if not timeout:
                 among = decision.eligible
                 ranked = self.learner.rank(decision.x)
-                top = [one for one in ranked if among is None or one in among]
+                top = [label for label in ranked if among is None or label in among]
                 log = None if isnan(decision.log_propensity) else decision.log_propensity
                 self.estimate.add(top[: len(decision.top)], decision.labels, log, hit)
                 if default == hit:
@@ -123,14 +124,7 @@ class Shadow:
             self.broken = repr(error)
 
     def _learn(self, decision: Decision, hit: bool, label: Any) -> None:
-        given = Decision.given(
-            decision.x,
-            decision.drawn,
-            decision.propensity or None,
-            top=decision.top,
-            eligible=decision.eligible,
-            rule=decision.rule,
-        )
+        given = _given(decision)
         among = decision.eligible is None or label in decision.eligible
         if label is not None and among and "label" in self.learner.feedback:
             self.learner.update(given, label=label)
@@ -170,6 +164,14 @@ class Shadow:
         return shadow
 
 
+def _given(decision: Decision) -> Decision:
+    """The same, as a set that another learner chose."""
+    return Decision.given(
+        decision.x, decision.drawn, decision.propensity or None, top=decision.top, eligible=decision.eligible,
+        rule=decision.rule,
+    )  # fmt: skip
+
+
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
@@ -182,9 +184,8 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         learner = make(spec, **common, **own)
         if model.columns is not None:
             learner.use_columns(model.columns)
-        some = model.decide(example, at=model.cursor())
-        given = Decision.given(some.x, some.drawn, some.propensity, top=some.top, rule=some.rule)
-        if "hit" not in learner.feedback or not learner.learns_from(given):
+        decision = model.decide(example, at=model.cursor())
+        if "hit" not in learner.feedback or not learner.learns_from(_given(decision)):
             wanted = "a learner that learns from sets that another learner chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)
         shadows[f"shadow:{spec}"] = Shadow(spec, learner)

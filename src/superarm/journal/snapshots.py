@@ -18,7 +18,15 @@ from superarm.native import cpu_level
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
 
-__all__ = ["SnapshotDraft", "check_kind", "learner_from", "load_class", "made_by", "model_bytes"]
+__all__ = [
+    "SnapshotDraft",
+    "check_kind",
+    "is_own_class",
+    "learner_from",
+    "load_class",
+    "made_by",
+    "model_bytes",
+]
 
 
 def check_kind(meta: dict[str, Any]) -> None:
@@ -30,11 +38,16 @@ def check_kind(meta: dict[str, Any]) -> None:
         )
 
 
+def is_own_class(spec: str) -> bool:
+    """Whether a learner is in a user's own file: ``file.py:Class``."""
+    return spec.partition(":")[0].endswith(".py")
+
+
 def load_class(meta: dict[str, Any], learner: str | None) -> None:
     """A learner in a user's own file must be imported before it can be loaded, and only if the user names it."""
     check_kind(meta)
     spec = str(meta["learner"])
-    if spec.partition(":")[0].endswith(".py"):
+    if is_own_class(spec):
         if learner is None:
             wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
             raise JournalForeign.must("--learner", "superarm", wanted, None)

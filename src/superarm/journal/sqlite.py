@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -21,12 +21,9 @@ from superarm.journal.files import FileLock, clear_parts, real_path, sync_file
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import Head, Store, drop_statements
+from superarm.journal.store import Head, Statement, Store
 
 __all__ = ["SqliteStore"]
-
-CLEAN = "clean"  # up to this event no decision has content any more
-Values = Sequence[Any]
 
 
 class SqliteStore(Store):
@@ -137,7 +134,7 @@ class SqliteStore(Store):
         self.check()
         if self._lock is None:
             self._lock = FileLock(self.path)
-        old = [one for one in (self._reader, self._writer) if one is not None]
+        old = [connection for connection in (self._reader, self._writer) if connection is not None]
         reader = connect(self.path, write=False)
         try:
             self._writer, self._reader = connect(self.path, write=True, max_mb=self.max_mb), reader
@@ -222,19 +219,6 @@ class SqliteStore(Store):
             self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
-    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        body, seq = erasure.body, erasure.seq
-        forget = "UPDATE events SET x = NULL, context = NULL, erased = ? WHERE kind = 1 AND x IS NOT NULL AND seq < ?"
-        if body.get("ids") is None:
-            clean = self.progress(CLEAN)
-            done = [
-                (f"{forget} AND time < ? AND seq > ?", (seq, seq, body["before"], clean)),
-                (NOW_CLEAN, (CLEAN, clean, self._head.seq)),
-            ]
-            return self._write_all([*done, *drop_statements(drop)])[0]
-        done = [(f"{forget} AND id = ?", (seq, seq, id_)) for id_ in body["ids"]]
-        return sum(self._write_all([*done, *drop_statements(drop)])[: len(done)])
-
     def scrub(self) -> None:
         assert self._writer is not None
         try:
@@ -254,7 +238,7 @@ class SqliteStore(Store):
         for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
             self._write_all([(sql, ())])
 
-    def _write_all(self, statements: Sequence[tuple[str, Values]]) -> list[int]:
+    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
         def work(writer: sqlite3.Connection) -> list[int]:
             return [writer.execute(sql, values).rowcount for sql, values in statements]
 
@@ -262,7 +246,7 @@ class SqliteStore(Store):
 
     # ------------------------------------------------------------ reading
 
-    def _select(self, sql: str, values: Values = ()) -> list[Any]:
+    def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         if self._reader is None:
             raise JournalDown(f"journal {self.path} is closed")
         try:
@@ -282,11 +266,6 @@ class SqliteStore(Store):
     def _find_head(self) -> Head:
         rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
         return Head(*rows[0]) if rows else Head(0, 0.0, chain_start(self.meta()))
-
-    def content_before(self, time: float) -> bool:
-        first = self.progress(CLEAN)
-        sql = "SELECT 1 FROM events WHERE kind = 1 AND seq > ? AND x IS NOT NULL AND time < ? LIMIT 1"
-        return bool(self._select(sql, (first, time)))
 
     # ------------------------------------------------------------ for people on call
 
@@ -312,9 +291,3 @@ class SqliteStore(Store):
 
     def log_bytes(self) -> int:
         return self._log_path.stat().st_size if self._log_path.exists() else 0
-
-
-# all before the first decision that still has content, among those after a number, is clean
-NOW_CLEAN = """
-INSERT OR REPLACE INTO progress SELECT ?1, coalesce(
-  (SELECT min(seq) - 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND seq > ?2), ?3)"""

@@ -12,11 +12,14 @@ import sqlite3
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.mark import read_copy, read_mark
 from superarm.journal.store import Head
+
+if TYPE_CHECKING:
+    from superarm.journal.sqlite import SqliteStore
 
 __all__ = ["COPY", "check_log", "check_mark", "foreign_log", "log_of"]
 
@@ -51,7 +54,7 @@ def check_mark(path: Path, head: Head) -> None:
         )
 
 
-def check_log(store: Any, *, any_copy: bool = False) -> None:
+def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
     """Refuse a log that does not go on where the file itself ends; no other process may be writing.
 
     Args:

@@ -1,12 +1,6 @@
-"""The tables of a SQLite journal, its format number, connections, and how a new one comes into being.
+"""A SQLite journal: its tables, its format number, connections, and how a new one comes into being.
 
-meta        what it was made for
-events      facts, numbered from 1, each with its digests
-pending     decisions that wait for an outcome
-snapshots   totals and makers of each snapshot, and the digests of its parts
-parts       the parts of the snapshots, in pieces: SQLite holds no value above 10^9 bytes
-progress    how far some work has come, by its name
-probe       empty: to try whether anything can be written
+Beside the tables that all journals have (tables.py): probe, which is empty: to try whether anything can be written.
 """
 
 from __future__ import annotations
@@ -16,38 +10,20 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from orjson import dumps
-
 from superarm._files import sync_folder
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
 from superarm.journal.files import PRIVATE_FILE, FileLock, clear_parts
-from superarm.journal.store import PUT_PART, PUT_SNAPSHOT, Snapshot, pieces, snapshot_row
+from superarm.journal.store import Snapshot, meta_statements, snapshot_statements
+from superarm.journal.tables import TABLES
 
 __all__ = ["FORMAT", "check_format", "connect", "create", "down", "format_of"]
 
 FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
 
-TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE events (
-  seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,
-  x BLOB, context BLOB, body BLOB NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL, erased INTEGER
-);
-CREATE UNIQUE INDEX events_id ON events (id, kind) WHERE kind < 4;
-CREATE INDEX events_answers ON events (id) WHERE kind IN (4, 5);
-CREATE INDEX events_changes ON events (seq) WHERE kind > 5;
-CREATE TABLE pending (seq INTEGER PRIMARY KEY, time REAL NOT NULL, id TEXT NOT NULL);
-CREATE TABLE snapshots (
-  seq INTEGER PRIMARY KEY, time REAL NOT NULL, totals TEXT NOT NULL, made_by TEXT NOT NULL,
-  parts TEXT NOT NULL, digest BLOB NOT NULL, pinned INTEGER NOT NULL
-);
-CREATE TABLE parts (seq INTEGER NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL);
-CREATE UNIQUE INDEX part ON parts (seq, part, number);
-CREATE TABLE progress (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE probe (filler BLOB);
-"""
+TYPES = {"text": "TEXT", "integer": "INTEGER", "small": "INTEGER", "number": "INTEGER", "flag": "INTEGER"}
+TYPES |= {"real": "REAL", "blob": "BLOB", "by_key": " WITHOUT ROWID"}
 NAMES = frozenset({"meta", "events", "snapshots"})
 
 
@@ -120,11 +96,11 @@ def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
         connection = sqlite3.connect(part, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(f"BEGIN;{TABLES}PRAGMA user_version = {FORMAT};")
-            rows = [(key, dumps(value).decode()) for key, value in meta.items()]
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            connection.executemany(PUT_PART, [(0, *piece) for piece in pieces(first.parts)])
-            connection.execute(PUT_SNAPSHOT, snapshot_row(first, chain_start(meta), pinned=True))
+            tables = TABLES.format(**TYPES) + "CREATE TABLE probe (filler BLOB);"
+            connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {FORMAT};")
+            snapshot = snapshot_statements(first, chain_start(meta), pinned=True)
+            for sql, values in (*meta_statements(meta), *snapshot):
+                connection.execute(sql, values)
             connection.execute("COMMIT")
             # now, under a name that nobody reads: a crash in it would leave something to roll back
             connection.execute("PRAGMA journal_mode = WAL")

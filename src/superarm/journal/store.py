@@ -22,7 +22,9 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, Event, chain_start, digest
 
-__all__ = ["Head", "Pending", "Snapshot", "SnapshotNote", "Store", "is_url", "open_store"]
+__all__ = ["Head", "Pending", "Snapshot", "SnapshotNote", "Statement", "Store", "is_url", "open_store"]
+
+Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
 
 ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
 PIECE = 1 << 20  # bytes of a snapshot that are written at once
@@ -35,6 +37,13 @@ PUT_PART = (
 PUT_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
 DROP_PARTS = "DELETE FROM parts WHERE seq = ? AND seq NOT IN (SELECT seq FROM snapshots)"
+
+CLEAN = "clean"  # the progress of erasing: up to this event no decision has content any more
+ERASE = """UPDATE events AS e SET x = NULL, context = NULL, erased = ?
+WHERE e.kind = 1 AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
+NOW_CLEAN = """INSERT INTO progress SELECT ?, coalesce(
+  (SELECT min(seq) - 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND seq > ?), ?
+) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
 
 
 class Head(NamedTuple):
@@ -83,7 +92,7 @@ class Store(Protocol):
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
 
-    def _write_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
         """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
 
     def _ids(self, ids: Sequence[str]) -> Any:
@@ -98,14 +107,8 @@ class Store(Protocol):
         Gives those that were not written: their id has such an event already.
         """
 
-    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        """Erase x and context of the decisions that an erasure names, and drop snapshots; how many decisions."""
-
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
-
-    def content_before(self, time: float) -> bool:
-        """Whether a decision made before a time still has content."""
 
     def probe(self) -> None:
         """Try whether a good deal can be written; leave nothing behind."""
@@ -211,6 +214,26 @@ class Store(Protocol):
             raise self._damaged(seq, "is missing")
         return bytes(rows[0][0])
 
+    # ------------------------------------------------------------ erasing
+
+    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
+        """Erase x and context of the decisions that an erasure names, and drop snapshots; how many decisions."""
+        body, seq, clean = erasure.body, erasure.seq, self.progress(CLEAN)
+        if body.get("ids") is None:
+            sql, values = f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
+        else:
+            sql, values = (
+                f"{ERASE} AND {self.AMONG} AND e.kind < 4",
+                (seq, clean, seq, self._ids(body["ids"])),
+            )
+        now_clean = (NOW_CLEAN, (CLEAN, clean, self.head().seq))
+        return self._write_all([(sql, values), now_clean, *drop_statements(drop)])[0]
+
+    def content_before(self, time: float) -> bool:
+        """Whether a decision made before a time still has content."""
+        sql = "SELECT 1 FROM events WHERE kind = 1 AND seq > ? AND x IS NOT NULL AND time < ? LIMIT 1"
+        return bool(self._select(sql, (self.progress(CLEAN), time)))
+
     # ------------------------------------------------------------ meta and progress
 
     def meta(self) -> dict[str, Any]:
@@ -229,11 +252,9 @@ class Store(Protocol):
 
     def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
         """Keep a snapshot, piece by piece: it counts when the iterator has ended."""
-        seq = snapshot.seq
-        for piece in pieces(snapshot.parts):
-            self._write_all([(PUT_PART, (seq, *piece))])
+        for statement in snapshot_statements(snapshot, self.digest_at(snapshot.seq)):
+            self._write_all([statement])
             yield
-        self._write_all([(PUT_SNAPSHOT, snapshot_row(snapshot, self.digest_at(seq), pinned=False))])
 
     def drop_snapshots(self, seqs: Iterable[int]) -> None:
         """Take snapshots away; pinned ones, and the first one, stay."""
@@ -289,7 +310,7 @@ def is_url(journal: object) -> bool:
 
 def open_store(
     journal: str | Path, *, read_only: bool = False, max_mb: int | None = None, accept_loss: bool = False
-) -> Any:
+) -> Store:
     """The journal there; ``read_only`` takes no lock, and may be used beside a running service."""
     if is_url(journal):
         from superarm.journal.postgres import PostgresStore
@@ -308,22 +329,25 @@ def describe(parts: dict[str, bytes]) -> dict[str, Any]:
     return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
 
 
-def pieces(parts: dict[str, bytes]) -> Iterator[tuple[str, int, bytes]]:
-    """Parts in pieces: (part, number, data). No value of a database should be large."""
-    for name, data in parts.items():
+def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = False) -> Iterator[Statement]:
+    """The statements that keep a snapshot: its parts in pieces, then the snapshot itself, which makes it count."""
+    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+    for name, data in snapshot.parts.items():
         view = memoryview(data)
         for number, start in enumerate(range(0, len(data), PIECE)):
-            yield name, number, bytes(view[start : start + PIECE])
-
-
-def snapshot_row(snapshot: Snapshot, chain: bytes, *, pinned: bool) -> tuple[Any, ...]:
-    """A snapshot as the tables have it, but for its parts."""
-    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+            yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]))
     totals, made_by, parts = (dumps(value).decode() for value in kept)
-    return seq, at, totals, made_by, parts, snapshot_digest(chain, seq, at, totals, made_by, parts), pinned
+    own = snapshot_digest(chain, seq, at, totals, made_by, parts)
+    yield PUT_SNAPSHOT, (seq, at, totals, made_by, parts, own, pinned)
 
 
-def drop_statements(seqs: Iterable[int]) -> list[tuple[str, Sequence[Any]]]:
+def meta_statements(meta: dict[str, Any]) -> Iterator[Statement]:
+    """The statements that write the meta of a new journal."""
+    for key, value in meta.items():
+        yield "INSERT INTO meta VALUES (?, ?)", (key, dumps(value).decode())
+
+
+def drop_statements(seqs: Iterable[int]) -> list[Statement]:
     """The statements that drop snapshots, and their parts."""
     return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
 

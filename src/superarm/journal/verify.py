@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.files import real_path
 from superarm.journal.mark import read_mark
 from superarm.journal.replay import Replayed, replay
-from superarm.journal.store import Store, open_store
+from superarm.journal.store import SnapshotNote, Store, open_store
 
 __all__ = ["Verified", "Verifier", "accept_loss", "verify"]
 
@@ -40,7 +40,7 @@ def verify(
     *,
     learner: str | None = None,
     with_replay: bool = True,
-    tick: Callable[[int], Any] | None = None,
+    tick: Callable[[int], object] | None = None,
 ) -> Verified:
     """Look at everything in a journal; it may be in use.
 
@@ -54,10 +54,8 @@ def verify(
         store = open_store(journal, read_only=True, accept_loss=True)
     except JournalDamaged as error:
         return Verified(0, 0, 0, (str(error),), () if error.event is None else (error.event,), None)
-    try:
+    with closing(store):
         return Verifier(store).run(learner, with_replay, tick)
-    finally:
-        store.close()
 
 
 class Verifier:
@@ -69,41 +67,35 @@ class Verifier:
         self.damaged: list[int] = []
         self.erased = 0
 
-    def run(self, learner: str | None, with_replay: bool, tick: Any) -> Verified:
+    def run(self, learner: str | None, with_replay: bool, tick: Callable[[int], object] | None) -> Verified:
         store = self.store
-        self._try(lambda: self.problems.extend(store.problems()))
         waiting: dict[int, str] = {}
-        self._try(lambda: self._chain(waiting))
-        if not self.problems:
-            self._try(lambda: self._index(waiting))
-        notes: list[Any] = []
-        self._try(lambda: notes.extend(store.snapshots()))
-        for note in notes:
-            self._try(lambda seq=note.seq: store.snapshot(seq))  # type: ignore[misc]
+        notes: list[SnapshotNote] = []
         done = None
+        with self._noting():
+            self.problems += store.problems()
+        with self._noting():
+            self._chain(waiting)
+        if not self.problems:
+            with self._noting():
+                self._index(waiting)
+        with self._noting():
+            notes = store.snapshots()
+        for note in notes:
+            with self._noting():
+                store.snapshot(note.seq)
         if not self.problems and with_replay:
-            try:
+            with self._noting():
                 done = replay(store, from_start=True, learner=learner, tick=tick)
-                if done.sets_differ:
-                    self.problems.append(
-                        f"{done.sets_differ} decisions come out with another set when replayed"
-                    )
-                if done.propensities_differ:
-                    self.problems.append(
-                        f"{done.propensities_differ} decisions come out with another propensity when replayed"
-                    )
-                self.problems += [
-                    f"the snapshot after event {seq} comes out different when replayed"
-                    for seq in done.snapshots_different
-                ]
-            except JournalDamaged as error:
-                self.problems.append(str(error))
+                self.problems += _differences(done)
         counts = store.head().seq, self.erased, len(notes)
         return Verified(*counts, tuple(self.problems), tuple(self.damaged), done)
 
-    def _try(self, look: Callable[[], object]) -> None:
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Damage in here is one more problem."""
         try:
-            look()
+            yield
         except JournalDamaged as error:
             self.problems.append(str(error))
 
@@ -133,6 +125,14 @@ class Verifier:
             self.problems.append(f"{len(waiting)} pending decisions are not listed, such as {min(waiting)}")
 
 
+def _differences(done: Replayed) -> Iterator[str]:
+    for count, what in ((done.sets_differ, "set"), (done.propensities_differ, "propensity")):
+        if count:
+            yield f"{count} decisions come out with another {what} when replayed"
+    for seq in done.snapshots_different:
+        yield f"the snapshot after event {seq} comes out different when replayed"
+
+
 def chain(store: Store) -> Iterator[tuple[Event | None, int, str | None]]:
     """(event, number, None) for a sound event; what is wrong with another."""
     before, expected = chain_start(store.meta()), 1
@@ -151,9 +151,6 @@ def chain(store: Store) -> Iterator[tuple[Event | None, int, str | None]]:
 def accept_loss(path: str | Path) -> tuple[int, int]:
     """Let a journal go on without the events it has lost: how many were durable, and how many are left."""
     mark = read_mark(real_path(path))
-    store = open_store(path, accept_loss=True)  # (opening it has written the mark anew)
-    try:
-        left: int = store.head().seq
+    with closing(open_store(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
+        left = store.head().seq
         return (left if mark is None else mark.seq), left
-    finally:
-        store.close()

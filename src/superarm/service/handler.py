@@ -34,6 +34,7 @@ from superarm.journal.events import (
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner, Scores
+from superarm.service.turns import Call
 
 __all__ = ["DecisionRequest", "Inputs", "OutcomeRequest", "RequestHandler", "RetryNextPass", "ServingModel"]
 
@@ -67,7 +68,7 @@ class OutcomeRequest:
 class Inputs(NamedTuple):
     """Valid contents of a request."""
 
-    width: int | None  # of a row; None until it is known
+    width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
     named: bool | None  # whether rows have names; None if both are taken, or no row has come
     labels: frozenset[str]
     set_size: int
@@ -127,7 +128,7 @@ class RequestHandler:
         self.warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
-    def begin(self, model: ServingModel, calls: Sequence[tuple[Any, Any, Any]]) -> None:
+    def begin(self, model: ServingModel, calls: Sequence[Call]) -> None:
         """Begin a turn with a model; decisions that these calls are about are looked up."""
         self.model, self.cursor = model, model.learner.cursor()
         self._staged, self._more, self._damaged = {}, [], {}
@@ -311,7 +312,7 @@ class RequestHandler:
         if not disabled:
             return request.eligible
         among = request.eligible or self.model.learner.labels or ()
-        eligible = tuple(str(one) for one in among if one not in disabled)
+        eligible = tuple(str(label) for label in among if label not in disabled)
         if not eligible:
             wanted = "a list with labels that are not disabled"
             raise Refused.must("eligible", "decision", wanted, request.eligible)
@@ -394,5 +395,5 @@ def _depth(value: Any) -> int:
         deepest = max(deepest, depth)
         if isinstance(part, dict | list | tuple):
             inside = part.values() if isinstance(part, dict) else part
-            todo += [(one, depth + 1) for one in inside if isinstance(one, dict | list | tuple)]
+            todo += [(child, depth + 1) for child in inside if isinstance(child, dict | list | tuple)]
     return deepest

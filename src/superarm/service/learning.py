@@ -7,24 +7,24 @@ the same.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from itertools import islice
 from time import monotonic, thread_time
-from typing import Any
 
 from superarm.journal.clock import clock_problem
-from superarm.journal.erase import Eraser
+from superarm.journal.erase import ERASED, Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.lease import Lease
 from superarm.journal.postgres import PostgresStore
 from superarm.journal.projector import AT_ONCE, Projector
 from superarm.journal.snapshots import SnapshotDraft, made_by, model_bytes
 from superarm.journal.store import Snapshot
+from superarm.service.settings import Settings
 
 __all__ = ["Learning"]
 
 log = logging.getLogger("superarm.service")
 
-EVERY = 0.1  # seconds between two publications, or five times what one costs
 BYTES_PER_SECOND = 50e6  # of models, on their way to all processes
 UPKEEP_EVERY, RETAIN_EVERY = 0.5, 3600.0  # seconds
 EXPIRED_AT_ONCE = 500
@@ -37,29 +37,15 @@ class Learning:
         lease: the right to learn.
         store: the journal, for this thread alone.
         clock: the database's.
-        shadows: specs of learners that learn beside it.
-        settings: timeout, default, retain, snapshot_every, keep_snapshots.
-        every: seconds between two publications.
-        trust_clock: use the clock, however far it is from the last event.
+        settings: of the service.
     """
 
     def __init__(
-        self,
-        lease: Lease,
-        store: PostgresStore,
-        clock: Any,
-        *,
-        shadows: Any = (),
-        settings: dict[str, Any],
-        every: float = EVERY,
-        trust_clock: bool = False,
+        self, lease: Lease, store: PostgresStore, clock: Callable[[], float], settings: Settings
     ) -> None:
-        self.lease, self.store, self.clock, self.every = lease, store, clock, every
-        self.timeout, self.default = settings.get("timeout"), settings.get("default")
-        self.retain, self.snapshot_every = settings.get("retain"), settings.get("snapshot_every", 50_000)
-        self.keep_snapshots = settings.get("keep_snapshots", 3)
-        self.clock_problem = None if trust_clock else clock_problem(clock(), store.head().time)
-        self.projector = self._newest(tuple(shadows))
+        self.lease, self.store, self.clock, self.settings = lease, store, clock, settings
+        self.clock_problem = None if settings.trust_clock else clock_problem(clock(), store.head().time)
+        self.projector = self._newest(settings.shadows)
         self.eraser = Eraser(store, self.projector)
         self.projector.on_erasure = self.eraser
         self.projector.catch_up(tick=lease.renew)
@@ -67,7 +53,7 @@ class Learning:
         self._upkeep_at = self._retain_at = self._published_at = self._cost = 0.0
         self._publish()
 
-    def _newest(self, shadows: tuple[str, ...]) -> Projector:
+    def _newest(self, shadows: Sequence[str]) -> Projector:
         """From what was published, if it is whole; else from a snapshot: the events after it give the same bits."""
         published = self.store.published()
         if published is not None:
@@ -75,7 +61,7 @@ class Learning:
                 return Projector(self.store, published, shadows)
             except Exception as error:  # it is not kept as carefully as the rest
                 log.warning("the published model cannot be used", extra={"reason": str(error)})
-        return Projector.newest(self.store, shadows=shadows)[0]
+        return Projector.newest(self.store, shadows)[0]
 
     def turn(self) -> float:
         """Take what has come; how many seconds to wait before the next turn."""
@@ -95,7 +81,7 @@ class Learning:
                 self.eraser.finish()
         if len(events) == AT_ONCE:
             return 0.0
-        pause = max(self.every, 5.0 * self._cost)
+        pause = max(self.settings.every, 5.0 * self._cost)
         return max(0.0, min(self._published_at + pause - monotonic(), self.lease.seconds / 4.0))
 
     def _publish(self) -> None:
@@ -104,37 +90,39 @@ class Learning:
         parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
         erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
         totals = projector.totals() | {"reports": projector.reports(), "erased": erased}
-        totals["clock_problem"] = self.clock_problem
+        totals |= {"last_erasure": self.store.progress(ERASED), "clock_problem": self.clock_problem}
         self.store.publish(Snapshot(projector.seq, self.clock(), parts, {}, made_by()), dumps(totals))
         # what a publication costs: the processor here, and the bytes that all processes fetch
         self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
         self._published_at = monotonic()
 
     def _expire(self) -> None:
-        if self.timeout is None or self.clock_problem is not None:
+        timeout = self.settings.timeout
+        if timeout is None or self.clock_problem is not None:
             return
         now = self.clock()
-        while due := self.store.pending(EXPIRED_AT_ONCE, before=now - self.timeout):
+        while due := self.store.pending(EXPIRED_AT_ONCE, before=now - timeout):
             timeouts = [
-                Event.new(now, TIMEOUT, OutcomeBody(decision.seq, self.default), decision.id)
+                Event.new(now, TIMEOUT, OutcomeBody(decision.seq, self.settings.default), decision.id)
                 for decision in due
             ]
             self.store.append(timeouts)
             self.lease.renew()
 
     def _retain(self) -> None:
-        if self.retain is None or self.clock_problem is not None or monotonic() < self._retain_at:
+        retain = self.settings.retain
+        if retain is None or self.clock_problem is not None or monotonic() < self._retain_at:
             return
-        before = self.clock() - self.retain
+        before = self.clock() - retain
         if self.store.content_before(before):
             self.store.append([Event.new(self.clock(), ERASURE, {"before": before})])
-        self._retain_at = monotonic() + min(RETAIN_EVERY, self.retain / 2.0)
+        self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
 
     def _snapshot(self) -> None:
-        newest = max(self.snapshot_seq, self.store.progress("erased"))
-        if self.projector.seq - newest < self.snapshot_every:
+        newest = max(self.snapshot_seq, self.store.progress(ERASED))
+        if self.projector.seq - newest < self.settings.snapshot_every:
             return
         for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):
             self.lease.renew()
         self.snapshot_seq = self.projector.seq
-        self.store.drop_old_snapshots(self.keep_snapshots)
+        self.store.drop_old_snapshots(self.settings.keep_snapshots)

@@ -11,11 +11,13 @@ from superarm.journal.erase import Eraser
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records, was_learnt
+from superarm.journal.snapshots import SnapshotDraft
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner
 from superarm.service.handler import ServingModel
 from superarm.service.metrics import Metric, gauge
+from superarm.service.settings import Settings
 
 __all__ = ["LocalModel"]
 
@@ -23,40 +25,27 @@ JUMP = 86_400.0  # seconds by which the clock may be set while it runs, before n
 
 
 class LocalModel:
-    """Decides and learns in one process. (shared.py: many processes)
-
-    Args:
-        store: the journal.
-        shadows: specs of learners that learn beside it.
-        trust_clock: use the clock, however far it is from the last event.
-        clock, steady: in place of the system's.
-    """
+    """Decides and learns in one process. (shared.py: many processes)"""
 
     shared = False
+    # what many processes have in their place
+    patience: float | None = None
+    next_round: Callable[[], int] | None = None
+    processes: list[dict[str, Any]] | None = None
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        shadows: Sequence[str] = (),
-        trust_clock: bool = False,
-        clock: Callable[[], float] = time.time,
-        steady: Callable[[], float] | None = None,
-    ) -> None:
-        self.store, self.clock, self._shadow_specs, self._trusted = store, clock, tuple(shadows), trust_clock
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store, self.settings, self.clock = store, settings, settings.clock
         self._last = store.head().time
         self.records = Records()  # shared with the request handler
         self.reload()
-        self.steady = steady or (clock if clock is not time.time else time.monotonic)
-        self.ages = Ages(clock, self.steady, store.head().seq)
-        self._offset = clock() - self.steady()
+        self.steady = settings.steady or (time.monotonic if self.clock is time.time else self.clock)
+        self.ages = Ages(self.clock, self.steady, store.head().seq)
+        self._offset = self.clock() - self.steady()
 
     def reload(self) -> None:
         """The newest snapshot that can be read, and all events since."""
-        self.eraser: Eraser | None = None
-        self.projector, broken = Projector.newest(
-            self.store, shadows=self._shadow_specs, on_erasure=self._erase
-        )
+        self.projector, broken = Projector.newest(self.store, self.settings.shadows)
+        self.projector.on_erasure = self._erase
         self.records.clear()
         self.projector.records = self.records
         self.broken_snapshots = tuple(broken)
@@ -69,7 +58,6 @@ class LocalModel:
 
     def _erase(self, erasure: Event) -> None:
         if not self.store.read_only:
-            assert self.eraser is not None
             self.eraser(erasure)
             self.snapshot_seq = self.projector.seq
 
@@ -95,7 +83,6 @@ class LocalModel:
 
     def erased(self, seq: int) -> tuple[int, bool]:
         """How many decisions an erasure was about, and whether nothing of them is left."""
-        assert self.eraser is not None
         return self.eraser.counts.get(seq, 0), self.eraser.problem is None
 
     def now(self) -> float:
@@ -111,7 +98,7 @@ class LocalModel:
 
     def clock_problem(self) -> str | None:
         """Why nothing may expire or be erased by the clock; None if it may."""
-        if self._trusted:
+        if self.settings.trust_clock:
             return None
         if self._last and clock_problem(self.clock(), self._last) is None:
             self._last = 0.0  # it was plausible once: from here on the steady clock counts
@@ -120,11 +107,19 @@ class LocalModel:
     def clock_jump(self) -> str | None:
         """Why nothing is erased by age, although the clock was right at the start."""
         jump = self.clock() - self.steady() - self._offset
-        if self._trusted or abs(jump) <= JUMP:
+        if self.settings.trust_clock or abs(jump) <= JUMP:
             return None
         return f"the clock was set by {jump / 86_400.0:.0f} days: nothing is erased by age until a restart"
 
+    def draft(self) -> SnapshotDraft:
+        """A snapshot of now."""
+        return SnapshotDraft(self.projector, self.clock())
+
     # ------------------------------------------------------------ for views
+
+    async def read(self, view: Callable[[], Any]) -> Any:
+        """The result of a view."""
+        return view()
 
     @property
     def learner(self) -> Learner:
@@ -146,12 +141,12 @@ class LocalModel:
         return self.projector.reports()
 
     def erasing(self) -> str | None:
-        return None if self.eraser is None else self.eraser.problem
+        return self.eraser.problem
 
     def trouble(self) -> tuple[str, ...]:
-        return tuple(
-            sentence for sentence in (self.clock_problem(), self.clock_jump()) if sentence is not None
-        )
+        """Why nothing is erased by age; empty if it is."""
+        sentences = (self.clock_problem(), self.clock_jump())
+        return tuple(sentence for sentence in sentences if sentence is not None)
 
     def metrics(self) -> list[Metric]:
         return [

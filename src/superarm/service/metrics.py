@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from superarm._extras import need
 from superarm.journal.snapshots import made_by
 from superarm.journal.stats import AGES, Stats
+from superarm.learners import Learner
 from superarm.service.status import Status
 
 need("serve")
@@ -93,15 +94,15 @@ def _model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) ->
     )
     for report in reports:
         for bound in ("rate", "low", "high"):
-            if not isnan(report[bound]):
-                rates.add_metric([report["spec"], bound], report[bound])
+            if report[bound] is not None:
+                rates.add_metric([report["learner"], bound], report[bound])
     yield rates
     ages = HistogramMetricFamily("superarm_outcome_age_seconds", "From a decision to its outcome.", labels=[])
     ages.add_metric([], buckets(AGES, stats.ages), stats.age_sum)
     yield ages
 
 
-def _promise_metrics(learner: Any) -> Iterator[Metric]:
+def _promise_metrics(learner: Learner) -> Iterator[Metric]:
     promise = learner.coverage
     if promise is not None:
         yield gauge("coverage_promised", "How often the right label is to be shown.", promise.promised)

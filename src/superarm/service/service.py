@@ -13,20 +13,26 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
 from superarm.journal.errors import JournalDown, JournalForeign, Refused
+from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
-from superarm.journal.snapshots import SnapshotDraft
 from superarm.service import views
 from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest, RequestHandler, RetryNextPass
 from superarm.service.metrics import Metric, counter, gauge, service_metrics
+from superarm.service.opening import Purpose, open_service
+from superarm.service.settings import Settings
 from superarm.service.status import Status
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from superarm.service.local import LocalModel
+    from superarm.service.shared import SharedModel
 
 __all__ = ["Service"]
 
@@ -44,34 +50,22 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(
-        self,
-        store: Any,
-        model: Any,
-        *,
-        timeout: float | None = None,
-        default: bool | None = None,
-        snapshot_every: int = 50_000,
-        keep_snapshots: int = 3,
-        retain: float | None = None,
-    ) -> None:
-        self.store, self.model, self.meta = store, model, store.meta()
-        self.timeout, self.default, self.retain = timeout, default, retain
-        self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
+    def __init__(self, model: LocalModel | SharedModel, settings: Settings) -> None:
+        self.model, self.settings = model, settings
+        self.store, self.meta = model.store, model.store.meta()
         self.down: JournalDown | None = None
         self.created = False
         self.restart_seconds = 0.0
         self._retry_at = 0.0
-        self.handler = RequestHandler(store, model.records, model.now, getattr(model, "next_round", None))
+        self.handler = RequestHandler(self.store, model.records, model.now, model.next_round)
         self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
         self._inputs_of: Any = None
-        if default is not None and "hit" not in model.model().learner.feedback:
-            name = type(model.model().learner).__name__
-            wanted = f"none: {name} learns from labels, not from hits"
-            raise InvalidInput.must(
-                "--default-outcome", "superarm serve", wanted, "hit" if default else "miss"
-            )
+        learner, default = model.learner, settings.default
+        if default is not None and "hit" not in learner.feedback:
+            wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
+            given = "hit" if default else "miss"
+            raise InvalidInput.must("--default-outcome", "superarm serve", wanted, given)
 
     @classmethod
     def open(
@@ -89,7 +83,6 @@ class Service:
         model: str | Path | None = None,
         max_mb: int | None = None,
         create: bool = True,
-        shadows: Sequence[str] = (),
         **settings: Any,
     ) -> Service:
         """The service on a journal; a new journal is given its learner, an old one must agree.
@@ -109,18 +102,12 @@ class Service:
             model: a model file to start a new journal with, instead of all the above.
             max_mb: a limit for the size of the journal, if it is a file.
             create: make a journal if there is none; False refuses.
-            shadows: learners that learn beside it, and are never shown.
-            settings: ``timeout`` in seconds and ``default`` outcome (True, False, or None: none);
-                ``snapshot_every`` events; ``keep_snapshots``; ``retain`` seconds; ``trust_clock``; of a
-                database ``lease``, ``patience`` and ``every`` in seconds, and ``learn``; of a file ``clock`` and
-                ``steady``, in place of the system's.
+            settings: see `superarm.service.settings.Settings`.
         """
-        from superarm.service.opening import OpenOptions, open_service
-
         declared = None if columns is None else Columns.of(columns).to_dict()
         given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
         asked = dict(zip(ASKED, given, strict=True))
-        return open_service(cls, journal, OpenOptions(asked, model, create, max_mb, shadows), settings)
+        return open_service(cls, journal, Purpose(asked, model, create), Settings(**settings), max_mb)
 
     # ------------------------------------------------------------ turns
 
@@ -170,7 +157,7 @@ class Service:
                 events = [event for event in events if (event.kind, event.id) not in taken]
                 for event in lost:
                     self.model.records.drop(event.id)
-                kinds = {DecisionRequest: 1, OutcomeRequest: 2}
+                kinds = {DecisionRequest: DECISION, OutcomeRequest: OUTCOME}
                 kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
                 for call, result in results:
                     argument = call[1]
@@ -236,9 +223,10 @@ class Service:
 
     def expire_now(self, _: object = None) -> int:
         """Close decisions that have waited longer than the timeout; how many."""
-        if self.timeout is None or self.model.clock_problem() is not None:
+        timeout = self.settings.timeout
+        if timeout is None or self.model.clock_problem() is not None:
             return 0
-        return self.handler.expire(self.model.due(self.timeout, EXPIRED_AT_ONCE), self.default)
+        return self.handler.expire(self.model.due(timeout, EXPIRED_AT_ONCE), self.settings.default)
 
     def change_now(self, change: dict[str, Any]) -> Any:
         event = self.handler.change(change)
@@ -251,22 +239,19 @@ class Service:
     def snapshot_now(self, _: object = None) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
         if self.model.snapshot_seq < self.model.seq:
-            for _piece in self.store.write_snapshot(
-                SnapshotDraft(self.model.projector, self.model.clock()).make()
-            ):
+            for _piece in self.store.write_snapshot(self.model.draft().make()):
                 pass
             self.kept_snapshot(self.model.seq)
 
     def kept_snapshot(self, seq: int) -> None:
         """A snapshot was kept: older ones than the last few may go."""
         self.model.snapshot_seq = seq
-        self.store.drop_old_snapshots(self.keep_snapshots)
+        self.store.drop_old_snapshots(self.settings.keep_snapshots)
 
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
-        patience = getattr(self.model, "patience", None)
-        self.turns = Turns(self.take, patience=patience, stuck=self._stuck)
+        self.turns = Turns(self.take, patience=self.model.patience, stuck=self._stuck)
         self.upkeep.start()
 
     async def stop(self) -> None:
@@ -307,9 +292,7 @@ class Service:
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
         """One of the views (views.py) of this service, without a turn."""
-        if self.model.shared:
-            return await self.model.read(lambda: view(self, *arguments))
-        return view(self, *arguments)
+        return await self.model.read(lambda: view(self, *arguments))
 
     def learnt_of(self, record: DecisionRecord) -> bool | None:
         event = record.outcome or record.timeout
@@ -350,14 +333,6 @@ class Service:
                 )
             await asyncio.sleep(0.02)
             await self.read(lambda service: service.model.refresh())
-
-    async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
-        return await self.upkeep.model_file()
-
-    async def take_snapshot(self) -> None:
-        """A snapshot now: a copy in a turn, the bytes in another thread, the writing piece by piece."""
-        await self.upkeep.snapshot()
 
     # ------------------------------------------------------------ for people on call
 

@@ -30,58 +30,34 @@ from superarm.journal.postgres_schema import BLOCK, check
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.shadows import make_shadows
-from superarm.journal.snapshots import learner_from, model_bytes
+from superarm.journal.snapshots import SnapshotDraft, learner_from, model_bytes
 from superarm.journal.stats import Stats
 from superarm.journal.store import Pending, Snapshot
 from superarm.learners import Learner
 from superarm.service.handler import ServingModel
-from superarm.service.learning import EVERY, Learning
+from superarm.service.learning import Learning
 from superarm.service.metrics import Metric, gauge
+from superarm.service.settings import Settings
 
-__all__ = ["PATIENCE", "SharedModel"]
+__all__ = ["SharedModel"]
 
 log = logging.getLogger("superarm.service")
 
-LEASE = 3.0  # seconds; another process learns after at most this, and a quarter of it
-PATIENCE = 5.0  # seconds that a caller waits for the database
 RETRY_SECONDS = 0.5
 FRESH_SECONDS = 0.2  # totals for views may be this old
 READERS = 4  # threads for views
 
 
 class SharedModel:
-    """One process among many.
-
-    Args:
-        store: the journal.
-        shadows, settings: for the process that learns.
-        lease: seconds without a sign of life after which another process learns.
-        patience: seconds that a caller waits for the database.
-        every: seconds between two models that are published.
-        learn: whether this process may learn.
-        trust_clock: believe the database's clock, however far it is from the last event.
-    """
+    """One process among many."""
 
     shared = True
     broken_snapshots: tuple[int, ...] = ()
     eraser = None
 
-    def __init__(
-        self,
-        store: PostgresStore,
-        *,
-        shadows: Sequence[str] = (),
-        settings: dict[str, Any],
-        lease: float = LEASE,
-        patience: float = PATIENCE,
-        every: float = EVERY,
-        learn: bool = True,
-        trust_clock: bool = False,
-    ) -> None:
-        self.store, self.address, self.lease_seconds, self.patience = store, store.address, lease, patience
-        self._learning_options: dict[str, Any] = {
-            "shadows": tuple(shadows), "settings": settings, "every": every, "trust_clock": trust_clock
-        }  # fmt: skip
+    def __init__(self, store: PostgresStore, settings: Settings) -> None:
+        self.store, self.address, self.settings = store, store.address, settings
+        self.patience = settings.patience
         self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.records = Records()
         self.learning: Learning | None = None
@@ -91,7 +67,7 @@ class SharedModel:
         self._rounds: Iterator[int] = iter(())
         self._next_model: tuple[ServingModel, dict[str, Any]] | None = None
         self._taken, self._picking = (-1, 0.0), threading.Lock()  # the event and the time of the newest model
-        self._erasures = 0
+        self._last_erasure = 0
         self._refreshed_at = 0.0
         self._beat: float | None = None
         self._stop = threading.Event()
@@ -100,9 +76,9 @@ class SharedModel:
         with failures(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
         self._set_next_model(self._initial_snapshot())
-        make_shadows(shadows, self._serving.learner)  # refused here, not by the thread that learns
+        make_shadows(settings.shadows, self._serving.learner)  # refused here, not by the thread that learns
         self.refresh()
-        jobs = [self._listen] + [self._learn] * learn
+        jobs = [self._listen] + [self._learn] * settings.learn
         self._threads = [
             threading.Thread(target=job, name=job.__name__.strip("_"), daemon=True) for job in jobs
         ]
@@ -145,10 +121,10 @@ class SharedModel:
             labels = [str(label) for label in self._serving.learner.labels or ()]
             self.stats = Stats.of(labels, self.totals["stats"])
             self.refused = {int(seq): why for seq, why in self.totals["refused"].items()}
-            erasures = len(self.totals.get("erased", {}))
-            if erasures != self._erasures:
+            erasure = self.totals.get("last_erasure", 0)
+            if erasure != self._last_erasure:  # what is in memory may be what was erased
                 self.records.clear()
-                self._erasures = erasures
+                self._last_erasure = erasure
         return self._serving
 
     @property
@@ -203,6 +179,9 @@ class SharedModel:
     def clock_problem(self) -> str | None:
         return self.totals.get("clock_problem")
 
+    def draft(self) -> SnapshotDraft:
+        raise JournalDown("no snapshot is kept on demand: the process that learns keeps them")
+
     def model_file(self) -> bytes:
         """The model that was published last."""
         published = self.store.published()
@@ -242,9 +221,7 @@ class SharedModel:
         self._refreshed_at = time.monotonic()
 
     def reports(self) -> list[dict[str, Any]]:
-        floats = ("rate", "low", "high")
-        reports = self.totals.get("reports") or ()
-        return [{**one, **{f: float("nan") if one[f] is None else one[f] for f in floats}} for one in reports]
+        return list(self.totals["reports"])
 
     def erasing(self) -> str | None:
         return None
@@ -257,7 +234,7 @@ class SharedModel:
     def trouble(self) -> tuple[str, ...]:
         sentences = [] if self.clock_problem() is None else [str(self.clock_problem())]
         age = self.learner_age
-        if age is not None and age > 2.0 * self.lease_seconds + 1.0:
+        if age is not None and age > 2.0 * self.settings.lease + 1.0:
             sentences.append(f"no process has learnt for {age:.0f} s")
         if self.learner_error is not None:
             sentences.append(f"learning fails: {self.learner_error}")
@@ -310,9 +287,9 @@ class SharedModel:
                     while lease is None and not self._stop.is_set():
                         check(connection, self.address)
                         away = False
-                        lease = try_acquire(connection, self.process, self.lease_seconds)
+                        lease = try_acquire(connection, self.process, self.settings.lease)
                         if lease is None:
-                            self._stop.wait(self.lease_seconds / 4.0)
+                            self._stop.wait(self.settings.lease / 4.0)
                     if lease is not None:
                         self._learn_with(lease)
             except LeaseLost:
@@ -326,12 +303,12 @@ class SharedModel:
                 log.exception("learning failed")
             finally:
                 self.learning = None
-            self._stop.wait(min(RETRY_SECONDS, self.lease_seconds / 4.0))
+            self._stop.wait(min(RETRY_SECONDS, self.settings.lease / 4.0))
 
     def _learn_with(self, lease: Any) -> None:
         store = PostgresStore(self.address)
         try:
-            self.learning = Learning(lease, store, self.clock, **self._learning_options)
+            self.learning = Learning(lease, store, self.clock, self.settings)
             fields = {"process": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
             log.info("learning", extra=fields)
             self.learner_error = None

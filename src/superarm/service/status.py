@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from superarm.journal.stats import Stats
+from superarm.learners import Learner
 
 __all__ = ["Status", "falling_sentence", "promise_sentences"]
 
@@ -70,7 +70,7 @@ def falling_sentence(stats: Stats) -> str | None:
     return f"the hit rate has fallen: {stats.recent:.3f} lately, {stats.usual:.3f} usually"
 
 
-def promise_sentences(learner: Any) -> list[str]:
+def promise_sentences(learner: Learner) -> list[str]:
     """Why a promised coverage cannot be kept, if so."""
     promise = learner.coverage
     return [] if promise is None or promise.trouble is None else [promise.trouble]

@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.errors import JournalDown
-from superarm.journal.snapshots import SnapshotDraft, model_bytes
+from superarm.journal.snapshots import model_bytes
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -30,11 +30,10 @@ class Upkeep:
         self.error: str | None = None
         self._task: asyncio.Task[None] | None = None
         self._retain_at = 0.0
-        self._one: asyncio.Lock | None = None  # one snapshot at a time
+        self._snapshotting = asyncio.Lock()  # one at a time
         self._model_file: asyncio.Future[bytes] | None = None
 
     def start(self) -> None:
-        self._one = asyncio.Lock()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -71,22 +70,20 @@ class Upkeep:
 
     async def _expire(self) -> None:
         service = self.service
-        if service.timeout is not None:
+        if service.settings.timeout is not None:
             while service.down is None and await service.submit(service.expire_now):
                 pass
 
     async def _snapshot(self) -> None:
         model = self.service.model
-        if model.seq - model.snapshot_seq >= self.service.snapshot_every:
+        if model.seq - model.snapshot_seq >= self.service.settings.snapshot_every:
             await self.snapshot()
 
     async def snapshot(self) -> None:
         """A copy in a turn, the bytes in another thread, the writing piece by piece."""
-        assert self._one is not None
-        async with self._one:
+        async with self._snapshotting:
             service = self.service
-            model = service.model
-            draft = await service.submit(lambda _: SnapshotDraft(model.projector, model.clock()))
+            draft = await service.submit(lambda _: service.model.draft())
             pieces = service.store.write_snapshot(await asyncio.to_thread(draft.make))
             while await service.submit(lambda _: next(pieces, 0) is None):
                 pass
@@ -95,15 +92,15 @@ class Upkeep:
 
     async def _retain(self) -> None:
         service, now = self.service, asyncio.get_running_loop().time()
-        if service.retain is None or now < self._retain_at or service.down is not None:
+        retain = service.settings.retain
+        if retain is None or now < self._retain_at or service.down is not None:
             return
-        if service.model.clock_problem() is None and service.model.clock_jump() is None:
-            before = service.model.clock() - service.retain
+        if not service.model.trouble():
+            before = service.model.clock() - retain
             if service.store.content_before(before):
-                assert self._one is not None
-                async with self._one:
+                async with self._snapshotting:
                     await service.submit(service.erase_now, (None, before))
-            self._retain_at = now + min(RETAIN_EVERY, service.retain / 2.0)
+            self._retain_at = now + min(RETAIN_EVERY, retain / 2.0)
 
     async def _finish_erasing(self) -> None:
         eraser = self.service.model.eraser
@@ -125,5 +122,5 @@ class Upkeep:
     async def _make_model_file(self) -> bytes:
         if self.service.model.shared:
             return await self.service.read(lambda service: service.model.model_file())  # type: ignore[no-any-return]
-        learner = await self.service.submit(lambda _: copy.deepcopy(self.service.model.projector.learner))
+        learner = await self.service.submit(lambda _: copy.deepcopy(self.service.model.learner))
         return await asyncio.to_thread(model_bytes, learner)

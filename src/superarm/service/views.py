@@ -14,12 +14,13 @@ from superarm.groups import coverage_by, worst_first
 from superarm.journal.errors import JournalFull
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
+from superarm.learners import Learner
 from superarm.service.status import Status, falling_sentence, promise_sentences
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
-__all__ = ["changes", "find", "info", "pending", "shadows", "snapshots", "stats", "status"]
+__all__ = ["changes", "find", "info", "pending", "snapshots", "stats", "status"]
 
 MOST_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
@@ -41,8 +42,8 @@ def info(service: Service) -> dict[str, Any]:
         "set_size": learner.set_size,
         "coverage": service.meta.get("coverage"),
         "model_version": serving.version,
-        "timeout": service.timeout,
-        "default_outcome": service.default,
+        "timeout": service.settings.timeout,
+        "default_outcome": service.settings.default,
         "superarm": __version__,
     }
 
@@ -59,14 +60,6 @@ def pending(service: Service, limit: int, after: int = 0) -> dict[str, Any]:
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
     following = waiting[limit - 1].seq if len(waiting) > limit else None
     return {"pending": listed, "count": service.model.stats.pending, "next": following}
-
-
-def shadows(service: Service) -> list[dict[str, Any]]:
-    """Estimated hit rates: of the model itself, then of each shadow."""
-    return [
-        {"learner": report["spec"], **{name: _number(v) for name, v in report.items() if name != "spec"}}
-        for report in service.model.reports()
-    ]
 
 
 def snapshots(service: Service) -> list[dict[str, Any]]:
@@ -144,11 +137,11 @@ def stats(service: Service) -> dict[str, Any]:
         "learner": service.meta["learner"],
         "disabled": sorted(serving.disabled),
         "frozen": serving.frozen,
-        "shadows": shadows(service),
+        "shadows": service.model.reports(),
         "trouble": status.trouble,
         "warnings": list(service.handler.warnings.values()),
         "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
-        "processes": getattr(service.model, "processes", None),
+        "processes": service.model.processes,
     }
     return copy.deepcopy(totals)  # the running lists are in it
 
@@ -168,7 +161,7 @@ def _brief(record: DecisionRecord) -> dict[str, Any]:
     }
 
 
-def _promise(learner: Any) -> dict[str, Any] | None:
+def _promise(learner: Learner) -> dict[str, Any] | None:
     """Of a promised coverage: what was kept."""
     coverage = learner.coverage
     if coverage is None:

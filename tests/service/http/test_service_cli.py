@@ -67,7 +67,7 @@ def test_serve(served, label_file, tmp_path):
     assert session.inputs.labels == frozenset(LABELS)
     learner = session.model.model().learner
     assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
-    assert (session.timeout, session.default) == (60.0, False)
+    assert (session.settings.timeout, session.settings.default) == (60.0, False)
     assert (options["listener"].host, options["listener"].port) == ("127.0.0.1", 8800)
     assert not options["tokens"]
     session.close()
@@ -137,8 +137,8 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file,
     )
     assert "new journal: " in done.stderr
     session = served[0][0]
-    assert (session.retain, session.timeout) == (90 * 86400.0, 7200.0)
-    assert [one["spec"] for one in session.model.reports()] == [
+    assert (session.settings.retain, session.settings.timeout) == (90 * 86400.0, 7200.0)
+    assert [one["learner"] for one in session.model.reports()] == [
         "set-logit",
         "set-logit:explore=show",
         "set-logit:explore=0.1",

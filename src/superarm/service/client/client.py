@@ -167,7 +167,7 @@ class Client:
     ) -> list[Shown]:
         """Ask for a set for each of the rows, or of the ``scores`` in their place, in one request."""
         items = [_decision_body(features, None) for features in rows]
-        items += [_decision_body(None, None, scores=one) for one in scores]
+        items += [_decision_body(None, None, scores=row_scores) for row_scores in scores]
         response = self._call("POST", "/v1/batch/decisions", {"decisions": items})
         return [_shown(_checked(result)) for result in response["results"]]
 

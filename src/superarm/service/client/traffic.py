@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any
@@ -127,12 +127,12 @@ def traffic(
 
 def _answer_until(
     client: Client,
-    later: Any,
+    later: list[tuple[float, str, dict[str, Any]]],
     until: float | None,
     dice: random.Random,
     habits: Habits,
     tally: Tally,
-    lock: Any,
+    lock: Lock,
 ) -> None:
     """Give the answers that are due, up to a time; None: now, without waiting."""
     while True:
@@ -148,7 +148,7 @@ def _answer_until(
         time.sleep(max(0.0, min(until, later[0][0] if later else until) - now))
 
 
-def _rows(stream: Stream, seed: int) -> Any:
+def _rows(stream: Stream, seed: int) -> Iterator[tuple[Any, int]]:
     for chunk in stream.chunks(seed):
         for i in chunk.visit:
             x = row_to_json(chunk.rows.row(i))

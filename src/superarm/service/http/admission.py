@@ -40,7 +40,7 @@ class Buckets:
             return False
         self._left[address] = left - 1.0, now
         if len(self._left) > MOST_ADDRESSES:  # one that had a second to fill up is as good as none
-            self._left = {who: one for who, one in self._left.items() if now - one[1] < 1.0}
+            self._left = {who: bucket for who, bucket in self._left.items() if now - bucket[1] < 1.0}
             if len(self._left) > MOST_ADDRESSES:  # or sorting them out would be the attack
                 self._left.clear()
         return True

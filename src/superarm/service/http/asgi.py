@@ -15,6 +15,7 @@ from typing import Any
 
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown
+from superarm.service import Service
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
 from superarm.service.http.exchange import Receive, Send
@@ -50,7 +51,7 @@ class Application(Router):
 
     def __init__(
         self,
-        open_service: Callable[[], Any],
+        open_service: Callable[[], Service],
         tokens: Tokens | None = None,
         *,
         rate: float = 10_000.0,
@@ -206,9 +207,7 @@ def asgi(
         more: further options of the service (`superarm.service.Service.open`).
     """
 
-    def open_service() -> Any:
-        from superarm.service import Service
-
+    def open_service() -> Service:
         return Service.open(
             journal, labels=None if labels is None else list(labels), n_features=features, set_size=set_size,
             coverage=coverage, learner=learner, model=model, seed=seed, create=create, shadows=tuple(shadow),

@@ -20,7 +20,7 @@ import numpy as np
 
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
-from superarm.service import DecisionRequest, OutcomeRequest
+from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest
 from superarm.service.http import messages as m
 from superarm.service.http.faults import HttpRefused
 from superarm.service.http.messages import ID_WORDS, IS_ID, Id
@@ -158,7 +158,7 @@ def _find_not_finite(body: bytes) -> None:
 # ---------------------------------------------------------------- from a message to a request of the service
 
 
-def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
+def to_decision(request: m.DecisionRequest, inputs: Inputs) -> DecisionRequest:
     """A request for a decision, checked against the rows and labels of the service."""
     x = _features(request, inputs)
     eligible, size = request.eligible, request.set_size
@@ -178,7 +178,7 @@ def to_decision(request: m.DecisionRequest, inputs: Any) -> DecisionRequest:
     return DecisionRequest(x, request.id, among, size, request.context, request.coverage)
 
 
-def to_outcome(request: m.OutcomeRequest, id_: str, inputs: Any) -> OutcomeRequest:
+def to_outcome(request: m.OutcomeRequest, id_: str, inputs: Inputs) -> OutcomeRequest:
     """The outcome of decision ``id_``."""
     hit, label = request.hit, request.label
     if (hit is None) == (label is None):
@@ -195,7 +195,7 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _features(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any]:
+def _features(request: m.DecisionRequest, inputs: Inputs) -> AnyRow | dict[str, Any]:
     """The row, or the scores in its place: what this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:
@@ -213,7 +213,7 @@ def _features(request: m.DecisionRequest, inputs: Any) -> AnyRow | dict[str, Any
     return scores
 
 
-def _row(features: list[float] | dict[str, Any], inputs: Any) -> AnyRow | dict[str, Any]:
+def _row(features: list[float] | dict[str, Any], inputs: Inputs) -> AnyRow | dict[str, Any]:
     width, named = inputs.width, inputs.named
     if isinstance(features, list) or type(features.get("indices")) is list:
         if named:

@@ -74,7 +74,7 @@ class Guard:
         """Whether there is room."""
         limits, address = self.limits, new.address
         if address and self._by_address[address] >= limits.strangers_per_address:
-            oldest = next(one for one in self.strangers if one.address == address)
+            oldest = next(stranger for stranger in self.strangers if stranger.address == address)
             if new.since - oldest.since >= CHANCE_SECONDS:
                 self._close(oldest)
             elif self._by_address[address] >= 2 * limits.strangers_per_address:
@@ -91,22 +91,22 @@ class Guard:
         self._by_address[address] += 1
         return True
 
-    def trust(self, one: Connection) -> None:
+    def trust(self, connection: Connection) -> None:
         """Mark a connection as admitted: it is no stranger any more."""
-        if one in self.strangers:
-            del self.strangers[one]
-            self._by_address[one.address] -= 1
-            if not self._by_address[one.address]:
-                del self._by_address[one.address]
+        if connection in self.strangers:
+            del self.strangers[connection]
+            self._by_address[connection.address] -= 1
+            if not self._by_address[connection.address]:
+                del self._by_address[connection.address]
 
-    def leave(self, one: Connection) -> None:
-        self.trust(one)
-        self.connections.discard(one)
+    def leave(self, connection: Connection) -> None:
+        self.trust(connection)
+        self.connections.discard(connection)
 
-    def _close(self, one: Connection) -> None:
+    def _close(self, connection: Connection) -> None:
         self.turned_away += 1
-        self.leave(one)
-        one.transport.abort()
+        self.leave(connection)
+        connection.transport.abort()
 
     async def sweep(self) -> None:
         """Runs beside the server."""

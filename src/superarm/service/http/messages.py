@@ -124,11 +124,6 @@ class OutcomeAnswer(Struct):
     outcome: Outcome
 
 
-class SparseRow(Struct):
-    indices: list[int]
-    values: list[float]
-
-
 class DecisionRecord(DecisionAnswer):
     """All that is known of a decision."""
 

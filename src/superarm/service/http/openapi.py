@@ -22,7 +22,7 @@ REFERENCE = "#/components/schemas/{name}"
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """The document for all listed routes."""
-    types = [kind for one in routes for kind in (one.takes, one.gives) if _is_type(kind)]
+    types = [kind for route in routes for kind in (route.takes, route.gives) if _is_type(kind)]
     extra = [messages.OutcomeItem, messages.Error]  # named inside of batches
     wanted = list(dict.fromkeys([*types, *extra]))
     schemas, components = msgspec.json.schema_components(wanted, ref_template=REFERENCE)
@@ -30,9 +30,9 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     components["DecisionRequest"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
     schema_of = dict(zip(wanted, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for one in routes:
-        if one.listed:
-            paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schema_of, components)
+    for route in routes:
+        if route.listed:
+            paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of, components)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -88,8 +88,8 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
     return operation
 
 
-def _success_response(one: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
-    if isinstance(one.gives, str):
-        return {"description": "A file of that type.", "content": {one.gives: {}}}
-    schema = schema_of[one.gives] if one.gives is not None else {"type": "object"}
+def _success_response(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    if isinstance(route.gives, str):
+        return {"description": "A file of that type.", "content": {route.gives: {}}}
+    schema = schema_of[route.gives] if route.gives is not None else {"type": "object"}
     return {"description": "Done.", "content": {"application/json": {"schema": schema}}}

@@ -151,8 +151,8 @@ def _table(rows: list[tuple[str, str, str]]) -> str:
 def _fields(schema: dict[str, Any]) -> str:
     needed = set(schema.get("required", ()))
     rows = [
-        (name, one.get("description", "") + ("" if name in needed else " (optional)"), _type(one))
-        for name, one in schema.get("properties", {}).items()
+        (name, part.get("description", "") + ("" if name in needed else " (optional)"), _type(part))
+        for name, part in schema.get("properties", {}).items()
     ]
     return _table(rows)
 

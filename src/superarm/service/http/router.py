@@ -104,9 +104,9 @@ class Router:
         self.admission, self.max_body, self.log_requests = admission, max_body, log_requests
         self._table: dict[str, dict[str, Route]] = {}
         self._with_id: dict[str, dict[str, Route]] = {}  # apart: nobody can ask for "{id}" itself
-        for one in routes:
-            table = self._with_id if "{id}" in one.path else self._table
-            table.setdefault(one.path, {})[one.method] = one
+        for route in routes:
+            table = self._with_id if "{id}" in route.path else self._table
+            table.setdefault(route.path, {})[route.method] = route
 
     def on_response(self, route: str, status: int, seconds: float) -> None:
         """Called for each response; an application that counts them replaces it."""

@@ -122,10 +122,10 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     """Many decisions in one request."""
     service = context.service
 
-    def one(item: msgspec.Raw) -> Any:
+    def submit(item: msgspec.Raw) -> Any:
         return service.decide(to_decision(read(DECISION, item), service.inputs))
 
-    return m.DecisionResults(await _submit_each(one, request.decisions))
+    return m.DecisionResults(await _submit_each(submit, request.decisions))
 
 
 @route(
@@ -140,11 +140,11 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
     """Many outcomes in one request."""
     service = context.service
 
-    def one(item: msgspec.Raw) -> Any:
+    def submit(item: msgspec.Raw) -> Any:
         request = read(OUTCOME, item)
         return service.outcome(to_outcome(request, request.id, service.inputs))
 
-    return m.OutcomeResults(await _submit_each(one, request.outcomes))
+    return m.OutcomeResults(await _submit_each(submit, request.outcomes))
 
 
 AT_ONCE = 100  # items of a batch between two looks at other callers
@@ -160,13 +160,13 @@ async def _submit_each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec
             waiting.append(error)
         if number % AT_ONCE == 0:
             await asyncio.sleep(0)
-    futures = [one for one in waiting if isinstance(one, asyncio.Future)]
+    futures = [submitted for submitted in waiting if isinstance(submitted, asyncio.Future)]
     await asyncio.gather(*futures, return_exceptions=True)
     results: list[Any] = []
-    for one in waiting:
-        failed: Any = one.exception() if isinstance(one, asyncio.Future) else one
+    for submitted in waiting:
+        failed: Any = submitted.exception() if isinstance(submitted, asyncio.Future) else submitted
         if failed is None:
-            results.append(one.result())
+            results.append(submitted.result())
         elif status_of(failed) >= 500:
             # a batch of which something could not be written fails as a whole: all of it may be sent again
             raise failed
@@ -204,7 +204,7 @@ async def model(context: Context) -> Response:
     """The model as it is now, a file for superarm.load: all that it has learnt is on the disk."""
     await context.downloads.acquire()
     try:
-        data = await context.service.model_file()
+        data = await context.service.upkeep.model_file()
     except BaseException:
         context.downloads.release()
         raise
@@ -221,7 +221,7 @@ async def stats(context: Context) -> dict[str, Any]:
 @route("GET", "/v1/shadows", READ, gives=m.Shadows)
 async def shadows(context: Context) -> dict[str, Any]:
     """Estimated hit rates: of the model itself, then of each shadow."""
-    return {"shadows": await context.service.read(views.shadows)}
+    return {"shadows": await context.service.read(lambda service: service.model.reports())}
 
 
 @route("GET", "/v1/snapshots", READ, gives=m.Snapshots)

@@ -30,6 +30,7 @@ from superarm.service.http import systemd
 from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
 from superarm.service.http.logs import log_to
+from superarm.service.http.router import Router
 from superarm.service.http.tokens import Tokens, check_regular
 
 __all__ = ["Listener", "Server", "check_exposure", "run", "serve"]
@@ -146,7 +147,7 @@ def check_exposure(listener: Listener, tokens: Tokens) -> None:
 class Server(uvicorn.Server):
     """uvicorn's, with connections that keep within limits, on a socket of ours."""
 
-    def __init__(self, application: Any, listener: Listener, limits: Limits) -> None:
+    def __init__(self, application: Router, listener: Listener, limits: Limits) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
@@ -293,7 +294,7 @@ def _handle_signals(application: Application, server: Server) -> None:
     async def snapshot() -> None:
         try:
             if application.context is not None:
-                await application.context.service.take_snapshot()
+                await application.context.service.upkeep.snapshot()
                 log.info("snapshot", extra={"because": "SIGUSR1"})
         except Exception as error:
             log.error("snapshot failed", extra={"reason": str(error)})

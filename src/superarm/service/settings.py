@@ -1,0 +1,51 @@
+"""How a service runs. A restart may change all of it; what the journal was made for stays (journal/create.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from superarm.errors import InvalidInput
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a service.
+
+    Attributes:
+        timeout: seconds after which a decision without an outcome is closed.
+        default: the outcome that a timeout counts as; None: none.
+        snapshot_every: events between two snapshots.
+        keep_snapshots: how many, beside the first and pinned ones; 0: all.
+        retain: seconds after which features and context are erased.
+        shadows: learners that learn beside it, and are never shown.
+        trust_clock: believe the clock, however far it is from the last event.
+        lease: of a database: seconds without a sign of life after which another process learns.
+        patience: of a database: seconds that a caller waits for it.
+        every: of a database: seconds between two models that are published, or five times what one costs.
+        learn: of a database: whether this process may learn.
+        clock, steady: of a file: in place of the system's.
+    """
+
+    timeout: float | None = None
+    default: bool | None = None
+    snapshot_every: int = 50_000
+    keep_snapshots: int = 3
+    retain: float | None = None
+    shadows: Sequence[str] = ()
+    trust_clock: bool = False
+    lease: float = 3.0
+    patience: float = 5.0
+    every: float = 0.1
+    learn: bool = True
+    clock: Callable[[], float] = time.time
+    steady: Callable[[], float] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "retain", "lease", "patience"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0.0:
+                raise InvalidInput.must(f"--{name}", "superarm serve", "more than 0 seconds", seconds)
