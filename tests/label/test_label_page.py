@@ -25,7 +25,8 @@ from service_kit import Web  # noqa: E402
 
 from superarm.errors import InvalidInput  # noqa: E402
 from superarm.label import Labelling  # noqa: E402
-from superarm.label.app import People, serve_labelling  # noqa: E402
+from superarm.label.app import serve_labelling  # noqa: E402
+from superarm.label.people import People  # noqa: E402
 from superarm.label.rows import LabelRows  # noqa: E402
 
 needs_chromium = pytest.mark.skipif(
@@ -560,7 +561,9 @@ def test_the_command_refuses_keys_that_are_none(tmp_path):
 def test_tokens_of_people_are_checked(tmp_path):
     file = tmp_path / "people.txt"
     for text, said in (
-        ("anna\n", "a name without spaces, and a token"),
+        ("anna\n", "line 1 of .* must be a name without spaces and commas, not 'file', and a token"),
+        ("anna,ben sixteen-letters-or-more\n", "line 1 of .* must be a name without spaces and commas"),
+        ("file sixteen-letters-or-more\n", "line 1 of .* must be a name without spaces and commas"),
         ("anna short\n", "at least 16 visible"),
         ("\n# nobody\n", "a file with a token"),
     ):

@@ -206,7 +206,8 @@ def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool
 def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) -> dict[str, Any]:
     """What the page is served with, checked before a journal is made."""
     from superarm.errors import InvalidInput
-    from superarm.label.app import People, check_page
+    from superarm.label.app import check_page
+    from superarm.label.people import People
 
     for pair in opt.names(keys):
         if "=" not in pair:

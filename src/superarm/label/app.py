@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
+from superarm.label.people import People
 from superarm.label.question import Question, reasons
 from superarm.service.http.admission import OPEN, PERSON, Admission
 from superarm.service.http.exchange import Response
@@ -16,12 +17,12 @@ from superarm.service.http.messages import Strict
 from superarm.service.http.pages import page_of
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server, check_exposure
-from superarm.service.http.tokens import People, Tokens
+from superarm.service.http.tokens import Tokens
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["KEYS", "LabellingPage", "People", "check_page", "export_command", "serve_labelling"]
+__all__ = ["KEYS", "LabellingPage", "check_page", "export_command", "serve_labelling"]
 
 OWNER = "superarm label"
 # what a key does; "labels" has one for each button, in their order

@@ -10,7 +10,7 @@ from stat import S_ISREG
 
 from superarm.errors import InvalidInput
 
-__all__ = ["ROLES", "People", "Tokens", "check_regular"]
+__all__ = ["ROLES", "Tokens", "check_regular"]
 
 log = logging.getLogger("superarm.service")
 
@@ -35,7 +35,7 @@ class Tokens:
         single: a token that may do everything, where there is no file.
     """
 
-    words: tuple[str, ...] = ROLES  # that may stand before a token
+    line = f"one of {', '.join(ROLES)}, and a token"  # of the file
     owner = "superarm serve"  # for messages
 
     def __init__(self, file: Path | None = None, single: str | None = None) -> None:
@@ -64,6 +64,10 @@ class Tokens:
     def person(self, header: bytes) -> str:
         """Whose token it is; empty where tokens have no names."""
         return ""
+
+    def may_hold(self, word: str) -> bool:
+        """Whether this may stand before a token."""
+        return word in ROLES
 
     def refresh(self, *, force: bool = False) -> None:
         """Read the file again if it has changed."""
@@ -107,10 +111,9 @@ class Tokens:
             parts = line.split()
             if not parts or parts[0].startswith("#"):
                 continue
-            if len(parts) != 2 or (self.words and parts[0] not in self.words):
-                first = f"one of {', '.join(self.words)}" if self.words else "a name without spaces"
-                wanted = f"{first}, and a token"  # what it is instead may be a secret
-                raise InvalidInput.must(f"line {number}", str(file), wanted, f"{len(parts)} words")
+            if len(parts) != 2 or not self.may_hold(parts[0]):
+                # what it is instead may be a secret
+                raise InvalidInput.must(f"line {number}", str(file), self.line, f"{len(parts)} words")
             roles[_digest(self._checked(parts[1]))] = parts[0]
         if not roles:
             raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
@@ -127,26 +130,6 @@ def check_regular(file: Path, stat: os.stat_result, option: str, owner: str) -> 
     """Refuse a pipe or a device: reading one again would block the event loop."""
     if not S_ISREG(stat.st_mode) or stat.st_size > MOST_BYTES:
         raise InvalidInput.must(option, owner, f"a regular file of at most {MOST_BYTES:,} bytes", str(file))
-
-
-class People(Tokens):
-    """Tokens of people: in the file, one a line, each after its person's name. All may do the same.
-
-    Args:
-        file: the file.
-    """
-
-    words = ()
-    owner = "superarm label"
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(file)
-
-    def role(self, header: bytes) -> str | None:
-        return None if self._entry(header) is None else "person"
-
-    def person(self, header: bytes) -> str:
-        return self._entry(header) or ""
 
 
 def _digest(token: str) -> bytes:

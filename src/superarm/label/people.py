@@ -1,0 +1,38 @@
+"""Who may label, where several people do: each has a token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from superarm.errors import InvalidInput
+from superarm.label.names import FILE, check_person
+from superarm.service.http.tokens import Tokens
+
+__all__ = ["People"]
+
+
+class People(Tokens):
+    """Tokens of people: in the file, one a line, each after its person's name. All may do the same.
+
+    Args:
+        file: the file.
+    """
+
+    line = f"a name without spaces and commas, not {FILE!r}, and a token"
+    owner = "superarm label"
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+
+    def may_hold(self, word: str) -> bool:
+        try:
+            check_person(word)
+        except InvalidInput:
+            return False
+        return True
+
+    def role(self, header: bytes) -> str | None:
+        return None if self._entry(header) is None else "person"
+
+    def person(self, header: bytes) -> str:
+        return self._entry(header) or ""
