@@ -1,8 +1,7 @@
-"""A learner's facts: labels, rows, rounds, and its parameters, from the signatures of its classes."""
+"""A learner's facts: labels, rows, rounds, and its parameters."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Self
 
 from superarm.data.columns import Columns
@@ -10,9 +9,10 @@ from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.learners.inputs import Inputs
+from superarm.learners.signatures import check_params, complete, parameters
 from superarm.native.ledger import Ledger
 
-__all__ = ["LearnerInfo", "parameters"]
+__all__ = ["LearnerInfo"]
 
 
 class LearnerInfo:
@@ -24,13 +24,13 @@ class LearnerInfo:
     _size: int
     _id: str
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        complete(cls)
+
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """A new learner, if it knows all ``params`` that it is given; ``args`` are for classes that take such."""
-        _, *own = inspect.signature(cls.__init__).parameters.values()
-        if args and all(one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD) for one in own):
-            name = cls.__name__
-            raise InvalidInput(f"{name} takes parameters by name, as in {name}(n_labels=10), got {args[0]!r}")
-        check_params(cls, params)
+        check_params(cls, args, params)
         return super().__new__(cls)
 
     @property
@@ -138,30 +138,3 @@ class LearnerInfo:
 
     def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
         return InvalidInput.must(parameter, self.owner, be, got)
-
-
-def parameters(cls: type) -> dict[str, Any]:
-    """The parameters of a learner class with their defaults, also of those that it only passes on; its own win."""
-    defaults: dict[str, Any] = {}
-    for one in cls.__mro__:
-        if "__init__" in vars(one) and one is not object:
-            for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items():
-                named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-                if named and name != "self":
-                    defaults.setdefault(name, parameter.default)
-    return defaults
-
-
-def check_params(cls: type, given: dict[str, Any]) -> None:
-    """Refuse parameters that a learner class does not have, in a sentence that names the class."""
-    known = parameters(cls)
-    for name, value in given.items():
-        if name in known:
-            continue
-        if name in ("coverage", "explore"):
-            reason = "its update needs the way in which it chooses its sets, so it promises none"
-            if "explore" in known and "gamma" not in known:
-                reason = "in Python, explore=Cover(coverage=...) is its promise"
-            raise InvalidInput.must(name, cls.__name__, f"left out: {reason}", value)
-        wanted = f"one of its parameters {', '.join(known)}"
-        raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)

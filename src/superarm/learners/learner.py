@@ -57,7 +57,7 @@ class Learner(Predictions):
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
             number given). Beside rows of length 1 a constant of 1 would be as loud as all the rest.
         scaling: how rows reach the weights: ``"unit"``, of length 1; ``"standard"``, each column by its own mean and
-            spread, learnt online (native/scaling.pyx); ``None`` is the learner's own, `scales` says which.
+            spread, learnt online (native/scaling.pyx); ``None``: unit, but standard for rows with names.
 
     A subclass sets the class variables and defines `make_core` and `make_rule`; parameters of its own are
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.

@@ -8,8 +8,8 @@ one's own (`superarm serve --learner scores`): whatever it can do with decisions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from superarm.explore.registry import rule_from
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.inputs import Inputs
 from superarm.learners.learner import Learner
+from superarm.learners.signatures import CommonParams
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
 
@@ -69,13 +70,10 @@ class Scores(Learner):
     """Sets by scores that come with each row: a rule behind the API of a learner.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
         n_features: left out, or k.
         set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are shown, and
             all of them by default.
         coverage: show as few labels as needed so that the right one is among them so often.
-        seed: every draw is a pure function of (seed, round, position).
         intercept: as every learner has it; scores are taken as they are.
         scaling: the same.
         explore: ``"show"``, ``"balanced"``, ``"rank"``, a number from 0 to 1, or any rule of `superarm.explore`.
@@ -94,18 +92,13 @@ class Scores(Learner):
     def __init__(
         self,
         *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | None = None,
-        set_size: int | None = None,
         coverage: float | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
         explore: str | float | Rule | dict[str, Any] = "balanced",
         uniform: float = 0.0,
+        **common: Unpack[CommonParams],
     ) -> None:
-        super().__init__(n_labels=n_labels, labels=labels, seed=seed, intercept=intercept, scaling=scaling)
+        set_size, n_features = common.pop("set_size", None), common.pop("n_features", None)
+        super().__init__(**common)
         if n_features not in (None, self.n_labels):
             wanted = f"left out, or {self.n_labels}: a score for each label"
             raise self.invalid("n_features", wanted, n_features)
