@@ -7,11 +7,10 @@ parameters, what a Decision records of it, and from that record, how probable an
 from __future__ import annotations
 
 import copy
-import inspect
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 
@@ -25,12 +24,20 @@ from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.native import loops
 from superarm.native.scores import ScoresCore
-from superarm.parameters import whole
+from superarm.parameters import complete, parameters, whole
 
-__all__ = ["Rule", "log_scores", "own_order"]
+__all__ = ["Rule", "RuleParams", "log_scores", "own_order"]
 
 LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
+
+
+class RuleParams(TypedDict, total=False):
+    """What every rule passes on to `Rule`, which says what it means."""
+
+    set_size: int | None
+    seed: int
+    labels: Sequence[Label] | None
 
 
 class Rule(ABC):
@@ -48,6 +55,10 @@ class Rule(ABC):
     single_label: ClassVar[bool] = False  # it knows only m = 1
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        complete(cls)
 
     def __init__(
         self, *, set_size: int | None = None, seed: int = 0, labels: Sequence[Label] | None = None
@@ -104,8 +115,8 @@ class Rule(ABC):
     @property
     def params(self) -> dict[str, Any]:
         """Its own parameters: all but set_size, seed and labels."""
-        names = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in names if name not in ("set_size", "seed", "labels")}
+        own = parameters(type(self)).keys() - parameters(Rule).keys()
+        return {name: getattr(self, name) for name in parameters(type(self)) if name in own}
 
     def to_dict(self) -> dict[str, Any]:
         """The rule in words, as `rule_from` reads it."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import exp, log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label
-from superarm.explore.base import Rule
+from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, log_comb
 from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import number
@@ -43,9 +43,6 @@ class Dilute(Rule):
 
     Args:
         gamma: the share of exploration, in (0, 1].
-        set_size: how many labels to show.
-        seed: every draw is a pure function of (seed, round, position).
-        labels: the names of the labels, if they have names.
     """
 
     name = "dilute"
@@ -54,11 +51,9 @@ class Dilute(Rule):
         self,
         *,
         gamma: float = 0.1,
-        set_size: int | None = None,
-        seed: int = 0,
-        labels: Sequence[Label] | None = None,
+        **common: Unpack[RuleParams],
     ) -> None:
-        super().__init__(set_size=set_size, seed=seed, labels=labels)
+        super().__init__(**common)
         self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
 
     def make_native(self, k: int, seed: int) -> Any:

@@ -14,13 +14,7 @@ __all__ = ["Greedy"]
 
 
 class Greedy(Rule):
-    """The best m labels, always.
-
-    Args:
-        set_size: how many labels to show.
-        seed: it draws nothing.
-        labels: the names of the labels, if they have names.
-    """
+    """The best m labels, always; it draws nothing."""
 
     name = "greedy"
 

@@ -6,8 +6,8 @@ from typing import Unpack
 
 from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
-from superarm.learners.signatures import CommonParams
 from superarm.parameters import number
 
 __all__ = ["BanditLearner", "BanditParams"]

@@ -6,8 +6,8 @@ from typing import Any, Unpack
 
 from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
-from superarm.learners.signatures import CommonParams
 
 __all__ = ["AnySetLearner", "AnySetParams", "LabelLearner"]
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import inspect
+from collections.abc import Sequence
+from typing import Any, Self, TypedDict
 
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.learners.inputs import Inputs
-from superarm.learners.signatures import check_params, complete, parameters
 from superarm.native.ledger import Ledger
+from superarm.parameters import complete, parameters
 
-__all__ = ["LearnerInfo"]
+__all__ = ["CommonParams", "LearnerInfo"]
+
+
+class CommonParams(TypedDict, total=False):
+    """What every learner passes on to `Learner`, which says what it means."""
+
+    n_labels: int | None
+    labels: Sequence[Label] | None
+    n_features: int | tuple[int, int] | None
+    set_size: int | None
+    seed: int
+    intercept: bool | float
+    scaling: str | None
 
 
 class LearnerInfo:
@@ -138,3 +152,21 @@ class LearnerInfo:
 
     def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
         return InvalidInput.must(parameter, self.owner, be, got)
+
+
+def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
+    """Refuse parameters that a learner class does not have, in a sentence that names the class."""
+    signature, owner = inspect.signature(cls), cls.__name__
+    if args and all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
+        raise InvalidInput(f"{owner} takes parameters by name, as in {owner}(n_labels=10), got {args[0]!r}")
+    known = parameters(cls)
+    for name, value in given.items():
+        if name in known:
+            continue
+        if name in ("coverage", "explore"):
+            reason = "its update needs the way in which it chooses its sets, so it promises none"
+            if "explore" in known and "gamma" not in known:
+                reason = "in Python, explore=Cover(coverage=...) is its promise"
+            raise InvalidInput.must(name, owner, f"left out: {reason}", value)
+        wanted = f"one of its parameters {', '.join(known)}"
+        raise InvalidInput.must(name, owner, wanted, name, among=known)

@@ -29,8 +29,8 @@ from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
 from superarm.explore.registry import rule_from
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
-from superarm.learners.signatures import CommonParams
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import choice, number

@@ -12,7 +12,7 @@ from typing import Unpack
 
 from superarm.data.rows import Layout
 from superarm.learners.full_information import LabelLearner
-from superarm.learners.signatures import CommonParams
+from superarm.learners.info import CommonParams
 from superarm.native.core import Core
 from superarm.native.full_information import MCSLPCore
 from superarm.parameters import number

@@ -27,8 +27,8 @@ from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
 from superarm.explore.base import Rule
 from superarm.explore.runner_up import RunnerUp
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
-from superarm.learners.signatures import CommonParams
 from superarm.native.core import Core
 from superarm.native.python_core import PythonCore
 from superarm.native.scaling import Scaling, Standard, Unit

@@ -11,8 +11,7 @@ from typing import Any
 from superarm import learners
 from superarm.errors import InvalidInput
 from superarm.learners import Learner, Scores
-from superarm.learners.signatures import parameters
-from superarm.parameters import existing_file
+from superarm.parameters import existing_file, parameters
 
 __all__ = ["make", "names", "parameters", "parse", "value_of"]
 

@@ -21,9 +21,9 @@ from superarm.explore.base import LARGEST, Rule
 from superarm.explore.cover import Cover, checked_coverage
 from superarm.explore.registry import rule_from
 from superarm.explore.runner_up import RunnerUp
+from superarm.learners.info import CommonParams
 from superarm.learners.inputs import Inputs
 from superarm.learners.learner import Learner
-from superarm.learners.signatures import CommonParams
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
 

@@ -21,9 +21,9 @@ from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, checked_coverage
 from superarm.explore.registry import rule_from
 from superarm.explore.runner_up import RunnerUp, strength
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.learners.predictions import probabilities
-from superarm.learners.signatures import CommonParams
 from superarm.native.core import Core
 from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.native.setlogit import SetLogitCore
