@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
 
-__all__ = [
-    "bar",
-    "comparison_html",
-    "decision_html",
-    "decisions_html",
-    "evaluation_html",
-    "learner_html",
-    "log_html",
-    "survey_html",
-    "trace_html",
-    "verdict_html",
-]
-
 FEW = 8  # rows of many
 HUE = "#3b82c4"  # to be told from black and from white paper
 CELL = "text-align:left;padding:2px 14px 2px 0;vertical-align:middle"

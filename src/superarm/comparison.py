@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
     from superarm.streams import Stream
 
-__all__ = ["Comparison", "compare"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:

@@ -20,8 +20,6 @@ from superarm.native.scaling import Unit
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["export"]
-
 OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
 FAR, MOST = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
 CLIP = 5.0  # native/c/curves.h: of waves

@@ -15,8 +15,6 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["as_bit", "choice", "complete", "existing_file", "number", "parameters", "share", "whole"]
-
 ARGS = re.compile(r"^Args:\n((?: {4}.*(?:\n|$))+)", re.M)
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from superarm.logs import Writer
     from superarm.streams import Chunk, Stream
 
-__all__ = ["NOT_WARM", "RATES", "Trace", "checkpoints", "simulate"]
-
 RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 NOT_WARM = "no round after the warm-up"
 

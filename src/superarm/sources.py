@@ -16,8 +16,6 @@ from types import CodeType
 
 import superarm
 
-__all__ = ["digest", "files_behind"]
-
 HERE = Path(__file__).resolve().parent
 NATIVE = ("*.pyx", "*.pxd", "c/*.c", "c/*.h")
 

@@ -20,11 +20,6 @@ from superarm.data.values import (
 )
 from superarm.errors import InvalidInput
 
-__all__ = [
-    *("AS_NUMBER", "DATES", "KINDS", "NUMBERS", "TEXT", "TRUTHS", "VECTOR", "WORDS"),
-    *("Column", "infer_value", "is_vector"),
-]
-
 NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
     "numbers",
     "yes or no",

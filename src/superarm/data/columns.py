@@ -35,8 +35,6 @@ from superarm.data.tables import first_rows, records
 from superarm.data.values import plain_row, vector_of
 from superarm.errors import InvalidInput
 
-__all__ = ["LOOK", "ColumnWarning", "Columns", "text_width"]
-
 LOOK = 20_000  # rows that tell what columns are
 ROOM = 40  # places for numbers of open columns, unless the first row has more numbers
 WORD_PLACES, MOST_WORD_PLACES = 256, 2048

@@ -17,8 +17,6 @@ import numpy as np
 from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS
 from superarm.data.values import GROUPED, UNSPACED, date_in, is_missing, order_in, parse_scalar
 
-__all__ = ["AFTERWARDS", "SURE", "UNSURE", "ColumnProfile", "profile"]
-
 MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
 UNSURE = ", which no cell tells"  # of dates such as 1/2/2024

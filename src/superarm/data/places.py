@@ -16,8 +16,6 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.column import VECTOR, Column
 
-__all__ = ["Places", "column_seed"]
-
 SHARED = 5  # one place in five takes the numbers for which no place of their own is left
 
 

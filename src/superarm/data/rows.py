@@ -15,21 +15,6 @@ from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.native.rows import RowBlock
 
-__all__ = [
-    "LARGEST",
-    "Layout",
-    "Row",
-    "Rows",
-    "as_row",
-    "as_rows",
-    "copy_of",
-    "densify",
-    "fitted",
-    "is_sparse",
-    "layout_of",
-    "stack",
-]
-
 LARGEST = float(np.finfo(np.float32).max)  # the largest number of a row
 
 Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones

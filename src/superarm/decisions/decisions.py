@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from superarm.explore import Rule
 
-__all__ = ["Among", "Decisions", "DrawnSets", "joined"]
-
 
 SETS = ("labels", "drawn", "top")
 

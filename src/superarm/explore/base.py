@@ -26,8 +26,6 @@ from superarm.native import loops
 from superarm.native.scores import ScoresCore
 from superarm.parameters import complete, parameters, whole
 
-__all__ = ["Rule", "RuleParams", "log_scores", "own_order"]
-
 LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
 

@@ -17,8 +17,6 @@ from superarm.explore.draws import Draw, FewSets
 from superarm.native.boltzmann import BoltzmannRule
 from superarm.parameters import number
 
-__all__ = ["Boltzmann"]
-
 
 class Boltzmann(Rule):
     """One label, by the softmax of the scores.

@@ -48,8 +48,6 @@ from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
 from superarm.parameters import number, share, whole
 
-__all__ = ["Cover", "Coverage", "checked_coverage"]
-
 MOST_LEVELS = 16
 ENOUGH = 1000  # answers from which a broken promise is told
 HEAD = (

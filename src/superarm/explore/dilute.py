@@ -25,8 +25,6 @@ from superarm.explore.draws import Draw, log_comb
 from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import number
 
-__all__ = ["Dilute", "Inclusion", "Table", "inclusion", "log_ordered_probability", "overlap_probabilities"]
-
 
 class Table(NamedTuple):
     """All that a draw of m out of n labels needs."""

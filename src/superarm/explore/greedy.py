@@ -10,8 +10,6 @@ from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets
 from superarm.native.greedy import GreedyRule
 
-__all__ = ["Greedy"]
-
 
 class Greedy(Rule):
     """The best m labels, always; it draws nothing."""

@@ -19,8 +19,6 @@ from superarm.explore.base import Rule
 from superarm.native.python_rule import PythonRule
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Choice", "DrawContext", "PlainRule"]
-
 
 class DrawContext(NamedTuple):
     """What a set is chosen from.

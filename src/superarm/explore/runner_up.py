@@ -39,8 +39,6 @@ from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import share
 
-__all__ = ["WORDS", "RunnerUp", "left_out"]
-
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
 
 

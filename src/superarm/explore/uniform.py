@@ -10,8 +10,6 @@ from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets
 from superarm.native.uniform import UniformRule
 
-__all__ = ["Uniform"]
-
 
 class Uniform(Rule):
     """Each set of m labels with the same probability."""

@@ -16,8 +16,6 @@ from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Scaling, Standard, Unit
 
-__all__ = ["SCALINGS", "Algorithm", "carry_over"]
-
 SCALINGS = ("standard", "unit")
 
 

@@ -11,8 +11,6 @@ from superarm.explore.base import Rule
 from superarm.learners.full_information import AnySetLearner
 from superarm.learners.setlogit import LikelihoodLearner, LikelihoodParams
 
-__all__ = ["AveragedSoftmax"]
-
 
 class AveragedSoftmax(LikelihoodLearner, AnySetLearner):
     """SetLogit's update with every label told: the ceiling for learners of bits.

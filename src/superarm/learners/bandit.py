@@ -10,8 +10,6 @@ from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.parameters import number
 
-__all__ = ["BanditLearner", "BanditParams"]
-
 
 class BanditParams(CommonParams, total=False):
     """What such a learner passes on to `BanditLearner`."""

@@ -15,18 +15,6 @@ from superarm.parameters import as_bit
 if TYPE_CHECKING:
     from superarm.learners.algorithm import Algorithm
 
-__all__ = [
-    "Answer",
-    "check",
-    "draw_log_of",
-    "failed",
-    "in_numbers",
-    "label_number",
-    "mark_answered",
-    "not_finite",
-    "read",
-]
-
 SCORE_FAILED = 1  # of Core
 
 

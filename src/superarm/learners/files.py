@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 STATE = "state."  # what the names of the core's arrays begin with
 
-__all__ = ["in_the_present", "read", "set_state", "state_of", "with_params", "write"]
-
 
 def in_the_present(old: Learner, now: Learner) -> None:
     """Let an earlier copy of a learner go on from now: rounds, answers, labels and columns are today's."""

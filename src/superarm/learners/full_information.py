@@ -9,8 +9,6 @@ from superarm.explore.greedy import Greedy
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 
-__all__ = ["AnySetLearner", "AnySetParams", "LabelLearner"]
-
 
 class LabelLearner(Learner):
     """A learner with full information: it shows its top set, and is told the label."""

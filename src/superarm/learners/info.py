@@ -14,8 +14,6 @@ from superarm.learners.inputs import Inputs
 from superarm.native.ledger import Ledger
 from superarm.parameters import complete, parameters
 
-__all__ = ["CommonParams", "LearnerInfo"]
-
 
 class CommonParams(TypedDict, total=False):
     """What every learner passes on to `Learner`, which says what it means."""

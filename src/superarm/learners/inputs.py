@@ -22,8 +22,6 @@ from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
-__all__ = ["Inputs"]
-
 FLOAT32 = np.dtype(np.float32)
 
 

@@ -35,8 +35,6 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import whole
 
-__all__ = ["Learner", "load"]
-
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
 INSIDE = {
     *("bias", "core", "example_row", "inputs", "invalid", "known"),

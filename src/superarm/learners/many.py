@@ -20,8 +20,6 @@ from superarm.parameters import as_bit
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
-__all__ = ["checked_run", "update_many"]
-
 
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
     """Learn from the answers to many decisions; how many there were."""

@@ -33,8 +33,6 @@ from superarm.native.core import Core
 from superarm.native.python_core import PythonCore
 from superarm.native.scaling import Scaling, Standard, Unit
 
-__all__ = ["PlainLearner"]
-
 
 class PlainLearner(Learner):
     """The base class of learners in plain Python: define `begin`, `score` and `learn`.

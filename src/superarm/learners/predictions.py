@@ -13,8 +13,6 @@ from superarm.explore.cover import Cover
 from superarm.learners import feedback
 from superarm.learners.algorithm import Algorithm
 
-__all__ = ["Predictions", "probabilities"]
-
 
 class Predictions(Algorithm):
     """What every learner says about rows, with nothing shown and nothing learnt."""

@@ -27,8 +27,6 @@ from superarm.learners.learner import Learner
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
 
-__all__ = ["Scores"]
-
 
 class ScoreInputs(Inputs):
     """Rows of scores, by label."""

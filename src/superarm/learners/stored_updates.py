@@ -19,8 +19,6 @@ from superarm.learners.feedback import answered_before, failed
 from superarm.learners.learner import Learner
 from superarm.native import loops
 
-__all__ = ["Stored", "StoredUpdates"]
-
 
 class Facts(Protocol):
     """What is kept of a decision: the names are those of `Decision.to_dict`."""

@@ -14,8 +14,6 @@ from superarm.errors import FeedbackError
 from superarm.learners import MCDBF, Learner, SetLogit
 from superarm.streams import open_data
 
-__all__ = ["LEARNERS", "Game", "LastAnswer"]
-
 SET_SIZE = 3
 # The paper's MC-DBF at its best: with less exploration it learns more slowly here (0.1: hardly at all).
 GAMMA = 0.7

@@ -28,8 +28,6 @@ from superarm.sklearn.scorer import log_loss
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["SetFeedbackClassifier"]
-
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is told only whether the right label was in a set it chose.

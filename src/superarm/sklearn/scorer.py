@@ -12,8 +12,6 @@ from superarm.errors import InvalidInput
 from superarm.losses import set_nll
 from superarm.sklearn.arguments import class_codes, one_column, shown_sets
 
-__all__ = ["SetScorer", "log_loss"]
-
 MEASURES = ("log_loss", "hit_rate")
 
 

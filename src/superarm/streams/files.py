@@ -17,8 +17,6 @@ from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
 
-__all__ = ["SUFFIXES", "from_frame", "read_data"]
-
 SUFFIXES = (".npz", *TABLES, ".svm", ".svmlight", ".libsvm")
 LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no column is named
 

@@ -16,8 +16,6 @@ from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.download import RemoteFile, find
 
-__all__ = ["IMAGE_SETS", "ImageSet", "Images", "load_images", "read_cifar10", "read_idx", "read_svhn"]
-
 
 @dataclass(frozen=True, slots=True)
 class Images:

@@ -16,8 +16,6 @@ from superarm.explore.dilute import inclusion, overlap_probabilities
 from superarm.explore.draws import log_comb
 from superarm.theory.estimates import RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 
-__all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]
-
 
 def _check(k: int, m: int, gamma: float) -> None:
     if not 1 <= m < k:

@@ -20,19 +20,6 @@ from superarm._types import Array
 from superarm.explore.dilute import overlap_probabilities, table, weights
 from superarm.explore.draws import log_comb
 
-__all__ = [
-    "ESTIMATES",
-    "RHO_GRID",
-    "Estimates",
-    "estimate_table",
-    "estimates",
-    "log_tau1",
-    "minimum_variance",
-    "order_counts",
-    "rho_index",
-    "tau2",
-]
-
 ESTIMATES = ("ordered", "set", "minimum-variance")
 
 # The values that rho, the belief P(y in Y^), can take in the minimum-variance estimate.
