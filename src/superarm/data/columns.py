@@ -336,14 +336,9 @@ class Columns:
     def rows(
         self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
     ) -> Rows:
-        """The rows of a table, or of a list of named rows: the same bits as row by row.
+        """The rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
-        Args:
-            X: the table.
-            owner: whose it is, for messages.
-            grow: whether new names are taken.
-            k: how many labels there are, for the width of a sparse part.
-            notices: gets what is not as declared, by column.
+        ``owner``, ``grow``, ``k`` and ``notices`` are as in `row`.
         """
         return encode_table(self, X, owner, grow=grow, k=k, notices=notices)
 

@@ -189,8 +189,7 @@ class Rule(ABC):
             scores: a matrix with a row for each decision, and a number for each label.
             probabilities: in place of scores.
             x: the rows, to be kept with the decisions.
-            eligible: the only labels that may be shown.
-            set_size: how many to show.
+            eligible, set_size: as in `decide`.
 
         >>> from superarm.explore import RunnerUp
         >>> decisions = RunnerUp(set_size=2).decide_many(scores=[[0.1, 2.0, 0.3], [1.0, 0.0, 3.0]])
@@ -226,11 +225,7 @@ class Rule(ABC):
     ) -> Draw:
         """What its next set would be drawn from, exactly; this moves nothing.
 
-        Args:
-            scores: a number for each label.
-            probabilities: in place of scores.
-            eligible: the only labels that may be shown.
-            set_size: how many to show.
+        ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
@@ -252,14 +247,9 @@ class Rule(ABC):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
     ) -> float:
-        """The probability that its next set would be exactly these labels; this moves nothing.
+        """The probability that its next set would be exactly these ``labels``; this moves nothing.
 
-        Args:
-            scores: a number for each label.
-            labels: the set.
-            probabilities: in place of scores.
-            eligible: the only labels that may be shown.
-            set_size: how many to show.
+        ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).probability([0.5, 0.3, 0.2, 0.0], labels=[0, 3])

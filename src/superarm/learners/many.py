@@ -10,7 +10,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, DrawnSets
+from superarm.decisions.decisions import Among
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
 from superarm.learners.feedback import answered_before, check, failed, in_numbers, label_number
@@ -129,27 +129,12 @@ def _learn_part(
     bits: Array,
     label_numbers: Array,
 ) -> None:
-    every = learner.inputs.everything
-    alike = all(labels is every for labels in among)
-    columns = DrawnSets.of(
-        sets,
-        [one.size for one in decisions],
-        [(one.log_ordered_propensity, one.log_propensity, one.belief) for one in decisions],
-        [np.frombuffer(one.draw_log) for one in decisions],
-    )
-    batch = Decisions(
-        rows=stack(rows, learner.inputs.layout),
-        columns=columns,
-        among=None,
-        rule=None,
-        rounds=np.array([-1 if one.round is None else one.round for one in decisions], np.int64),
-        learner=learner.id,
-        known=learner.known,
-    )
+    everything = learner.inputs.everything
+    alike = all(labels is everything for labels in among)
     _learn(
         learner,
-        batch,
-        Among(every) if alike else Among.each(among),
+        Decisions.from_list(decisions, sets, stack(rows, learner.inputs.layout), learner.known),
+        Among(everything) if alike else Among.each(among),
         np.arange(len(decisions)),
         bits,
         label_numbers,

@@ -124,14 +124,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shown: Iterable[Iterable[Any]] | None = None,
         propensity: Iterable[float | None] | None = None,
     ) -> SetFeedbackClassifier:
-        """Go on learning from rows X, once, in order, answered by y; arguments as for `fit`.
+        """Go on learning from rows X, once, in order, answered by y; the first call must say all ``classes``.
 
-        Args:
-            X: the rows.
-            y: their labels; or with ``shown``, whether the right one was among those.
-            classes: all labels, with the first call.
-            shown: the labels that somebody else showed.
-            propensity: the probability of each set.
+        ``X``, ``y``, ``shown`` and ``propensity`` are as in `fit`.
         """
         first = self._first(classes)
         if shown is None:
