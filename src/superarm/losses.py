@@ -104,7 +104,7 @@ def _checked(
         yes = yes != 0
     if tuple(yes.shape) != (n,):
         raise InvalidInput.must(
-            "hit", owner, f"{n} answers, one for each row owner logits", f"shape {tuple(yes.shape)}"
+            "hit", owner, f"{n} answers, one for each row of logits", f"shape {tuple(yes.shape)}"
         )
     return xp, inside, yes
 

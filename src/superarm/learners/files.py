@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm import _files, native
+from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import ModelFileError
@@ -109,17 +110,9 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
             if inputs.n_features not in (None, layout.n_features):
                 raise ValueError("layout")
             inputs.fix(layout)
-            core = learner.have_core()
-            if header.get("memory") is not None:
-                learner.memory_from(header["memory"], arrays)
-            own = core.state()
-            wrong = [n for n, array in own.items() if n not in arrays or arrays[n].shape != array.shape]
-            if wrong:
-                raise ValueError(wrong[0])
-            core.restore(arrays)
-            core.round = int(header["round"])
             low, later = header["answered"]
-            core.ledger.__init__(low, bytes.fromhex(later))
+            answered = low, bytes.fromhex(later)
+            _restore(learner, arrays, int(header["round"]), answered, header.get("memory"))
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -153,10 +146,22 @@ def set_state(learner: Learner, values: dict[str, Any]) -> None:
     learner.core = None
     learner.inputs.use_labels(learner.inputs.known)  # arrays that are compared by identity
     if saved is not None:
-        state, round_, answered, memory = saved
-        core = learner.have_core()
-        if memory is not None:
-            learner.memory_from(memory, state)
-        core.restore(state)
-        core.round = round_
-        core.ledger.__init__(*answered)
+        _restore(learner, *saved)
+
+
+def _restore(
+    learner: Learner,
+    state: dict[str, Array],
+    round_: int,
+    answered: tuple[int, bytes],
+    memory: dict[str, Any] | None,
+) -> None:
+    core = learner.have_core()
+    if memory is not None:
+        learner.memory_from(memory, state)
+    for name, array in core.state().items():
+        if name not in state or state[name].shape != array.shape:
+            raise ValueError(name)
+    core.restore(state)
+    core.round = round_
+    core.ledger.__init__(*answered)
