@@ -82,8 +82,8 @@ class Columns:
         self.left_out, self.remarks = dict(left_out or {}), dict(remarks or {})
         self.rows_seen, self.open_places, self.text_width = rows, open_places, text_width
         try:
-            for one in columns:
-                column = one if isinstance(one, Column) else Column(**one)
+            for given in columns:
+                column = given if isinstance(given, Column) else Column(**given)
                 if column.name in self.columns:
                     raise InvalidInput.must("columns", "Columns", "of different names", column.name)
                 self.columns[column.name] = column

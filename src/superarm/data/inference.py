@@ -235,9 +235,9 @@ class ColumnProfile:
         return ""
 
 
-def _in_order(one: Any, other: Any) -> bool:
+def _in_order(before: Any, value: Any) -> bool:
     try:
-        return bool(one <= other)
+        return bool(before <= value)
     except TypeError:  # a word after a number
         return False
 

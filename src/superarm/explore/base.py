@@ -313,9 +313,11 @@ class Rule(ABC):
         size = self.set_size if set_size is None else whole("set_size", owner, set_size, 1)
         size = k if size is None else size
         if size > k or (self.single_label and size != 1):
-            one = "1 (it knows no larger sets)"
             raise InvalidInput.must(
-                "set_size", owner, one if self.single_label else f"at most {k}, as there are labels", size
+                "set_size",
+                owner,
+                "1 (it knows no larger sets)" if self.single_label else f"at most {k}, as there are labels",
+                size,
             )
         if len(among) == 0:
             raise InvalidInput.must("eligible", owner, "distinct labels, at least one", eligible)

@@ -74,10 +74,10 @@ class DiluteDraw(Draw):
         return np.where(self._within, self._chances.inside, self._chances.outside)
 
     def pairs(self) -> Array:
-        one, two = self._within[:, None], self._within[None, :]
+        first, second = self._within[:, None], self._within[None, :]
         chances = self._chances
-        both = np.where(one & two, chances.both_inside, chances.one_each)
-        both = np.where(~one & ~two, chances.both_outside, both)
+        both = np.where(first & second, chances.both_inside, chances.one_each)
+        both = np.where(~first & ~second, chances.both_outside, both)
         np.fill_diagonal(both, self.inclusion())
         return both
 

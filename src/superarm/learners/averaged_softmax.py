@@ -26,4 +26,4 @@ class AveragedSoftmax(LikelihoodLearner, AnySetLearner):
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        self.choose_by(explore, set_size)
+        self.choose_rule(explore, set_size)

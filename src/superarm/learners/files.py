@@ -13,7 +13,7 @@ from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import ModelFileError
-from superarm.learners.algorithm import carry_over
+from superarm.learners.algorithm import copy_state
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STATE = "state."  # what the names of the core's arrays begin with
 
 
-def in_the_present(old: Learner, now: Learner) -> None:
+def bring_up_to_date(old: Learner, now: Learner) -> None:
     """Let an earlier copy of a learner go on from now: rounds, answers, labels and columns are today's."""
     missing = now.n_labels - old.n_labels
     if missing > 0:
@@ -33,7 +33,7 @@ def in_the_present(old: Learner, now: Learner) -> None:
     elif old.inputs.layout is None:  # it had seen no row
         old.inputs.fix(now.inputs.layout)
     old.inputs.growth = list(now.inputs.growth)
-    core = old.have_core()
+    core = old.ensure_core()
     core.round = now.core.round
     core.ledger.__init__(now.core.ledger.low, now.core.ledger.later)
 
@@ -49,11 +49,11 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
     if learner.core is not None and learner.inputs.layout is not None:
         new.inputs.columns = None if learner.columns is None else learner.columns.copy()
         new.inputs.fix(learner.inputs.layout)
-        core = new.have_core()
+        core = new.ensure_core()
         memory = learner.memory_to_json()
         if memory is not None:
-            new.memory_from(memory, learner.core.state())
-        carry_over(learner.core, core)
+            new.memory_from_json(memory, learner.core.state())
+        copy_state(learner.core, core)
     return new
 
 
@@ -92,7 +92,7 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         raise ModelFileError.must("class", str(path), wanted, name)
     try:
         same = (
-            one for one in _subclasses(root) if (one.__module__, one.__name__) == (header["module"], name)
+            sub for sub in _subclasses(root) if (sub.__module__, sub.__name__) == (header["module"], name)
         )
         *_, cls = (known[header["class"]], *same)  # of two with one name, that of the same module
         if header["recipe"] != cls.recipe:
@@ -129,7 +129,7 @@ def _subclasses(cls: type[Learner]) -> Iterable[type[Learner]]:
 # ---------------------------------------------------------------- copies, and worker processes
 
 
-def state_of(learner: Learner) -> dict[str, Any]:
+def get_state(learner: Learner) -> dict[str, Any]:
     """All of it but what compiled code points at."""
     values = {name: value for name, value in vars(learner).items() if name not in ("core", "_trial")}
     core = learner.core
@@ -140,7 +140,7 @@ def state_of(learner: Learner) -> dict[str, Any]:
 
 
 def set_state(learner: Learner, values: dict[str, Any]) -> None:
-    """Put back what `state_of` gave."""
+    """Put back what `get_state` gave."""
     saved = values.pop("core", None)
     vars(learner).update(values)
     learner.core = None
@@ -156,9 +156,9 @@ def _restore(
     answered: tuple[int, bytes],
     memory: dict[str, Any] | None,
 ) -> None:
-    core = learner.have_core()
+    core = learner.ensure_core()
     if memory is not None:
-        learner.memory_from(memory, state)
+        learner.memory_from_json(memory, state)
     for name, array in core.state().items():
         if name not in state or state[name].shape != array.shape:
             raise ValueError(name)

@@ -39,11 +39,11 @@ class AnySetLearner(LabelLearner):
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        self.choose_by(explore, set_size)
+        self.choose_rule(explore, set_size)
 
-    def choose_by(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
+    def choose_rule(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
         """Take the rule ``explore``, or show the best ``set_size`` labels."""
-        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
+        rule = self._set_rule(Greedy() if explore is None else explore, set_size)
         self.explore = None if explore is None else rule
 
     def make_rule(self) -> Rule:

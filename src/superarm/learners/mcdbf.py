@@ -58,7 +58,7 @@ class MCDBF(Learner):
 
     name = "mc-dbf"
     feedback = ("hit", "label")
-    own_only = "its own, or given with top= and gamma="
+    accepted_decisions = "its own, or given with top= and gamma="
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ class PlainLearner(Learner):
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        self.explore = self._use_rule(RunnerUp() if explore is None else explore, set_size)
+        self.explore = self._set_rule(RunnerUp() if explore is None else explore, set_size)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -65,8 +65,8 @@ class PlainLearner(Learner):
             cls.name = cls.__name__
 
     @classmethod
-    def spellings(cls) -> dict[str, dict[str, Any]]:
-        return {} if cls is PlainLearner else super().spellings()
+    def command_names(cls) -> dict[str, dict[str, Any]]:
+        return {} if cls is PlainLearner else super().command_names()
 
     # ------------------------------------------------------------ what you define
 
@@ -118,17 +118,17 @@ class PlainLearner(Learner):
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
         return PythonCore(**self.core_parts(layout), score=self._scored, learn=self._learn, memory=memory)
 
-    def rebuilt(self, old: Any) -> Any:
+    def rebuild_core(self, old: Any) -> Any:
         """A core that goes on from ``old``; arrays with a place for each label, or feature, grow, if `begin` makes
         them larger."""
-        core = super().rebuilt(old)
+        core = super().rebuild_core(old)
         core.memory.update(_values(old.memory))
         return core
 
     def memory_to_json(self) -> dict[str, Any] | None:
         return None if self.core is None else _values(self.memory)
 
-    def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def memory_from_json(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
         start = "memory."
         own = {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
         self._put_back({**kept, **{name: value.copy() for name, value in own.items()}})

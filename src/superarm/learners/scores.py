@@ -107,10 +107,10 @@ class Scores(Learner):
             raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
         if isinstance(self.explore, Rule) and uniform:
             raise self.invalid("uniform", "left to the rule that explore names", uniform)
-        self._use_size(set_size, self.rule)
+        self._set_size(set_size, self.rule)
         if self.rule.single_label and self.set_size > 1:
             raise self.invalid("explore", "a rule for sets of more than one label", explore)
-        self.have_core()  # how long a row is, is known
+        self.ensure_core()  # how long a row is, is known
 
     def make_rule(self) -> Rule:
         if isinstance(self.explore, Rule):

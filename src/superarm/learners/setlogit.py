@@ -138,7 +138,7 @@ class LikelihoodLearner(Learner):
             sees_label=self.feedback == ("label",),
         )
 
-    def grown(self, before: int) -> None:
+    def on_labels_added(self, before: int) -> None:
         self.core.grown(before)  # new labels are tried first
 
     def anneal(self, left: float, passes: int) -> None:
@@ -220,7 +220,7 @@ class SetLogit(LikelihoodLearner):
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.never_show(number_)
         self.uniform = share("uniform", self.owner, uniform)
-        self._use_size(set_size, self.explore if coverage is None else self.rule)
+        self._set_size(set_size, self.explore if coverage is None else self.rule)
         if isinstance(self.explore, Rule):
             if uniform:
                 raise self.invalid("uniform", "left to the rule that explore names", uniform)

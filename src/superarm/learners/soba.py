@@ -52,7 +52,7 @@ class SOBA(BanditLearner):
             self._check_memory(self.n_features if isinstance(self.n_features, int) else sum(self.n_features))
 
     @classmethod
-    def spellings(cls) -> dict[str, dict[str, Any]]:
+    def command_names(cls) -> dict[str, dict[str, Any]]:
         return {"soba": {"matrix": "full"}, "soba-diag": {"matrix": "diagonal"}}
 
     def make_core(self, layout: Layout) -> Core:

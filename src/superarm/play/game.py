@@ -89,7 +89,7 @@ class Game:
     def errors(self) -> tuple[float, ...]:
         """The share of held-out pictures whose top label is wrong, for each learner."""
         X, y = self.X[self._exam], self.y[self._exam]
-        return tuple(float(np.mean(one.predict(X) != y)) for one in self.learners.values())
+        return tuple(float(np.mean(learner.predict(X) != y)) for learner in self.learners.values())
 
     def answer(self, question: int, hit: bool) -> None:
         """A person's answer to the set on show; ``question`` counts the answers before it."""

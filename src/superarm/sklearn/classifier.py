@@ -239,7 +239,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return np.full((row_count(X), 1), self.classes_[0])
         if coverage is not None or (self.coverage is not None and set_size is None):
             sets = self.learner_.predict_set(X, set_size, coverage=coverage)
-            return [self.classes_[self.learner_.known.numbers(one, "X", "predict_set")] for one in sets]
+            return [self.classes_[self.learner_.known.numbers(labels, "X", "predict_set")] for labels in sets]
         size = min(self._most() if set_size is None else set_size, len(self.classes_))
         order = np.argsort(-self.learner_.scores(X), axis=1, kind="stable")
         return np.asarray(self.classes_[order[:, :size]])

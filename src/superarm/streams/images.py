@@ -173,10 +173,10 @@ IMAGE_SETS = {
 
 def load_images(name: str) -> Images:
     """The images of a set that `superarm data get` has fetched."""
-    one = IMAGE_SETS[name]
-    paths = [find(file) for file in one.files]
-    missing = [file.name for file, path in zip(one.files, paths, strict=True) if path is None]
+    image_set = IMAGE_SETS[name]
+    paths = [find(file) for file in image_set.files]
+    missing = [file.name for file, path in zip(image_set.files, paths, strict=True) if path is None]
     if missing:
         raise DataMissing(f"{', '.join(missing)} of {name} not found here; run: superarm data get {name}")
-    pixels, y = one.read([path for path in paths if path is not None])
-    return Images(np.ascontiguousarray(pixels), y.astype(np.int64), one.labels)
+    pixels, y = image_set.read([path for path in paths if path is not None])
+    return Images(np.ascontiguousarray(pixels), y.astype(np.int64), image_set.labels)
