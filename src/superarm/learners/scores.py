@@ -18,12 +18,9 @@ from superarm.data.rows import Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
 from superarm.explore.base import LARGEST, Rule
-from superarm.explore.cover import Cover, checked_coverage
-from superarm.explore.registry import rule_from
-from superarm.explore.runner_up import RunnerUp
+from superarm.learners.exploration import ExploringLearner
 from superarm.learners.info import CommonParams
 from superarm.learners.inputs import Inputs
-from superarm.learners.learner import Learner
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
 
@@ -64,7 +61,7 @@ class ScoreInputs(Inputs):
         return Rows(np.stack([self.row(x) for x in named]))
 
 
-class Scores(Learner):
+class Scores(ExploringLearner):
     """Sets by scores that come with each row: a rule behind the API of a learner.
 
     Args:
@@ -100,24 +97,8 @@ class Scores(Learner):
         if n_features not in (None, self.n_labels):
             wanted = f"left out, or {self.n_labels}: a score for each label"
             raise self.invalid("n_features", wanted, n_features)
-        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        self.uniform, self._coverage = uniform, coverage
-        chosen = explore != "balanced"
-        if chosen and coverage is not None:
-            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
-        if isinstance(self.explore, Rule) and uniform:
-            raise self.invalid("uniform", "left to the rule that explore names", uniform)
-        self._set_size(set_size, self.rule)
-        if self.rule.single_label and self.set_size > 1:
-            raise self.invalid("explore", "a rule for sets of more than one label", explore)
+        self.set_exploration(explore, coverage, uniform, set_size)
         self.ensure_core()  # how long a row is, is known
-
-    def make_rule(self) -> Rule:
-        if isinstance(self.explore, Rule):
-            return self.explore
-        if self._coverage is not None:
-            return Cover(coverage=checked_coverage(self._coverage, self.owner), uniform=self.uniform)
-        return RunnerUp(explore=self.explore, uniform=self.uniform)
 
     def make_core(self, layout: Layout) -> Core:
         return ScoresCore(self.n_labels, self.rule.make_native(self.n_labels, self.seed))

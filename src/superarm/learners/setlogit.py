@@ -18,9 +18,7 @@ from superarm._types import Array
 from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
 from superarm.explore.base import Rule
-from superarm.explore.cover import Cover, checked_coverage
-from superarm.explore.registry import rule_from
-from superarm.explore.runner_up import RunnerUp, strength
+from superarm.learners.exploration import ExploringLearner
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.learners.predictions import probabilities
@@ -159,7 +157,7 @@ class LikelihoodLearner(Learner):
         export(self, path)
 
 
-class SetLogit(LikelihoodLearner):
+class SetLogit(LikelihoodLearner, ExploringLearner):
     """Maximum likelihood from bits about sets: the learner to start with. Nothing needs tuning.
 
     Args:
@@ -204,10 +202,6 @@ class SetLogit(LikelihoodLearner):
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        self._coverage = coverage
-        if coverage is not None and explore != "balanced":
-            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
         self.forget = share("forget", self.owner, forget, 0.5)
         self.false_no = share("false_no", self.owner, false_no, 0.99)
         self.false_yes = share("false_yes", self.owner, false_yes, 0.99)
@@ -219,24 +213,4 @@ class SetLogit(LikelihoodLearner):
             if number_ is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.never_show(number_)
-        self.uniform = share("uniform", self.owner, uniform)
-        self._set_size(set_size, self.explore if coverage is None else self.rule)
-        if isinstance(self.explore, Rule):
-            if uniform:
-                raise self.invalid("uniform", "left to the rule that explore names", uniform)
-            if self.explore.single_label and self.set_size > 1:
-                raise self.invalid("explore", "a rule for sets of more than one label", explore)
-        else:
-            strength(explore, self.owner)
-
-    def make_rule(self) -> Rule:
-        if isinstance(self.explore, Rule):
-            return self.explore
-        if self._coverage is not None:
-            return Cover(
-                coverage=checked_coverage(self._coverage, self.owner),
-                uniform=self.uniform,
-                false_no=self.false_no,
-                false_yes=self.false_yes,
-            )
-        return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.forget)
+        self.set_exploration(explore, coverage, uniform, set_size)

@@ -66,11 +66,7 @@ def from_frame(
         frame: the rows.
         label: the name of the label column.
         columns: what the others are; left out, the first 20,000 rows tell.
-        text: columns that hold text, whatever they look like.
-        words: columns of words, each taken whole.
-        numbers: columns of numbers.
-        dates: columns of dates.
-        leave_out: columns that are no features.
+        text, words, numbers, dates, leave_out: columns that hold such, or are no features; see `Columns.look`.
         group: a column; `simulate` tells the coverage of each of its values. It stays a feature unless left out.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.
