@@ -157,29 +157,30 @@ class Algorithm(LearnerInfo):
         usual = self.n_labels if self.inputs.sizes_vary else 1
         self._size = self.inputs.size(usual if set_size is None else set_size)
 
-    def ensure_core(self) -> Any:
+    def ensure_core(self) -> Core:
         """The core, made when the layout has become known, and anew when rows have got a sparse part."""
-        if self.core is None:
-            self.core = self.new_core(self.inputs.layout)
+        core: Core | None = self.core
+        if core is None:
+            core = self.core = self.new_core(self.inputs.layout)
         elif self._is_narrow:
-            self.core = self.rebuild_core(self.core)
-        return self.core
+            core = self.core = self.rebuild_core(core)
+        return core
 
     @property
     def _is_narrow(self) -> bool:
         layout = self.inputs.layout
         return self.core is not None and layout is not None and self.core.scaling.width != layout.width
 
-    def rebuild_core(self, old: Any) -> Any:
+    def rebuild_core(self, old: Core) -> Core:
         """A new core with room for more labels, or for a sparse part, that goes on from an old one."""
         core = self.new_core(self.inputs.layout)
         copy_state(old, core)
         return core
 
-    def core_for_cursor(self, at: Cursor) -> Any:
+    def core_for_cursor(self, at: Cursor) -> Core:
         """The core to decide at a cursor; before the first row or the first text, one that is
         forgotten again."""
-        core = self.core
+        core: Core | None = self.core
         if core is None or self._is_narrow:
             layout, trial = vars(self).get("_trial", (None, None))
             if layout != self.inputs.layout or core is not None:
@@ -190,13 +191,13 @@ class Algorithm(LearnerInfo):
             raise self.invalid("at", "a cursor of this learner", at)
         return core
 
-    def new_core(self, layout: Layout | None) -> Any:
+    def new_core(self, layout: Layout | None) -> Core:
         assert layout is not None
         if self.couples_labels and layout.width and self.inputs.columns is not None:
             raise self.invalid(
                 "columns", "without text: its matrix couples all features", self.inputs.columns
             )
-        core: Any = self.make_core(layout)
+        core = self.make_core(layout)
         core.decision_class, core.known, core.id, core.explore_rule = (
             Decision,
             self.known,
@@ -209,8 +210,8 @@ class Algorithm(LearnerInfo):
         return core
 
 
-def copy_state(old: Any, new: Any) -> None:
+def copy_state(old: Core, new: Core) -> None:
     """Let a core that may have room for more labels, or for a sparse part, go on from another one."""
     new.restore(new.state() | old.state())
     new.round = old.round
-    new.ledger.__init__(old.ledger.low, old.ledger.later)
+    new.ledger.restore(old.ledger.low, old.ledger.later)

@@ -35,7 +35,7 @@ def bring_up_to_date(old: Learner, now: Learner) -> None:
     old.inputs.growth = list(now.inputs.growth)
     core = old.ensure_core()
     core.round = now.core.round
-    core.ledger.__init__(now.core.ledger.low, now.core.ledger.later)
+    core.ledger.restore(now.core.ledger.low, now.core.ledger.later)
 
 
 def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
@@ -164,4 +164,4 @@ def _restore(
             raise ValueError(name)
     core.restore(state)
     core.round = round_
-    core.ledger.__init__(*answered)
+    core.ledger.restore(*answered)

@@ -118,10 +118,12 @@ class PlainLearner(Learner):
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
         return PythonCore(**self.core_parts(layout), score=self._scored, learn=self._learn, memory=memory)
 
-    def rebuild_core(self, old: Any) -> Any:
+    def rebuild_core(self, old: Core) -> Core:
         """A core that goes on from ``old``; arrays with a place for each label, or feature, grow, if `begin` makes
         them larger."""
         core = super().rebuild_core(old)
+        assert isinstance(old, PythonCore)
+        assert isinstance(core, PythonCore)
         core.memory.update(_values(old.memory))
         return core
 

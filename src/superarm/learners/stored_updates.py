@@ -18,6 +18,7 @@ from superarm.errors import SuperarmError
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
 from superarm.native import loops
+from superarm.native.core import Core
 
 
 class Facts(Protocol):
@@ -115,7 +116,7 @@ class StoredUpdates:
         self._clear()
         return refused
 
-    def _learn_live(self, core: Any, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_live(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
         """Learn from answers about decisions that are at hand: how many were done, and why it stopped."""
         log, log_ends, counted = decided
         every = self.learner.inputs.everything
@@ -136,7 +137,7 @@ class StoredUpdates:
             core.ledger.add(decision.round)
         return len(self._answered) - start, 0
 
-    def _learn_stored(self, core: Any, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_stored(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
         """The same for any others, in one compiled loop."""
         if self._batch is None:
             layout = self.learner.inputs.layout
@@ -160,7 +161,7 @@ class StoredUpdates:
         row = decision.row()
         return self.learner.inputs.row(row) if type(row) is dict else row
 
-    def _check_open(self, core: Any, rounds: Array) -> None:
+    def _check_open(self, core: Core, rounds: Array) -> None:
         again = core.ledger.first_of(rounds)
         if again is not None:
             raise answered_before(self.learner, again)
