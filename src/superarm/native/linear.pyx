@@ -12,16 +12,7 @@ from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from superarm.native.cpu cimport vectors
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define superarm_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define superarm_prefetch(address) ((void)0)
-    #endif
-    """
-    void superarm_prefetch(const void*) noexcept nogil
+from superarm.native.prefetch cimport superarm_prefetch
 
 import numpy as np
 
