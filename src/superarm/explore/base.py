@@ -185,11 +185,12 @@ class Rule(ABC):
     ) -> Decisions:
         """Choose a set for each row of scores, at compiled speed: the same bits as one by one.
 
+        ``eligible`` and ``set_size`` are as in `decide`.
+
         Args:
             scores: a matrix with a row for each decision, and a number for each label.
             probabilities: in place of scores.
             x: the rows, to be kept with the decisions.
-            eligible, set_size: as in `decide`.
 
         >>> from superarm.explore import RunnerUp
         >>> decisions = RunnerUp(set_size=2).decide_many(scores=[[0.1, 2.0, 0.3], [1.0, 0.0, 3.0]])

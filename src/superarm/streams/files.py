@@ -62,11 +62,12 @@ def from_frame(
 ) -> Arrays:
     """A stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
 
+    ``text``, ``words``, ``numbers``, ``dates`` and ``leave_out`` are as in `Columns.look`.
+
     Args:
         frame: the rows.
         label: the name of the label column.
         columns: what the others are; left out, the first 20,000 rows tell.
-        text, words, numbers, dates, leave_out: columns that hold such, or are no features; see `Columns.look`.
         group: a column; `simulate` tells the coverage of each of its values. It stays a feature unless left out.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.
