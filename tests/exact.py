@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import permutations
+from math import log
 
 import numpy as np
 
@@ -40,3 +41,14 @@ def set_probabilities(k, m, gamma):
 def group(r, shown, m):
     """The place of label r among the groups S n Y^, S - Y^, Y^ - S, rest."""
     return (0 if r in shown else 2) + (0 if r < m else 1)
+
+
+def log_ordered_probability(n, m, gamma, in_top):
+    """log Z of an ordered draw, given for each drawn label whether it is in the top set."""
+    a, b = (1 - gamma) / m + gamma / n, gamma / n
+    inside = outside = 0
+    total = 0.0
+    for flag in in_top:
+        total += log(a if flag else b) - log((m - inside) * a + (n - m - outside) * b)
+        inside, outside = inside + flag, outside + (not flag)
+    return total

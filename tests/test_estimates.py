@@ -7,7 +7,7 @@ import pytest
 from exact import SIZES, group, ordered_draws, set_probabilities
 
 import superarm as sa
-from superarm.theory.estimates import RHO_GRID, estimate_table, log_tau1, minimum_variance, rho_index, tau2
+from superarm.theory.estimates import RHO_GRID, estimate_table, log_tau1, minimum_variance, tau2
 
 SMALL = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 2), (5, 3)]
 SCORES = np.array([0.9, 0.5, 0.25, -0.25, -1.5], np.float32)  # the top set is {0, ..., m-1}
@@ -104,7 +104,7 @@ def test_minimum_variance_is_minimal(k, m, rho):
 
 
 def test_variance_falls_from_ordered_to_set_to_minimum():
-    k, m, gamma, rho = 5, 3, 0.1, float(RHO_GRID[rho_index(0.9)])
+    k, m, gamma, rho = 5, 3, 0.1, float(RHO_GRID[np.argmin(np.abs(RHO_GRID - 0.9))])
     prior = np.where(np.arange(k) < m, rho / m, (1 - rho) / (k - m))
     estimates = {
         "ordered": ordered(k, m, estimate_table(k, m, gamma, "ordered")[0]),
@@ -238,10 +238,3 @@ def test_unbiased_among_eligible_labels(gate):
     wanted = np.zeros((n, 6))
     wanted[:, among] = np.eye(n) - (np.arange(n) < m) / m
     np.testing.assert_allclose(result, wanted, atol=2e-5)
-
-
-def test_rho_index_finds_the_nearest():
-    for i, rho in enumerate(RHO_GRID):
-        assert rho_index(float(rho)) == i
-    assert rho_index(0.0) == 0
-    assert rho_index(1.0) == len(RHO_GRID) - 1

@@ -339,7 +339,7 @@ def test_tab_shows_what_people_use() -> None:
         "anneal",
         "inputs",
         "core",
-        "have_core",
+        "ensure_core",
         "known",
         "owner",
         "recipe",

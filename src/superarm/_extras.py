@@ -6,8 +6,6 @@ import importlib.util
 
 from superarm.errors import MissingExtra
 
-__all__ = ["EXTRAS", "need"]
-
 # extra: what it is for, and the packages that it brings (pyproject.toml has their versions)
 EXTRAS = {
     "logs": ("tables, decision logs and statistics", ("polars", "scipy")),

@@ -15,8 +15,6 @@ import numpy as np
 
 from superarm.errors import ModelFileError, ModelMissing
 
-__all__ = ["UNREADABLE", "read", "sync_folder", "write", "write_atomically"]
-
 FORMAT = "superarm-model"
 UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),

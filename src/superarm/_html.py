@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
 
-__all__ = [
-    "bar",
-    "comparison_html",
-    "decision_html",
-    "decisions_html",
-    "evaluation_html",
-    "learner_html",
-    "log_html",
-    "survey_html",
-    "trace_html",
-    "verdict_html",
-]
-
 FEW = 8  # rows of many
 HUE = "#3b82c4"  # to be told from black and from white paper
 CELL = "text-align:left;padding:2px 14px 2px 0;vertical-align:middle"
@@ -70,10 +57,10 @@ def facts(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
     return table(title, (), [(name, value) for name, value in pairs if value is not None])
 
 
-def some(values: Sequence[Any], most: int = 6) -> str:
+def first_few(values: Sequence[Any], most: int = 6) -> str:
     """The first few, and how many there are.
 
-    >>> some(range(100), 3)
+    >>> first_few(range(100), 3)
     '0, 1, 2, … (100)'
     """
     text = ", ".join(str(value) for value in values[:most])
@@ -139,7 +126,7 @@ def learner_html(learner: LearnerInfo) -> Markup:
     if learner.columns is not None:
         kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""
-        rows = f"with names: {some(kinds)}{more}" if kinds else "with names, all of them words"
+        rows = f"with names: {first_few(kinds)}{more}" if kinds else "with names, all of them words"
     elif learner.n_features is None:
         rows = "the first one will tell"
     else:
@@ -149,15 +136,15 @@ def learner_html(learner: LearnerInfo) -> Markup:
     return facts(
         type(learner).__name__,
         [
-            ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {some(learner.known.all())}"),
+            ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {first_few(learner.known.all())}"),
             ("rows", rows),
             ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
             *(
                 (
                     "trained",
-                    f"on {one['rows']:,} rows of {some([*one['logs'].values()])}, {one['passes']} times",
+                    f"on {log['rows']:,} rows of {first_few([*log['logs'].values()])}, {log['passes']} times",
                 )
-                for one in past
+                for log in past
             ),
             *others,
         ],
@@ -187,7 +174,7 @@ def decision_html(decision: Decision) -> Markup:
         [
             ("shown", chips(shown, set(shown) - set(top) if top else ())),
             ("top set", chips(top) if top and set(top) != set(shown) else None),
-            ("eligible", None if decision.eligible is None else some(decision.eligible)),
+            ("eligible", None if decision.eligible is None else first_few(decision.eligible)),
             ("propensity", None if chance is None else f"{chance:.4g}"),
             ("rule", words),
             ("round", decision.round),
@@ -197,8 +184,7 @@ def decision_html(decision: Decision) -> Markup:
 
 def decisions_html(decisions: Decisions) -> Markup:
     rows: list[tuple[Any, ...]] = [
-        (one.round, chips(one.labels, set(one.labels) - set(one.top)), f"{one.propensity:.4g}")
-        for one in decisions[:FEW]
+        (d.round, chips(d.labels, set(d.labels) - set(d.top)), f"{d.propensity:.4g}") for d in decisions[:FEW]
     ]
     more = [("…", "", "")] if len(decisions) > FEW else []
     head = ("round", "shown, best first", "propensity")
@@ -230,7 +216,7 @@ def trace_html(trace: Trace) -> Markup:
 def comparison_html(comparison: Comparison) -> Markup:
     title, head, rows = comparison.cells()
     first = [traces[0] for traces in comparison.runs.values()]
-    drawn = [spark(one.rounds, one.counts[:, 0] / one.rounds) for one in first]
+    drawn = [spark(trace.rounds, trace.counts[:, 0] / trace.rounds) for trace in first]
     return table(
         title,
         [*head, "error over rounds, logarithmic"],
@@ -240,9 +226,9 @@ def comparison_html(comparison: Comparison) -> Markup:
 
 def verdict_html(verdict: Verdict) -> Markup:
     rows = []
-    for one in verdict.estimates:
-        best = " (best)" if one is verdict.best else ""
-        rows.append((one.name + best, *_estimate(one), one.problem))
+    for estimate in verdict.estimates:
+        best = " (best)" if estimate is verdict.best else ""
+        rows.append((estimate.name + best, *_estimate(estimate), estimate.problem))
     title = f"{verdict.words}: estimates of its hit rate"
     return table(title, ("estimator", "hit rate", "95 % interval", "", "what speaks against it"), rows)
 
@@ -252,11 +238,11 @@ def evaluation_html(answer: Evaluation) -> Markup:
     rows: list[tuple[Any, ...]] = [
         ("what was shown", "", *logged, between(answer.low, answer.high, answer.hit_rate), "")
     ]
-    for one in answer.verdicts:
-        best = one.best
+    for verdict in answer.verdicts:
+        best = verdict.best
         cells = ("–", "the log cannot answer", "") if best is None else _estimate(best)
-        size = one.set_size if one.coverage is None else f"{one.mean_size:.2f}"
-        rows.append((one.words, size, *cells, "" if best is None else best.name))
+        size = verdict.set_size if verdict.coverage is None else f"{verdict.mean_size:.2f}"
+        rows.append((verdict.words, size, *cells, "" if best is None else best.name))
     head = ("policy", "m", "hit rate", "95 % interval", "", "by")
     estimates = table(f"Judged by {answer.rows:,} rows", head, rows)
     return Markup(estimates + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
@@ -266,8 +252,8 @@ def log_html(log: Log) -> Markup:
     kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
     text = facts(
-        f"Log of {some(log.names)}",
-        [("features", some(kinds) if kinds else "x"), ("left out", some(out) if out else None)],
+        f"Log of {first_few(log.names)}",
+        [("features", first_few(kinds) if kinds else "x"), ("left out", first_few(out) if out else None)],
     )
     rows = []
     for record in islice(log, FEW):
@@ -289,13 +275,13 @@ def survey_html(facts_: Survey) -> Markup:
             ),
             ("answered", f"{facts_.answered:,}, of which {facts_.hits:,} hits"),
             ("sets", f"{facts_.set_size} of {facts_.n_labels:,} labels, mostly"),
-            ("labels", some(facts_.known.all())),
+            ("labels", first_few(facts_.known.all())),
             ("features", f"{facts_.n_features:,}"),
             ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
         ],
     )
 
 
-def _estimate(one: Estimate) -> tuple[Any, ...]:
-    reach = f"{one.low:.4f} to {one.high:.4f}" if one.low == one.low else "–"
-    return rate(one.value), reach, between(one.low, one.high, one.value)
+def _estimate(estimate: Estimate) -> tuple[Any, ...]:
+    reach = f"{estimate.low:.4f} to {estimate.high:.4f}" if estimate.low == estimate.low else "–"
+    return rate(estimate.value), reach, between(estimate.low, estimate.high, estimate.value)

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
 
-__all__ = ["Progress", "progress_bar", "ticked", "ticking"]
-
 T = TypeVar("T")
 Tick = Callable[[int], object]
 Progress = bool | Tick | None  # True: a bar; or whatever is to be called with the work done since

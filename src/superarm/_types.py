@@ -6,6 +6,4 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array"]
-
 Array = np.ndarray[Any, Any]

@@ -12,8 +12,6 @@ import numpy as np
 
 from superarm._extras import need
 
-__all__ = ["Measurement", "growth", "measure", "naive_dense", "naive_sparse", "reference_rows"]
-
 K, M, GAMMA = 10, 3, 0.1
 
 

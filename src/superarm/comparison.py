@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
     from superarm.streams import Stream
 
-__all__ = ["Comparison", "compare"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
@@ -120,14 +118,14 @@ def compare(
     opened = open_data(stream) if isinstance(stream, str) else stream
     if not learners or seeds < 1:
         raise InvalidInput.must("learners and seeds", "compare", "at least one", (list(learners), seeds))
-    first = [_learner(one, size_of(opened), set_size) for one in learners]
+    first = [_learner(given, size_of(opened), set_size) for given in learners]
     runs: dict[str, tuple[Trace, ...]] = {}
     with ticking(progress, rounds * seeds * len(first)) as tick:
         for name, learner in zip(_names(learners, first), first, strict=True):
             same = {"scaling": learner.scaling or scaling}
             each = [type(learner)(**learner.params | same | {"seed": learner.seed + i}) for i in range(seeds)]
             runs[name] = tuple(
-                simulate(one, opened, rounds, seed=i, progress=tick) for i, one in enumerate(each)
+                simulate(run, opened, rounds, seed=i, progress=tick) for i, run in enumerate(each)
             )
     return Comparison(opened.name, rounds, runs)
 
@@ -144,8 +142,8 @@ def _learner(given: Learner | str, size: dict[str, Any], set_size: int) -> Learn
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:
     """A name for each: as it was given, or in the same spelling; with m where that alone tells them apart."""
     names = [
-        one if isinstance(one, str) else _spec_of(learner)
-        for one, learner in zip(given, learners, strict=True)
+        spec if isinstance(spec, str) else _spec_of(learner)
+        for spec, learner in zip(given, learners, strict=True)
     ]
     many = Counter(names)
     names = [

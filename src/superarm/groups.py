@@ -16,8 +16,6 @@ from superarm._types import Array
 from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
-__all__ = ["GroupCoverage", "Groups", "coverage_by", "group_names", "pooled", "worst_first"]
-
 MOST = 1000  # groups
 MISSING = "(missing)"
 

@@ -65,12 +65,7 @@ def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, fals
 
     They are the weights of expectation-maximisation: fit any classifier to each row with every label, weighted so.
 
-    Args:
-        logits: n x k scores, a row for each example.
-        shown: which labels were shown: n x m numbers of labels, or n x k of true and false.
-        hit: n answers.
-        false_yes: the chance of a wrong yes, as for `set_nll`.
-        false_no: the chance of a wrong no.
+    ``logits``, ``shown``, ``hit``, ``false_yes`` and ``false_no`` are as for `set_nll`.
 
     >>> import numpy as np
     >>> np.round(posterior(np.log([[0.5, 0.3, 0.2]]), [[0, 1]], [True]), 3).tolist()
@@ -104,7 +99,7 @@ def _checked(
         yes = yes != 0
     if tuple(yes.shape) != (n,):
         raise InvalidInput.must(
-            "hit", owner, f"{n} answers, one for each row owner logits", f"shape {tuple(yes.shape)}"
+            "hit", owner, f"{n} answers, one for each row of logits", f"shape {tuple(yes.shape)}"
         )
     return xp, inside, yes
 

@@ -20,8 +20,6 @@ from superarm.native.scaling import Unit
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["export"]
-
 OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
 FAR, MOST = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
 CLIP = 5.0  # native/c/curves.h: of waves
@@ -45,7 +43,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         )
         raise learner.invalid("rows", "plain numbers without missing values, to be exported to ONNX", got)
     graph = Graph()
-    core = copy.deepcopy(learner).have_core()  # what the original has at hand stays as it is
+    core = copy.deepcopy(learner).ensure_core()  # what the original has at hand stays as it is
     scores = _scores(graph, core, layout.d)
     graph.node("Identity", scores, to="scores")
     graph.node("Softmax", "scores", to="probabilities", axis=1)
@@ -90,7 +88,7 @@ class Graph:
         """Add a node; an input is the name of another one, or a constant. Its own name."""
         from onnx import helper
 
-        names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
+        names = [given if isinstance(given, str) else self._constant(given) for given in inputs]
         name = to or f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, names, [name], **attributes))
         return name
@@ -111,8 +109,8 @@ class Graph:
 
     def divided(self, rows: str, length: str, total: str) -> str:
         """Rows over a length, where their total is not 0."""
-        some = self.node("Greater", total, np.float32(0.0))
-        return self.node("Div", rows, self.node("Where", some, length, np.float32(1.0)))
+        is_positive = self.node("Greater", total, np.float32(0.0))
+        return self.node("Div", rows, self.node("Where", is_positive, length, np.float32(1.0)))
 
 
 def _scores(graph: Graph, core: Any, d: int) -> str:

@@ -1,7 +1,13 @@
-"""Checks of parameters, each with its one clear sentence; for learners and rules, ours or your own."""
+"""Parameters of learners and rules, ours or your own: checks, each with its one clear sentence, and signatures.
+
+A class whose `__init__` names what it adds, and passes the rest on as ``**common``, gets its whole signature and its
+whole docstring from `complete`: ``help``, notebooks and `parameters` know of no ``**common``.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +15,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
-__all__ = ["as_bit", "choice", "existing_file", "number", "share", "whole"]
+ARGS = re.compile(r"^Args:\n((?: {4}.*(?:\n|$))+)", re.M)
 
 
 def as_bit(value: Any) -> bool | None:
@@ -58,3 +64,46 @@ def existing_file(path: Path) -> Path:
     if not path.is_file():
         raise InvalidInput(f"no such file: {path}")
     return path
+
+
+# ---------------------------------------------------------------- signatures
+
+
+def complete(cls: type) -> None:
+    """Give a class the signature and the docstring that it has with what its base classes add."""
+    own: dict[str, inspect.Parameter] = {}
+    for base in cls.__mro__[:-1]:
+        if "__init__" in vars(base):
+            _, *added = inspect.signature(vars(base)["__init__"]).parameters.values()
+            own = {p.name: p for p in added if p.kind is not p.VAR_KEYWORD} | own
+            if all(p.kind is not p.VAR_KEYWORD for p in added):
+                break
+    signature = inspect.Signature(sorted(own.values(), key=lambda p: p.kind))
+    cls.__signature__ = signature  # type: ignore[attr-defined]
+    doc = inspect.cleandoc(cls.__doc__ or "")
+    cls._explained = _explained(doc)  # type: ignore[attr-defined]
+    entries: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        raw = vars(base).get("_explained")  # a docstring that was completed has what other classes explain
+        entries |= _explained(inspect.cleandoc(base.__doc__ or "")) if raw is None else raw
+    lines = dict.fromkeys(entries[name] for name in own if name in entries)
+    if doc and lines:
+        args = "Args:\n" + "\n".join(lines) + "\n"
+        if not ARGS.search(doc):  # after the first paragraph
+            head, _, rest = doc.partition("\n\n")
+            doc = f"{head}\n\n{args}\n{rest}".rstrip()
+        cls.__doc__ = ARGS.sub(lambda _: args, doc)
+
+
+def _explained(doc: str) -> dict[str, str]:
+    """What a docstring has under Args, by parameter."""
+    section = ARGS.search(doc)
+    entries = re.split(r"\n(?= {4}\w)", section[1].rstrip()) if section else []
+    return {name: entry for entry in entries for name in entry.partition(":")[0].strip().split(", ")}
+
+
+def parameters(cls: type) -> dict[str, Any]:
+    """The parameters of a class that can be given by name, with their defaults."""
+    given_by_name = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.signature(cls)
+    return {name: p.default for name, p in signature.parameters.items() if p.kind in given_by_name}

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from superarm.logs import Writer
     from superarm.streams import Chunk, Stream
 
-__all__ = ["NOT_WARM", "RATES", "Trace", "checkpoints", "simulate"]
-
 RATES = ("error_rate", "miss_rate", "shown_miss_rate")
 NOT_WARM = "no round after the warm-up"
 
@@ -219,7 +217,7 @@ def simulate(
         marks = np.union1d(marks, [warm_up])
     counts = np.zeros((len(marks), 4), np.int64)
     total, seconds, done, at = np.zeros(4, np.int64), 0.0, 0, 0
-    parts = _Parts.of(stream, promise is not None)
+    parts = _GroupSums.of(stream, promise is not None)
     with ticking(progress, rounds) as tick:
         for chunk in stream.chunks(seed):
             if done == 0:
@@ -235,9 +233,9 @@ def simulate(
                 else:
                     total += _logged(learner, part, log, seed, done, sizes)
                 seconds += perf_counter() - began
-                for one in parts:
+                for sums in parts:
                     if sizes is not None:
-                        one.add(part, sizes)
+                        sums.add(part, sizes)
                 done += stop - start
                 tick(stop - start)
                 start = stop
@@ -258,11 +256,11 @@ def simulate(
         sizes=counts[:, 3],
         warm_up=warm_up,
         promised=None if promise is None else promise.promised,
-        **{one.name: coverage_by(one.groups, one.sums) for one in parts},
+        **{sums.name: coverage_by(sums.groups, sums.sums) for sums in parts},
     )
 
 
-class _Parts:
+class _GroupSums:
     """What is added up of the rounds of each label, or of each group."""
 
     def __init__(self, name: str, groups: Sequence[Any], numbers: Array | None) -> None:
@@ -270,7 +268,7 @@ class _Parts:
         self.sums = np.zeros((len(groups), 3))  # rounds, hits, labels shown
 
     @classmethod
-    def of(cls, stream: Stream, promised: bool) -> list[_Parts]:
+    def of(cls, stream: Stream, promised: bool) -> list[_GroupSums]:
         groups: Groups | None = getattr(stream, "groups", None)
         if groups is None and not promised:
             return []

@@ -16,8 +16,6 @@ from types import CodeType
 
 import superarm
 
-__all__ = ["digest", "files_behind"]
-
 HERE = Path(__file__).resolve().parent
 NATIVE = ("*.pyx", "*.pxd", "c/*.c", "c/*.h")
 
@@ -30,7 +28,7 @@ def digest(*objects: object) -> str:
 
 def files_behind(*objects: object) -> list[Path]:
     """The files that define these objects, what users' files import beside them, and our compiled code."""
-    waiting = [path for one in objects for path in _homes(one)]
+    waiting = [path for item in objects for path in _homes(item)]
     files = {path for pattern in NATIVE for path in (HERE / "native").glob(pattern) if not _generated(path)}
     while waiting:
         path = waiting.pop()
@@ -45,12 +43,12 @@ def _generated(path: Path) -> bool:
     return path.suffix == ".c" and path.with_suffix(".pyx").is_file()
 
 
-def _homes(one: object) -> Iterator[Path]:
+def _homes(item: object) -> Iterator[Path]:
     """The file of a function, or those of a class and all that it inherits from."""
-    if hasattr(one, "__qualname__") and not isinstance(one, type):
-        names = [str(one.__module__)]
+    if hasattr(item, "__qualname__") and not isinstance(item, type):
+        names = [str(item.__module__)]
     else:
-        names = [cls.__module__ for cls in (one if isinstance(one, type) else type(one)).__mro__]
+        names = [cls.__module__ for cls in (item if isinstance(item, type) else type(item)).__mro__]
     library = Path(ast.__file__).resolve().parent
     for name in names:
         file = getattr(sys.modules.get(name), "__file__", None)
@@ -76,7 +74,7 @@ def _beside(path: Path, modified: int) -> tuple[Path, ...]:
     files = list[Path]()
     for name in names:
         here = path.parent.joinpath(*name.split("."))
-        files += [one for one in (here.with_suffix(".py"), here / "__init__.py") if one.is_file()]
+        files += [file for file in (here.with_suffix(".py"), here / "__init__.py") if file.is_file()]
     return tuple(files)
 
 
@@ -91,12 +89,12 @@ def _digest(path: Path, modified: int) -> str:
 def _meaning(code: CodeType) -> tuple[object, ...]:
     """All of a code object but its lines."""
     constants = [
-        _meaning(one)
-        if isinstance(one, CodeType)
-        else sorted(map(repr, one))
-        if isinstance(one, frozenset)
-        else one
-        for one in code.co_consts
+        _meaning(constant)
+        if isinstance(constant, CodeType)
+        else sorted(map(repr, constant))
+        if isinstance(constant, frozenset)
+        else constant
+        for constant in code.co_consts
     ]
     names = code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, constants, names, code.co_flags, code.co_argcount, code.co_kwonlyargcount

@@ -5,13 +5,13 @@ from math import exp, factorial, inf, isclose, lgamma, log
 
 import numpy as np
 import pytest
-from exact import GAMMAS, SIZES, ordered_draws, set_probabilities
+from exact import GAMMAS, SIZES, log_ordered_probability, ordered_draws, set_probabilities
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from superarm.explore import Dilute
-from superarm.explore.dilute import inclusion, log_ordered_probability, overlap_probabilities, table
+from superarm.explore.dilute import inclusion, log_set_probabilities, overlap_probabilities
 from superarm.explore.draws import log_comb
 from superarm.native.randomness import uniform_number as uniform
 from superarm.theory.estimates import log_tau1, order_counts, tau2
@@ -40,12 +40,12 @@ def drawing(k, m, gamma, top=None, seed=0):
 def test_probabilities_by_enumeration(k, m, gamma):
     sets = set_probabilities(k, m, gamma)
     assert isclose(sum(sets.values()), 1.0)
-    plan = table(k, m, gamma)
+    log_set = log_set_probabilities(k, m, gamma)
     overlap = np.zeros(m + 1)
     single, pair = np.zeros(k), np.zeros((k, k))
     for shown, p in sets.items():
         j = len(shown & set(range(m)))
-        assert isclose(exp(plan.log_set[j]), p, rel_tol=1e-10)
+        assert isclose(exp(log_set[j]), p, rel_tol=1e-10)
         overlap[j] += p
         member = np.isin(np.arange(k), list(shown))
         single += p * member
@@ -124,7 +124,7 @@ def test_draw_reports_its_own_probability(data):
     assert all(0 <= r < k for r in drawn)
     flags = [r in top for r in drawn]
     assert isclose(log_z, log_ordered_probability(k, m, gamma, flags), rel_tol=1e-9, abs_tol=1e-9)
-    assert log_set == table(k, m, gamma).log_set[sum(flags)]
+    assert log_set == log_set_probabilities(k, m, gamma)[sum(flags)]
     assert log_z <= log_set + 1e-9
 
 
@@ -141,9 +141,9 @@ def test_probabilities_sum_to_one(k, m, gamma):
 def test_many_labels_without_underflow():
     """k = 10^5, m = 60, gamma = 0.01: the plain product is 0 in floating point, logs are not."""
     k, m, gamma = 100_000, 60, 0.01
-    plan = table(k, m, gamma)
-    assert np.isfinite(plan.log_set).all()
-    assert exp(plan.log_set[0]) == 0.0
+    by_overlap = log_set_probabilities(k, m, gamma)
+    assert np.isfinite(by_overlap).all()
+    assert exp(by_overlap[0]) == 0.0
     assert isclose(overlap_probabilities(k, m, gamma).sum(), 1.0, rel_tol=1e-6)
     at = drawing(k, m, gamma)
     for t in range(50):
@@ -159,16 +159,16 @@ def test_full_exploration_is_uniform():
     for k, m in SIZES:
         js = range(max(0, 2 * m - k), m + 1)
         np.testing.assert_allclose(
-            table(k, m, 1.0).log_set[list(js)], -log_comb(k, m), rtol=1e-10, atol=1e-12
+            log_set_probabilities(k, m, 1.0)[list(js)], -log_comb(k, m), rtol=1e-10, atol=1e-12
         )
 
 
 def test_everything_is_shown_where_nothing_is_left():
     for n, m in ((1, 1), (2, 5), (3, 3)):
-        plan = table(n, m, 0.3)
         at = drawing(n, min(n, m), 0.3)
         drawn, log_z, log_set = at(0)
-        assert (plan.m, sorted(drawn), log_set) == (n, list(range(n)), 0.0)
+        assert (sorted(drawn), log_set) == (list(range(n)), 0.0)
+        assert log_set_probabilities(n, m, 0.3).tolist() == [0.0] * (n + 1)
         assert isclose(log_z, -log(factorial(n)), abs_tol=1e-12)
 
 

@@ -7,10 +7,10 @@ from math import exp
 
 import numpy as np
 import pytest
+from exact import log_ordered_probability
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.explore.dilute import log_ordered_probability
 
 X = np.array([0.6, -0.8], np.float32)
 

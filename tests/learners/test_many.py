@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 import superarm as sa
+from superarm.data.rows import as_rows
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.native.ledger import Ledger
@@ -311,7 +312,7 @@ def test_sizes_of_their_own() -> None:
     X, _ = data(6)
     learner = sa.MCDBF(labels=LABELS, set_size=2)
     made = [learner.decide(x, set_size=1 + i % 3) for i, x in enumerate(X)]
-    decisions = Decisions.from_list(made, learner.known)
+    decisions = Decisions.from_list(made, [d.sets for d in made], as_rows(X, None, "it"), learner.known)
     assert decisions.sizes.tolist() == [1, 2, 3, 1, 2, 3]
     assert [part.tolist() for part in decisions.labels] == [d.labels for d in made]
     assert decisions.set_size == 3

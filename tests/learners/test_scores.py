@@ -67,7 +67,7 @@ def test_what_it_refuses():
         ({"n_features": 9}, "n_features of Scores must be left out, or 5"),
         ({"explore": "show", "coverage": 0.9}, "explore of Scores must be left out with coverage"),
         ({"explore": Uniform(), "uniform": 0.1}, "uniform of Scores must be left to the rule"),
-        ({"explore": "loud"}, "explore of RunnerUp must be"),
+        ({"explore": "loud"}, "explore of Scores must be"),
     ):
         with pytest.raises(InvalidInput, match=message):
             Scores(labels=LABELS, **wrong)

@@ -68,10 +68,10 @@ def dense_equals_sparse(make: Make) -> None:
 def randomness_is_the_seed(make: Make) -> None:
     """The same seed gives the same bits; another seed other draws, if the learner draws at all."""
     X, y = data(rounds=300)
-    one, two, other = make(seed=5), make(seed=5), make(seed=6)
-    drawn = play(one, X, y)
-    ensure(play(two, X, y) == drawn, "the same seed gave different draws")
-    ensure(arrays(one) == arrays(two), "the same seed gave different bits")
+    first, twin, other = make(seed=5), make(seed=5), make(seed=6)
+    drawn = play(first, X, y)
+    ensure(play(twin, X, y) == drawn, "the same seed gave different draws")
+    ensure(arrays(first) == arrays(twin), "the same seed gave different bits")
     if make().decide(X[0]).propensity != 1.0:
         ensure(play(other, X, y) != drawn, "another seed gave the same draws")
 

@@ -20,11 +20,6 @@ from superarm.data.values import (
 )
 from superarm.errors import InvalidInput
 
-__all__ = [
-    *("AS_NUMBER", "DATES", "KINDS", "NUMBERS", "TEXT", "TRUTHS", "VECTOR", "WORDS"),
-    *("Column", "infer_value", "is_vector"),
-]
-
 NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
     "numbers",
     "yes or no",
@@ -131,7 +126,7 @@ class Column:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, without the usual ones."""
-        usual = {one.name: one.default for one in fields(self)}
+        usual = {field.name: field.default for field in fields(self)}
         return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
 

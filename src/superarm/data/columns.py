@@ -35,8 +35,6 @@ from superarm.data.tables import first_rows, records
 from superarm.data.values import plain_row, vector_of
 from superarm.errors import InvalidInput
 
-__all__ = ["LOOK", "ColumnWarning", "Columns", "text_width"]
-
 LOOK = 20_000  # rows that tell what columns are
 ROOM = 40  # places for numbers of open columns, unless the first row has more numbers
 WORD_PLACES, MOST_WORD_PLACES = 256, 2048
@@ -84,8 +82,8 @@ class Columns:
         self.left_out, self.remarks = dict(left_out or {}), dict(remarks or {})
         self.rows_seen, self.open_places, self.text_width = rows, open_places, text_width
         try:
-            for one in columns:
-                column = one if isinstance(one, Column) else Column(**one)
+            for given in columns:
+                column = given if isinstance(given, Column) else Column(**given)
                 if column.name in self.columns:
                     raise InvalidInput.must("columns", "Columns", "of different names", column.name)
                 self.columns[column.name] = column
@@ -338,14 +336,9 @@ class Columns:
     def rows(
         self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
     ) -> Rows:
-        """The rows of a table, or of a list of named rows: the same bits as row by row.
+        """The rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
-        Args:
-            X: the table.
-            owner: whose it is, for messages.
-            grow: whether new names are taken.
-            k: how many labels there are, for the width of a sparse part.
-            notices: gets what is not as declared, by column.
+        ``owner``, ``grow``, ``k`` and ``notices`` are as in `row`.
         """
         return encode_table(self, X, owner, grow=grow, k=k, notices=notices)
 

@@ -23,8 +23,6 @@ from superarm.native.text import hash_texts
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
 
-__all__ = ["encode_row", "encode_table", "is_matrix"]
-
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 Notices = dict[str, str] | None  # gets a sentence for each column that is not what was declared

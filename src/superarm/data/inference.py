@@ -17,8 +17,6 @@ import numpy as np
 from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS
 from superarm.data.values import GROUPED, UNSPACED, date_in, is_missing, order_in, parse_scalar
 
-__all__ = ["AFTERWARDS", "SURE", "UNSURE", "ColumnProfile", "profile"]
-
 MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
 UNSURE = ", which no cell tells"  # of dates such as 1/2/2024
@@ -237,9 +235,9 @@ class ColumnProfile:
         return ""
 
 
-def _in_order(one: Any, other: Any) -> bool:
+def _in_order(before: Any, value: Any) -> bool:
     try:
-        return bool(one <= other)
+        return bool(before <= value)
     except TypeError:  # a word after a number
         return False
 

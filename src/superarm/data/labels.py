@@ -11,8 +11,6 @@ from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
-__all__ = ["Label", "Labels", "plain"]
-
 Label = Any  # an int, or a name if there are names
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.column import VECTOR, Column
 
-__all__ = ["Places", "column_seed"]
-
 SHARED = 5  # one place in five takes the numbers for which no place of their own is left
 
 
@@ -123,9 +121,9 @@ def _hash(name: str, word: str) -> int:
 def _word_places(name: str, word: str, places: int) -> tuple[tuple[int, float], tuple[int, float]]:
     """Two places of a word, each with a sign."""
     h = _hash(name, word)
-    one = (h >> 2) % places
-    two = (one + 1 + (h >> 34) % (places - 1)) % places
-    return (one, 1.0 if h & 1 else -1.0), (two, 1.0 if h & 2 else -1.0)
+    first = (h >> 2) % places
+    second = (first + 1 + (h >> 34) % (places - 1)) % places
+    return (first, 1.0 if h & 1 else -1.0), (second, 1.0 if h & 2 else -1.0)
 
 
 def column_seed(name: str) -> int:

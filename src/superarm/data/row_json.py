@@ -8,8 +8,6 @@ import numpy as np
 
 from superarm.data.rows import NOTHING, AnyRow, Row
 
-__all__ = ["row_from_json", "row_to_json"]
-
 
 def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
     """A row as JSON-ready values."""

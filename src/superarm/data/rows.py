@@ -15,21 +15,6 @@ from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.native.rows import RowBlock
 
-__all__ = [
-    "LARGEST",
-    "Layout",
-    "Row",
-    "Rows",
-    "as_row",
-    "as_rows",
-    "copy_of",
-    "densify",
-    "fitted",
-    "is_sparse",
-    "layout_of",
-    "stack",
-]
-
 LARGEST = float(np.finfo(np.float32).max)  # the largest number of a row
 
 Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
@@ -194,11 +179,8 @@ def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
             return _own_row(x, n_features, owner)
         if is_sparse(x):
             width = n_features[1] if isinstance(n_features, tuple) else n_features
-            read = (
-                _scipy_row(x, width, owner)
-                if hasattr(x, "tocsr")
-                else _sparse_row(x[0], x[1], None, owner, width)
-            )
+            is_scipy = hasattr(x, "tocsr")
+            read = _scipy_row(x, width, owner) if is_scipy else _sparse_row(x[0], x[1], width, owner)
             return Row.of(NOTHING, *read)
     return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner)
 
@@ -216,7 +198,7 @@ def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
         raise InvalidInput.must("x", owner, f"of length {d_wanted}", f"shape {(d,)}")
     if not width:
         return x.dense.copy()
-    return Row.of(x.dense.copy(), *_sparse_row(x.indices, x.values, None, owner, width))
+    return Row.of(x.dense.copy(), *_sparse_row(x.indices, x.values, width, owner))
 
 
 def _dense_row(x: Any, length: int | None, owner: str) -> Array:
@@ -241,9 +223,8 @@ def _scipy_row(x: Any, width: int | None, owner: str) -> tuple[Array, Array, int
     return rows.indices.copy(), rows.values.copy(), rows.width
 
 
-def _sparse_row(
-    indices: Any, values: Any, own: int | None, owner: str, width: int | None = None
-) -> tuple[Array, Array, int]:
+def _sparse_row(indices: Any, values: Any, width: int | None, owner: str) -> tuple[Array, Array, int]:
+    """Checked indices and values, and how many columns there are; if nobody says, the last index tells."""
     try:
         index = np.array(indices, np.int64)
         with np.errstate(over="ignore"):
@@ -254,7 +235,7 @@ def _sparse_row(
         got = f"shapes {index.shape} and {value.shape}"
         raise InvalidInput.must("x", owner, "index and value vectors of one length", got)
     if width is None:
-        width = own if own is not None else (int(index[-1]) + 1 if len(index) else 1)
+        width = int(index[-1]) + 1 if len(index) else 1
     if len(index):
         if not (np.diff(index) > 0).all():
             raise InvalidInput.must("x", owner, "sparse with strictly increasing indices", indices)
@@ -359,9 +340,7 @@ def _dense(X: Any, owner: str) -> Array:
 
 def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     """Rows as one matrix, of this layout or of their own."""
-    if layout is None:
-        first = rows[0]
-        layout = layout_of(first)
+    layout = layout_of(rows[0]) if layout is None else layout
     if layout.width == 0:
         parts: list[Any] = [row if type(row) is np.ndarray else fitted(row, layout, "stack") for row in rows]
         return Rows(np.concatenate([NOTHING, *parts]).reshape(-1, layout.d))

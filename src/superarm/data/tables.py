@@ -26,24 +26,6 @@ from superarm.data.values import is_named_row
 from superarm.errors import InvalidInput, at_row
 from superarm.parameters import existing_file
 
-__all__ = [
-    "TABLES",
-    "FrameTable",
-    "JsonTable",
-    "Table",
-    "TableRow",
-    "WithVectors",
-    "columns_of",
-    "first_rows",
-    "is_frame",
-    "is_named_rows",
-    "named_row",
-    "open_table",
-    "read_matrix",
-    "records",
-    "sparse_matrix",
-]
-
 TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 AT_ONCE = 4096
 

@@ -20,23 +20,6 @@ from superarm._types import Array
 from superarm.data.rows import LARGEST
 from superarm.errors import InvalidInput
 
-__all__ = [
-    "KINDS_OF_VALUES",
-    "as_word",
-    "date_in",
-    "days",
-    "is_missing",
-    "is_named_row",
-    "is_text",
-    "normal",
-    "number_of",
-    "order_in",
-    "parse_scalar",
-    "plain_row",
-    "value_of",
-    "vector_of",
-]
-
 KINDS_OF_VALUES = "a number, a word, a text, true or false, a date, a list of numbers, or missing"
 MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported for this
 MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?")

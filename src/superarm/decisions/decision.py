@@ -343,11 +343,11 @@ class Record:
         return cls(decision, None if hit is None else bool(hit), label, **facts)
 
     def to_dict(self) -> dict[str, Any]:
-        """One JSON-ready value for each of `COLUMNS`."""
+        """One JSON-ready value for each of `COLUMNS`, in their order."""
         decision, x = self.decision, self.decision.x
         sparse = isinstance(x, Row)
         dense = x.dense if sparse else x
-        values = {
+        return {
             "format": LOG_FORMAT,
             "id": self.id,
             "time": self.time,
@@ -369,4 +369,3 @@ class Record:
             "learner": decision.learner,
             "context": self.context,
         }
-        return {name: values[name] for name in COLUMNS}

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, copy_of, stack
+from superarm.data.rows import Rows, copy_of
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import polars
 
     from superarm.explore import Rule
-
-__all__ = ["Among", "Decisions", "DrawnSets", "joined"]
 
 
 SETS = ("labels", "drawn", "top")
@@ -123,41 +121,29 @@ class Decisions:
         self.known = known
 
     @classmethod
-    def from_list(cls, decisions: Sequence[Decision], known: Labels, rows: Rows | None = None) -> Decisions:
-        """Decisions of one learner, live or restored, or given ones, as columns.
+    def from_list(
+        cls, decisions: Sequence[Decision], sets: Sequence[Array], rows: Rows, known: Labels
+    ) -> Decisions:
+        """Decisions of one learner, live or restored, or given ones, as columns; all ``known`` labels are eligible.
 
         Args:
             decisions: `Decision` objects.
+            sets: of each, label numbers: shown best first, as drawn, top.
+            rows: what is learnt from.
             known: the labels of the learner.
-            rows: what is learnt from; left out, the rows of the decisions (which must be of one kind).
         """
-        owner, every = "Decisions.from_list", np.arange(known.count)
-        sets, among = list[Array](), list[Array]()
-        for one in decisions:
-            if one.known is None:
-                parts = [known.numbers(part, "decision", owner) for part in one.sets]
-                sets.append(np.concatenate(parts))
-                there = one.eligible_
-                among.append(every if there is None else np.sort(known.numbers(there, "decision", owner)))
-            else:
-                sets.append(one.sets)
-                among.append(every if one.eligible_ is None else one.eligible_)
-        if rows is None and decisions and all(one.x is not None for one in decisions):
-            rows = stack([one.x if one.row is None else one.row for one in decisions], None)
-        alike = all(one.eligible_ is None for one in decisions)
-        owners = {one.learner for one in decisions}
         return cls(
             rows=rows,
             columns=DrawnSets.of(
                 sets,
-                [one.size for one in decisions],
-                [(one.log_ordered_propensity, one.log_propensity, one.belief) for one in decisions],
-                [np.frombuffer(one.draw_log) for one in decisions],
+                [decision.size for decision in decisions],
+                [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions],
+                [np.frombuffer(decision.draw_log) for decision in decisions],
             ),
-            among=None if alike else Among.each(among),
-            rule=next((one.rule_ for one in decisions if not isinstance(one.rule_, dict)), None),
-            rounds=np.array([-1 if one.round is None else one.round for one in decisions], np.int64),
-            learner=owners.pop() if len(owners) == 1 else None,
+            among=None,
+            rule=next((d.rule_ for d in decisions if not isinstance(d.rule_, dict)), None),
+            rounds=np.array([-1 if d.round is None else d.round for d in decisions], np.int64),
+            learner=decisions[0].learner,
             known=known,
         )
 

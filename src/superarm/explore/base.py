@@ -7,11 +7,10 @@ parameters, what a Decision records of it, and from that record, how probable an
 from __future__ import annotations
 
 import copy
-import inspect
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 
@@ -25,12 +24,18 @@ from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.native import loops
 from superarm.native.scores import ScoresCore
-from superarm.parameters import whole
-
-__all__ = ["Rule", "log_scores", "own_order"]
+from superarm.parameters import complete, parameters, whole
 
 LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
+
+
+class RuleParams(TypedDict, total=False):
+    """What every rule passes on to `Rule`, which says what it means."""
+
+    set_size: int | None
+    seed: int
+    labels: Sequence[Label] | None
 
 
 class Rule(ABC):
@@ -48,6 +53,10 @@ class Rule(ABC):
     single_label: ClassVar[bool] = False  # it knows only m = 1
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        complete(cls)
 
     def __init__(
         self, *, set_size: int | None = None, seed: int = 0, labels: Sequence[Label] | None = None
@@ -104,8 +113,8 @@ class Rule(ABC):
     @property
     def params(self) -> dict[str, Any]:
         """Its own parameters: all but set_size, seed and labels."""
-        names = inspect.signature(type(self)).parameters
-        return {name: getattr(self, name) for name in names if name not in ("set_size", "seed", "labels")}
+        own = parameters(type(self)).keys() - parameters(Rule).keys()
+        return {name: getattr(self, name) for name in parameters(type(self)) if name in own}
 
     def to_dict(self) -> dict[str, Any]:
         """The rule in words, as `rule_from` reads it."""
@@ -176,12 +185,12 @@ class Rule(ABC):
     ) -> Decisions:
         """Choose a set for each row of scores, at compiled speed: the same bits as one by one.
 
+        ``eligible`` and ``set_size`` are as in `decide`.
+
         Args:
             scores: a matrix with a row for each decision, and a number for each label.
             probabilities: in place of scores.
             x: the rows, to be kept with the decisions.
-            eligible: the only labels that may be shown.
-            set_size: how many to show.
 
         >>> from superarm.explore import RunnerUp
         >>> decisions = RunnerUp(set_size=2).decide_many(scores=[[0.1, 2.0, 0.3], [1.0, 0.0, 3.0]])
@@ -217,11 +226,7 @@ class Rule(ABC):
     ) -> Draw:
         """What its next set would be drawn from, exactly; this moves nothing.
 
-        Args:
-            scores: a number for each label.
-            probabilities: in place of scores.
-            eligible: the only labels that may be shown.
-            set_size: how many to show.
+        ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
@@ -243,14 +248,9 @@ class Rule(ABC):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
     ) -> float:
-        """The probability that its next set would be exactly these labels; this moves nothing.
+        """The probability that its next set would be exactly these ``labels``; this moves nothing.
 
-        Args:
-            scores: a number for each label.
-            labels: the set.
-            probabilities: in place of scores.
-            eligible: the only labels that may be shown.
-            set_size: how many to show.
+        ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).probability([0.5, 0.3, 0.2, 0.0], labels=[0, 3])
@@ -314,9 +314,11 @@ class Rule(ABC):
         size = self.set_size if set_size is None else whole("set_size", owner, set_size, 1)
         size = k if size is None else size
         if size > k or (self.single_label and size != 1):
-            one = "1 (it knows no larger sets)"
             raise InvalidInput.must(
-                "set_size", owner, one if self.single_label else f"at most {k}, as there are labels", size
+                "set_size",
+                owner,
+                "1 (it knows no larger sets)" if self.single_label else f"at most {k}, as there are labels",
+                size,
             )
         if len(among) == 0:
             raise InvalidInput.must("eligible", owner, "distinct labels, at least one", eligible)

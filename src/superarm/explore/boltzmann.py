@@ -6,18 +6,16 @@ p = softmax(alpha s),   P = (1-gamma) p + gamma/n,   y~ ~ P
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.explore.base import Rule, own_order
+from superarm.explore.base import Rule, RuleParams, own_order
 from superarm.explore.draws import Draw, FewSets
 from superarm.native.boltzmann import BoltzmannRule
 from superarm.parameters import number
-
-__all__ = ["Boltzmann"]
 
 
 class Boltzmann(Rule):
@@ -27,8 +25,6 @@ class Boltzmann(Rule):
         gamma: the share of exploration, in (0, 1].
         alpha: how sharp the softmax is.
         set_size: 1.
-        seed: every draw is a pure function of (seed, round, position).
-        labels: the names of the labels, if they have names.
     """
 
     name = "boltzmann"
@@ -40,11 +36,9 @@ class Boltzmann(Rule):
         *,
         gamma: float = 0.1,
         alpha: float = 10.0,
-        set_size: int | None = None,
-        seed: int = 0,
-        labels: Sequence[Label] | None = None,
+        **common: Unpack[RuleParams],
     ) -> None:
-        super().__init__(set_size=set_size, seed=seed, labels=labels)
+        super().__init__(**common)
         self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
         self.alpha = number("alpha", type(self).__name__, alpha, 0.0)
 

@@ -34,7 +34,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan, sqrt
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -42,13 +42,11 @@ from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
+from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
 from superarm.parameters import number, share, whole
-
-__all__ = ["Cover", "Coverage", "checked_coverage"]
 
 MOST_LEVELS = 16
 ENOUGH = 1000  # answers from which a broken promise is told
@@ -114,8 +112,6 @@ class Cover(Rule):
         false_no: the chance of a "no" although the right label was shown.
         false_yes: the chance of a "yes" although it was not.
         set_size: the most labels to show; ``None`` for all. Too few of them break the promise.
-        seed: every draw is a pure function of (seed, round, position).
-        labels: the names of the labels, if they have names.
 
     >>> rule = Cover(coverage=0.9, warm_up=0, labels=["ant", "bee", "cat", "dog"])
     >>> decision = rule.decide(probabilities=[0.94, 0.03, 0.02, 0.01])
@@ -139,11 +135,9 @@ class Cover(Rule):
         uniform: float = 0.0,
         false_no: float = 0.0,
         false_yes: float = 0.0,
-        set_size: int | None = None,
-        seed: int = 0,
-        labels: Sequence[Label] | None = None,
+        **common: Unpack[RuleParams],
     ) -> None:
-        super().__init__(set_size=set_size, seed=seed, labels=labels)
+        super().__init__(**common)
         owner = type(self).__name__
         self.coverage = checked_coverage(coverage, owner)
         self.warm_up = None if warm_up is None else whole("warm_up", owner, warm_up, 0)

@@ -5,37 +5,24 @@ drawn one after another without replacement. Only two weights occur,
 
     a = (1-gamma)/m + gamma/n   inside Y^,        b = gamma/n   outside,
 
-so a set's probability depends on j = |S n Y^| alone, and drawing costs O(m) whatever n is. Everything
-that depends on (n, m, gamma) is computed once, in logarithms, and kept in a `Table`.
+so a set's probability depends on j = |S n Y^| alone, and drawing costs O(m) whatever n is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import exp, log
-from typing import Any, NamedTuple
+from math import exp
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label
-from superarm.explore.base import Rule
+from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, log_comb
 from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import number
-
-__all__ = ["Dilute", "Inclusion", "Table", "inclusion", "log_ordered_probability", "overlap_probabilities"]
-
-
-class Table(NamedTuple):
-    """All that a draw of m out of n labels needs."""
-
-    n: int
-    m: int
-    a: float
-    b: float
-    log_set: Array  # log of the probability of a set with |S n Y^| = j, j = 0..m
 
 
 class Dilute(Rule):
@@ -43,9 +30,6 @@ class Dilute(Rule):
 
     Args:
         gamma: the share of exploration, in (0, 1].
-        set_size: how many labels to show.
-        seed: every draw is a pure function of (seed, round, position).
-        labels: the names of the labels, if they have names.
     """
 
     name = "dilute"
@@ -54,11 +38,9 @@ class Dilute(Rule):
         self,
         *,
         gamma: float = 0.1,
-        set_size: int | None = None,
-        seed: int = 0,
-        labels: Sequence[Label] | None = None,
+        **common: Unpack[RuleParams],
     ) -> None:
-        super().__init__(set_size=set_size, seed=seed, labels=labels)
+        super().__init__(**common)
         self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
 
     def make_native(self, k: int, seed: int) -> Any:
@@ -75,7 +57,7 @@ class DiluteDraw(Draw):
     def __init__(self, eligible: Sequence[Label], m: int, top: Sequence[Label], gamma: float) -> None:
         super().__init__(eligible, m)
         self.top = frozenset(top)
-        self._log_set = table(len(self.eligible), m, gamma).log_set
+        self._log_set = log_set_probabilities(len(self.eligible), m, gamma)
         self._within = np.array([label in self.top for label in self.eligible])
         everything = m >= len(self.eligible)
         self._chances = (
@@ -92,10 +74,10 @@ class DiluteDraw(Draw):
         return np.where(self._within, self._chances.inside, self._chances.outside)
 
     def pairs(self) -> Array:
-        one, two = self._within[:, None], self._within[None, :]
+        first, second = self._within[:, None], self._within[None, :]
         chances = self._chances
-        both = np.where(one & two, chances.both_inside, chances.one_each)
-        both = np.where(~one & ~two, chances.both_outside, both)
+        both = np.where(first & second, chances.both_inside, chances.one_each)
+        both = np.where(~first & ~second, chances.both_outside, both)
         np.fill_diagonal(both, self.inclusion())
         return both
 
@@ -109,27 +91,14 @@ def weights(n: int, m: int, gamma: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=4096)
-def table(n: int, m: int, gamma: float) -> Table:
-    """For sets of m out of n labels; with n <= m all n are shown."""
-    m = min(n, m)
-    a, b = weights(n, m, gamma)
-    return Table(n, m, a, b, log_set_table(n, m, gamma))
-
-
-def log_ordered_probability(n: int, m: int, gamma: float, in_top: list[bool]) -> float:
-    """log Z of an ordered draw, given for each drawn label whether it is in the top set."""
-    a, b = weights(n, m, gamma)
-    inside = outside = 0
-    total = 0.0
-    for flag in in_top:
-        total += log(a if flag else b) - log((m - inside) * a + (n - m - outside) * b)
-        inside, outside = inside + flag, outside + (not flag)
-    return total
+def log_set_probabilities(n: int, m: int, gamma: float) -> Array:
+    """log of the probability of a set of m out of n labels with |S n Y^| = j, j = 0..m; with n <= m all n are shown."""
+    return log_set_table(n, min(n, m), gamma)
 
 
 def overlap_probabilities(n: int, m: int, gamma: float) -> Array:
     """P(|S n Y^| = j) for j = 0..m."""
-    log_set = table(n, m, gamma).log_set
+    log_set = log_set_probabilities(n, m, gamma)
     logs = [
         log_comb(m, j) + log_comb(n - m, m - j) + log_set[j] if m - j <= n - m else -np.inf
         for j in range(m + 1)

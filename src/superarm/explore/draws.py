@@ -15,8 +15,6 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label
 
-__all__ = ["Draw", "FewSets", "TiedSets", "log_comb", "uniform_pair"]
-
 
 def log_comb(n: int, r: int) -> float:
     """log of n over r."""

@@ -10,17 +10,9 @@ from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets
 from superarm.native.greedy import GreedyRule
 
-__all__ = ["Greedy"]
-
 
 class Greedy(Rule):
-    """The best m labels, always.
-
-    Args:
-        set_size: how many labels to show.
-        seed: it draws nothing.
-        labels: the names of the labels, if they have names.
-    """
+    """The best m labels, always; it draws nothing."""
 
     name = "greedy"
 

@@ -19,8 +19,6 @@ from superarm.explore.base import Rule
 from superarm.native.python_rule import PythonRule
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Choice", "DrawContext", "PlainRule"]
-
 
 class DrawContext(NamedTuple):
     """What a set is chosen from.
@@ -62,13 +60,7 @@ class Choice(NamedTuple):
 
 
 class PlainRule(Rule):
-    """A rule in plain Python. You define `choose` and `draw`, and the others if you need them.
-
-    Args:
-        set_size: how many labels to show.
-        seed: every draw is a pure function of (seed, round, position).
-        labels: the names of the labels, if they have names.
-    """
+    """A rule in plain Python. You define `choose` and `draw`, and the others if you need them."""
 
     n_decided: ClassVar[int] = 0  # numbers that deciding moves
     n_memory: ClassVar[int] = 0  # numbers that answers move

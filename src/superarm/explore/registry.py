@@ -11,8 +11,6 @@ from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.explore.draws import Draw
 
-__all__ = ["draw_of", "rule_from", "rules"]
-
 
 def rules() -> dict[str, type[Rule]]:
     """All rules that are known by now, by name."""

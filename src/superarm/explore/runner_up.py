@@ -27,19 +27,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule, own_order
+from superarm.explore.base import Rule, RuleParams, own_order
 from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import share
-
-__all__ = ["WORDS", "RunnerUp", "left_out"]
 
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
 
@@ -62,9 +60,6 @@ class RunnerUp(Rule):
             ``"rank"`` all labels, ``"balanced"`` between them; or a number from 0 (show) to 1 (rank).
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
         forget: the least weight of a new round in the budget; 0 never forgets.
-        set_size: how many labels to show.
-        seed: every draw is a pure function of (seed, round, position).
-        labels: the names of the labels, if they have names.
 
     >>> rule = RunnerUp(set_size=2, labels=["ant", "bee", "cat", "dog"])
     >>> decision = rule.decide(probabilities=[0.5, 0.3, 0.15, 0.05])
@@ -81,11 +76,9 @@ class RunnerUp(Rule):
         explore: str | float = "balanced",
         uniform: float = 0.0,
         forget: float = 0.0,
-        set_size: int | None = None,
-        seed: int = 0,
-        labels: Sequence[Label] | None = None,
+        **common: Unpack[RuleParams],
     ) -> None:
-        super().__init__(set_size=set_size, seed=seed, labels=labels)
+        super().__init__(**common)
         owner = type(self).__name__
         self.explore: str | float = explore
         self.strength = strength(explore, owner)

@@ -10,17 +10,9 @@ from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets
 from superarm.native.uniform import UniformRule
 
-__all__ = ["Uniform"]
-
 
 class Uniform(Rule):
-    """Each set of m labels with the same probability.
-
-    Args:
-        set_size: how many labels to show.
-        seed: every draw is a pure function of (seed, round, position).
-        labels: the names of the labels, if they have names.
-    """
+    """Each set of m labels with the same probability."""
 
     name = "uniform"
 

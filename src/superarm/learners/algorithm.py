@@ -16,8 +16,6 @@ from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Scaling, Standard, Unit
 
-__all__ = ["SCALINGS", "Algorithm", "carry_over"]
-
 SCALINGS = ("standard", "unit")
 
 
@@ -33,7 +31,7 @@ class Algorithm(LearnerInfo):
     couples_labels: bool = False  # no label can be added
     own_scaling: ClassVar[str] = "unit"  # of rows without names, if nobody chose another
     inputs_class: ClassVar[type[Inputs]] = Inputs  # what rows and labels mean
-    own_only: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
+    accepted_decisions: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
 
     seed: int
     bias: float  # the constant feature beside a row
@@ -84,7 +82,7 @@ class Algorithm(LearnerInfo):
         """Log ordered propensity and belief to learn by from another's ``decision`` of m of n labels."""
         return decision.log_ordered_propensity, 0.0
 
-    def grown(self, before: int) -> None:
+    def on_labels_added(self, before: int) -> None:
         """Labels from number ``before`` on are new: see to the arrays of the core that start not at 0."""
 
     def anneal(self, left: float, passes: int) -> None:
@@ -100,11 +98,11 @@ class Algorithm(LearnerInfo):
         """What a model file must keep beside the arrays of the core; ``None`` for nothing."""
         return None
 
-    def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def memory_from_json(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Put back what `memory_to_json` gave as ``kept``, with the ``arrays`` of the model file."""
 
     @classmethod
-    def spellings(cls) -> dict[str, dict[str, Any]]:
+    def command_names(cls) -> dict[str, dict[str, Any]]:
         """Its names on the command line, and the parameters that each stands for."""
         return {cls.name: {}}
 
@@ -122,83 +120,84 @@ class Algorithm(LearnerInfo):
 
     def coverage_at(self, coverage: float | None) -> Coverage:
         """The same for another level, which some decisions asked for."""
-        rule = self._promise(coverage)
+        rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
         return rule.facts(native, rule.coverage if coverage is None else coverage)
 
-    def _promise(self, coverage: Any) -> Cover:
+    def _coverage_rule(self, coverage: Any) -> Cover:
         if not isinstance(self.rule, Cover):
             wanted = f"left out: {self.owner} promises none (SetLogit(coverage=...) does)"
             raise self.invalid("coverage", wanted, coverage)
         return self.rule
 
-    def _use_rule(self, explore: Rule | dict[str, Any], set_size: int | None) -> Rule:
+    def _set_rule(self, explore: Rule | dict[str, Any], set_size: int | None) -> Rule:
         """The rule that was asked for, and the size of its sets."""
         rule = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
         if not isinstance(rule, Rule):
             raise self.invalid("explore", "a rule of superarm.explore", explore)
-        self._use_size(set_size, rule)
+        self._set_size(set_size, rule)
         if rule.single_label and self._size > 1:
             raise self.invalid("explore", "a rule for sets of more than one label", explore)
         return rule
 
-    def _at_coverage(self, core: Any, coverage: float | None, decide: Any, *arguments: Any) -> Any:
+    def _with_coverage(self, core: Any, coverage: float | None, decide: Any, *arguments: Any) -> Any:
         """What ``decide`` gives, with another promise for this time."""
         if coverage is None:
             return decide(*arguments)
-        rule = self._promise(coverage)
+        rule = self._coverage_rule(coverage)
         core.rule.level = rule.level(core.rule, coverage, self.owner)
         try:
             return decide(*arguments)
         finally:
             core.rule.level = rule.coverage
 
-    def _use_size(self, set_size: int | None, rule: Any) -> None:
+    def _set_size(self, set_size: int | None, rule: Any) -> None:
         """Where sizes vary, ``None`` is all labels; else one."""
         self.inputs.sizes_vary = isinstance(rule, Rule) and rule.sizes_vary
         usual = self.n_labels if self.inputs.sizes_vary else 1
         self._size = self.inputs.size(usual if set_size is None else set_size)
 
-    def have_core(self) -> Any:
+    def ensure_core(self) -> Core:
         """The core, made when the layout has become known, and anew when rows have got a sparse part."""
-        if self.core is None:
-            self.core = self.new_core(self.inputs.layout)
+        core: Core | None = self.core
+        if core is None:
+            core = self.core = self.new_core(self.inputs.layout)
         elif self._is_narrow:
-            self.core = self.rebuilt(self.core)
-        return self.core
+            core = self.core = self.rebuild_core(core)
+        return core
 
     @property
     def _is_narrow(self) -> bool:
         layout = self.inputs.layout
         return self.core is not None and layout is not None and self.core.scaling.width != layout.width
 
-    def rebuilt(self, old: Any) -> Any:
+    def rebuild_core(self, old: Core) -> Core:
         """A new core with room for more labels, or for a sparse part, that goes on from an old one."""
         core = self.new_core(self.inputs.layout)
-        carry_over(old, core)
+        copy_state(old, core)
         return core
 
-    def core_at(self, at: Cursor) -> Any:
+    def core_for_cursor(self, at: Cursor) -> Core:
         """The core to decide at a cursor; before the first row or the first text, one that is
         forgotten again."""
-        core = self.core
+        core: Core | None = self.core
         if core is None or self._is_narrow:
             layout, trial = vars(self).get("_trial", (None, None))
             if layout != self.inputs.layout or core is not None:
-                trial = self.new_core(self.inputs.layout) if core is None else self.rebuilt(core)
+                trial = self.new_core(self.inputs.layout) if core is None else self.rebuild_core(core)
                 self._trial = self.inputs.layout, trial
             core = trial
         if not isinstance(at, Cursor) or len(at.numbers) != core.rule.n_decided:
             raise self.invalid("at", "a cursor of this learner", at)
         return core
 
-    def new_core(self, layout: Layout | None) -> Any:
+    def new_core(self, layout: Layout | None) -> Core:
         assert layout is not None
         if self.couples_labels and layout.width and self.inputs.columns is not None:
             raise self.invalid(
                 "columns", "without text: its matrix couples all features", self.inputs.columns
             )
-        core: Any = self.make_core(layout)
+        core = self.make_core(layout)
         core.decision_class, core.known, core.id, core.explore_rule = (
             Decision,
             self.known,
@@ -211,8 +210,8 @@ class Algorithm(LearnerInfo):
         return core
 
 
-def carry_over(old: Any, new: Any) -> None:
+def copy_state(old: Core, new: Core) -> None:
     """Let a core that may have room for more labels, or for a sparse part, go on from another one."""
     new.restore(new.state() | old.state())
     new.round = old.round
-    new.ledger.__init__(old.ledger.low, old.ledger.later)
+    new.ledger.restore(old.ledger.low, old.ledger.later)

@@ -19,13 +19,10 @@ condition for y~ and clips the unbounded solution; this solves the problem they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.explore.base import Rule
-from superarm.explore.dilute import Dilute
-from superarm.learners.learner import Learner
+from superarm.learners.bandit import BanditLearner, BanditParams
 from superarm.native.bandits import EPABFCore
 from superarm.native.core import Core
 from superarm.parameters import choice, number
@@ -33,56 +30,26 @@ from superarm.parameters import choice, number
 VARIANTS = ("EPABF", "EPABF-I", "EPABF-II")
 
 
-class EPABF(Learner):
+class EPABF(BanditLearner):
     """Exact passive-aggressive with bandit feedback.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
-        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
-            may have names).
-        set_size: 1.
-        seed: every draw is a pure function of (seed, round, position).
-        intercept: the constant feature of every row: True is 0.1.
-        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
-            ``None``: unit, but standard for rows with names.
-        gamma: the share of exploration, in (0, 1].
         variant: ``"EPABF"``, ``"EPABF-I"`` or ``"EPABF-II"``.
         C: the bound on each multiplier (-I), or the price of the squared slacks (-II).
     """
 
     name = "epabf"
-    single_label = True
 
     def __init__(
         self,
         *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        gamma: float = 0.1,
         variant: str = "EPABF-I",
         C: float = 0.1,
+        **common: Unpack[BanditParams],
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            set_size=set_size,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
-        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
+        super().__init__(**common)
         self.variant = choice("variant", self.owner, variant, VARIANTS)
         self.C = number("C", self.owner, C, 0.0)
-
-    def make_rule(self) -> Rule:
-        return Dilute(gamma=self.gamma)
 
     def make_core(self, layout: Layout) -> Core:
         return EPABFCore(**self.core_parts(layout), C=self.C, variant=VARIANTS.index(self.variant))

@@ -15,18 +15,6 @@ from superarm.parameters import as_bit
 if TYPE_CHECKING:
     from superarm.learners.algorithm import Algorithm
 
-__all__ = [
-    "Answer",
-    "check",
-    "draw_log_of",
-    "failed",
-    "in_numbers",
-    "label_number",
-    "mark_answered",
-    "not_finite",
-    "read",
-]
-
 SCORE_FAILED = 1  # of Core
 
 
@@ -46,10 +34,10 @@ class Answer(NamedTuple):
 # ---------------------------------------------------------------- one answer
 
 
-def read(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihood: Any) -> Answer:
+def checked_answer(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihood: Any) -> Answer:
     """A checked answer, in numbers."""
-    check(learner, decision, hit, label, likelihood)
-    row, sets, among = in_numbers(learner, decision)
+    check_feedback(learner, decision, hit, label, likelihood)
+    row, sets, among = core_inputs(learner, decision)
     number = -1
     if label is not None:
         number = label_number(learner, decision, label, among)
@@ -70,7 +58,7 @@ def read(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihoo
     return Answer(decision, row, among, sets, size, bool(hit), number, likelihood)
 
 
-def check(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
+def check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
     owner = learner.owner
     if not isinstance(decision, Decision):
         raise FeedbackError.must("decision", owner, "a Decision", decision)
@@ -86,7 +74,7 @@ def check(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: A
         raise FeedbackError.must("hit", owner, "True or False", hit)
     if decision.round is None:
         if not learner.learns_from(decision):
-            raise FeedbackError.must("decision", owner, learner.own_only, decision)
+            raise FeedbackError.must("decision", owner, learner.accepted_decisions, decision)
         again = learner.id in decision.taught
     else:
         if decision.learner != learner.id or decision.round >= learner.round:
@@ -105,7 +93,7 @@ def answered_before(learner: Algorithm, round_: int | None) -> FeedbackError:
     return error
 
 
-def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
+def core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
     """Row, sets and eligible labels as the core reads them."""
     row, sets, among = decision.row, decision.sets, decision.eligible_
     if decision.known is None:  # it was stored, or is somebody else's: labels, not numbers
@@ -116,7 +104,7 @@ def in_numbers(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Arra
         row, decision.draw_log = None, draw_log_of(learner, decision)
     if row is None or type(decision.x) is dict:
         row = learner.inputs.row(decision.x)
-        learner.have_core()
+        learner.ensure_core()
     if among is None:
         growth = learner.inputs.growth
         among = learner.inputs.labels_at(decision.round) if growth else learner.inputs.everything
@@ -171,7 +159,7 @@ def _values(row: Any) -> Array:
     return np.concatenate([row.dense, row.values]) if isinstance(row, Row) else row
 
 
-def raised(learner: Algorithm) -> BaseException | None:
+def pending_error(learner: Algorithm) -> BaseException | None:
     """What a learner or a rule in plain Python has raised while compiled code ran; it is then over."""
     for core in (learner.core, vars(learner).get("_trial", (None, None))[1]):
         for part in () if core is None else (core, core.rule):
@@ -181,9 +169,9 @@ def raised(learner: Algorithm) -> BaseException | None:
     return None
 
 
-def not_finite(learner: Algorithm, row: Any) -> BaseException:
+def score_error(learner: Algorithm, row: Any) -> BaseException:
     """Why scores are not finite: the row, the weights, or what a learner in plain Python has raised."""
-    error = raised(learner)
+    error = pending_error(learner)
     if error is not None:
         return error
     values = _values(row)
@@ -194,13 +182,13 @@ def not_finite(learner: Algorithm, row: Any) -> BaseException:
     )
 
 
-def failed(learner: Algorithm, status: int, row: Any, round_: int | None) -> BaseException:
+def update_error(learner: Algorithm, status: int, row: Any, round_: int | None) -> BaseException:
     """Why an update was not made."""
-    error = raised(learner)
+    error = pending_error(learner)
     if error is not None:
         return error
     if status == SCORE_FAILED or not np.isfinite(_values(row)).all():
-        return not_finite(learner, row)
+        return score_error(learner, row)
     return WeightsOverflow(
         f"weights of {learner.owner} must stay finite; the update of round {round_} would overflow, "
         "and was not made: all else is as before it"

@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm import _files, native
+from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import ModelFileError
-from superarm.learners.algorithm import carry_over
+from superarm.learners.algorithm import copy_state
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 STATE = "state."  # what the names of the core's arrays begin with
 
-__all__ = ["in_the_present", "read", "set_state", "state_of", "with_params", "write"]
 
-
-def in_the_present(old: Learner, now: Learner) -> None:
+def bring_up_to_date(old: Learner, now: Learner) -> None:
     """Let an earlier copy of a learner go on from now: rounds, answers, labels and columns are today's."""
     missing = now.n_labels - old.n_labels
     if missing > 0:
@@ -34,9 +33,9 @@ def in_the_present(old: Learner, now: Learner) -> None:
     elif old.inputs.layout is None:  # it had seen no row
         old.inputs.fix(now.inputs.layout)
     old.inputs.growth = list(now.inputs.growth)
-    core = old.have_core()
+    core = old.ensure_core()
     core.round = now.core.round
-    core.ledger.__init__(now.core.ledger.low, now.core.ledger.later)
+    core.ledger.restore(now.core.ledger.low, now.core.ledger.later)
 
 
 def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
@@ -50,11 +49,11 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
     if learner.core is not None and learner.inputs.layout is not None:
         new.inputs.columns = None if learner.columns is None else learner.columns.copy()
         new.inputs.fix(learner.inputs.layout)
-        core = new.have_core()
+        core = new.ensure_core()
         memory = learner.memory_to_json()
         if memory is not None:
-            new.memory_from(memory, learner.core.state())
-        carry_over(learner.core, core)
+            new.memory_from_json(memory, learner.core.state())
+        copy_state(learner.core, core)
     return new
 
 
@@ -93,7 +92,7 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         raise ModelFileError.must("class", str(path), wanted, name)
     try:
         same = (
-            one for one in _subclasses(root) if (one.__module__, one.__name__) == (header["module"], name)
+            sub for sub in _subclasses(root) if (sub.__module__, sub.__name__) == (header["module"], name)
         )
         *_, cls = (known[header["class"]], *same)  # of two with one name, that of the same module
         if header["recipe"] != cls.recipe:
@@ -111,17 +110,9 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
             if inputs.n_features not in (None, layout.n_features):
                 raise ValueError("layout")
             inputs.fix(layout)
-            core = learner.have_core()
-            if header.get("memory") is not None:
-                learner.memory_from(header["memory"], arrays)
-            own = core.state()
-            wrong = [n for n, array in own.items() if n not in arrays or arrays[n].shape != array.shape]
-            if wrong:
-                raise ValueError(wrong[0])
-            core.restore(arrays)
-            core.round = int(header["round"])
             low, later = header["answered"]
-            core.ledger.__init__(low, bytes.fromhex(later))
+            answered = low, bytes.fromhex(later)
+            _restore(learner, arrays, int(header["round"]), answered, header.get("memory"))
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -138,7 +129,7 @@ def _subclasses(cls: type[Learner]) -> Iterable[type[Learner]]:
 # ---------------------------------------------------------------- copies, and worker processes
 
 
-def state_of(learner: Learner) -> dict[str, Any]:
+def get_state(learner: Learner) -> dict[str, Any]:
     """All of it but what compiled code points at."""
     values = {name: value for name, value in vars(learner).items() if name not in ("core", "_trial")}
     core = learner.core
@@ -149,16 +140,28 @@ def state_of(learner: Learner) -> dict[str, Any]:
 
 
 def set_state(learner: Learner, values: dict[str, Any]) -> None:
-    """Put back what `state_of` gave."""
+    """Put back what `get_state` gave."""
     saved = values.pop("core", None)
     vars(learner).update(values)
     learner.core = None
     learner.inputs.use_labels(learner.inputs.known)  # arrays that are compared by identity
     if saved is not None:
-        state, round_, answered, memory = saved
-        core = learner.have_core()
-        if memory is not None:
-            learner.memory_from(memory, state)
-        core.restore(state)
-        core.round = round_
-        core.ledger.__init__(*answered)
+        _restore(learner, *saved)
+
+
+def _restore(
+    learner: Learner,
+    state: dict[str, Array],
+    round_: int,
+    answered: tuple[int, bytes],
+    memory: dict[str, Any] | None,
+) -> None:
+    core = learner.ensure_core()
+    if memory is not None:
+        learner.memory_from_json(memory, state)
+    for name, array in core.state().items():
+        if name not in state or state[name].shape != array.shape:
+            raise ValueError(name)
+    core.restore(state)
+    core.round = round_
+    core.ledger.restore(*answered)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from superarm.data.labels import Label
 from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
-
-__all__ = ["AnySetLearner", "LabelLearner"]
 
 
 class LabelLearner(Learner):
@@ -22,41 +19,31 @@ class LabelLearner(Learner):
         return Greedy()
 
 
+class AnySetParams(CommonParams, total=False):
+    """What a learner passes on to `AnySetLearner`."""
+
+    explore: Rule | dict[str, Any] | None
+
+
 class AnySetLearner(LabelLearner):
     """A learner with full information whose update does not ask which set was shown: any rule may choose it.
 
     Args:
-        n_labels, labels, n_features, seed, intercept, scaling: as in `Learner`.
         set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
             are shown, and all of them by default.
         explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
     """
 
     def __init__(
-        self,
-        *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        explore: Rule | dict[str, Any] | None = None,
+        self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[CommonParams]
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
-        self.choose_by(explore, set_size)
+        set_size = common.pop("set_size", None)
+        super().__init__(**common)
+        self.choose_rule(explore, set_size)
 
-    def choose_by(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
+    def choose_rule(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
         """Take the rule ``explore``, or show the best ``set_size`` labels."""
-        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
+        rule = self._set_rule(Greedy() if explore is None else explore, set_size)
         self.explore = None if explore is None else rule
 
     def make_rule(self) -> Rule:

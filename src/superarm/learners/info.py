@@ -1,9 +1,10 @@
-"""A learner's facts: labels, rows, rounds, and its parameters, from the signatures of its classes."""
+"""A learner's facts: labels, rows, rounds, and its parameters."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Self, TypedDict
 
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
@@ -11,8 +12,19 @@ from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.learners.inputs import Inputs
 from superarm.native.ledger import Ledger
+from superarm.parameters import complete, parameters
 
-__all__ = ["LearnerInfo", "parameters"]
+
+class CommonParams(TypedDict, total=False):
+    """What every learner passes on to `Learner`, which says what it means."""
+
+    n_labels: int | None
+    labels: Sequence[Label] | None
+    n_features: int | tuple[int, int] | None
+    set_size: int | None
+    seed: int
+    intercept: bool | float
+    scaling: str | None
 
 
 class LearnerInfo:
@@ -24,13 +36,13 @@ class LearnerInfo:
     _size: int
     _id: str
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        complete(cls)
+
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """A new learner, if it knows all ``params`` that it is given; ``args`` are for classes that take such."""
-        _, *own = inspect.signature(cls.__init__).parameters.values()
-        if args and all(one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD) for one in own):
-            name = cls.__name__
-            raise InvalidInput(f"{name} takes parameters by name, as in {name}(n_labels=10), got {args[0]!r}")
-        check_params(cls, params)
+        check_params(cls, args, params)
         return super().__new__(cls)
 
     @property
@@ -140,20 +152,11 @@ class LearnerInfo:
         return InvalidInput.must(parameter, self.owner, be, got)
 
 
-def parameters(cls: type) -> dict[str, Any]:
-    """The parameters of a learner class with their defaults, also of those that it only passes on; its own win."""
-    defaults: dict[str, Any] = {}
-    for one in cls.__mro__:
-        if "__init__" in vars(one) and one is not object:
-            for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items():
-                named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-                if named and name != "self":
-                    defaults.setdefault(name, parameter.default)
-    return defaults
-
-
-def check_params(cls: type, given: dict[str, Any]) -> None:
+def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
     """Refuse parameters that a learner class does not have, in a sentence that names the class."""
+    signature, owner = inspect.signature(cls), cls.__name__
+    if args and all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
+        raise InvalidInput(f"{owner} takes parameters by name, as in {owner}(n_labels=10), got {args[0]!r}")
     known = parameters(cls)
     for name, value in given.items():
         if name in known:
@@ -162,6 +165,6 @@ def check_params(cls: type, given: dict[str, Any]) -> None:
             reason = "its update needs the way in which it chooses its sets, so it promises none"
             if "explore" in known and "gamma" not in known:
                 reason = "in Python, explore=Cover(coverage=...) is its promise"
-            raise InvalidInput.must(name, cls.__name__, f"left out: {reason}", value)
+            raise InvalidInput.must(name, owner, f"left out: {reason}", value)
         wanted = f"one of its parameters {', '.join(known)}"
-        raise InvalidInput.must(name, cls.__name__, wanted, name, among=known)
+        raise InvalidInput.must(name, owner, wanted, name, among=known)

@@ -22,8 +22,6 @@ from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput
 from superarm.parameters import whole
 
-__all__ = ["Inputs"]
-
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -98,7 +96,7 @@ class Inputs:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
         return among
 
-    def eligible_each(self, eligible: Any, n: int, m: int) -> Array | list[Array]:
+    def eligible_by_row(self, eligible: Any, n: int, m: int) -> Array | list[Array]:
         """One array of label numbers for all rows of a batch, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
@@ -131,7 +129,7 @@ class Inputs:
             raise self.invalid("x", "a row with names, as its first row was", x)
         row = as_row(x, self.n_features, self.owner)
         if self.layout is None:
-            self.fix(self._announced(layout_of(row)))
+            self.fix(self._declared_layout(layout_of(row)))
         assert self.layout is not None
         return fitted(row, self.layout, self.owner)
 
@@ -155,7 +153,7 @@ class Inputs:
             raise self.invalid("X", wanted, rows.layout.kind)
         return rows
 
-    def own_rows(self, X: Any) -> Rows:
+    def copied_rows(self, X: Any) -> Rows:
         """A matrix that nobody else can change."""
         rows = self.rows(X)
         # a list or a data frame shares nothing with its matrix
@@ -167,7 +165,7 @@ class Inputs:
         whole("n_features", self.owner, layout.d + layout.width, 1)
         self.layout, self.n_features = layout, layout.n_features
 
-    def _announced(self, layout: Layout) -> Layout:
+    def _declared_layout(self, layout: Layout) -> Layout:
         """Both parts, where n_features has both and the first row only one."""
         return Layout(*self.n_features) if isinstance(self.n_features, tuple) else layout
 

@@ -35,8 +35,6 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import whole
 
-__all__ = ["Learner", "load"]
-
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
 INSIDE = {
     *("bias", "core", "example_row", "inputs", "invalid", "known"),
@@ -57,7 +55,7 @@ class Learner(Predictions):
         intercept: give every label a constant term: a further feature that is always 0.1 (or the
             number given). Beside rows of length 1 a constant of 1 would be as loud as all the rest.
         scaling: how rows reach the weights: ``"unit"``, of length 1; ``"standard"``, each column by its own mean and
-            spread, learnt online (native/scaling.pyx); ``None`` is the learner's own, `scales` says which.
+            spread, learnt online (native/scaling.pyx); ``None``: unit, but standard for rows with names.
 
     A subclass sets the class variables and defines `make_core` and `make_rule`; parameters of its own are
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
@@ -121,11 +119,11 @@ class Learner(Predictions):
         try:
             named = named_row(x)
             row = self.inputs.row(x if named is None else named)
-            now = self.have_core() if at is None else self.core_at(at)
+            now = self.ensure_core() if at is None else self.core_for_cursor(at)
             shown = row if named is None else plain_row(named)
-            decision = self._at_coverage(now, coverage, now.decide, row, shown, among, m, at)
+            decision = self._with_coverage(now, coverage, now.decide, row, shown, among, m, at)
             if type(decision) is int:
-                raise feedback.not_finite(self, row)
+                raise feedback.score_error(self, row)
         except Exception:
             self.inputs.rollback(mark)
             self.core = core
@@ -157,10 +155,10 @@ class Learner(Predictions):
             if self.rule.sizes_vary:
                 self.rule.warn_if_broken(core.rule)
             return
-        answer = feedback.read(self, decision, hit, label, likelihood)
+        answer = feedback.checked_answer(self, decision, hit, label, likelihood)
         status = self.core.update(*answer)
         if status:
-            raise feedback.failed(self, status, answer.row, decision.round)
+            raise feedback.update_error(self, status, answer.row, decision.round)
         feedback.mark_answered(self, decision)
         self.rule.warn_if_broken(self.core.rule)
 
@@ -179,7 +177,7 @@ class Learner(Predictions):
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.columns is not None:
             self.inputs.row(decision.x)
-        core, log = self.have_core(), np.frombuffer(feedback.draw_log_of(self, decision))
+        core, log = self.ensure_core(), np.frombuffer(feedback.draw_log_of(self, decision))
         core.round = max(core.round, decision.round + 1)
         core.advance(log, np.array([0, len(log)]), 0, 1)
 
@@ -201,15 +199,15 @@ class Learner(Predictions):
             set_size: how many to show; with a promised coverage, the most.
             coverage: another promise, for this time.
         """
-        rows, m = self.inputs.own_rows(X), self._size if set_size is None else self.inputs.size(set_size)
-        core, among = self.have_core(), Among(self.inputs.can_show)
+        rows, m = self.inputs.copied_rows(X), self._size if set_size is None else self.inputs.size(set_size)
+        core, among = self.ensure_core(), Among(self.inputs.can_show)
         if eligible is not None:
-            each = self.inputs.eligible_each(eligible, len(rows), m)
+            each = self.inputs.eligible_by_row(eligible, len(rows), m)
             among = Among.each(each) if isinstance(each, list) else Among(each)
         rounds = np.arange(core.round, core.round + len(rows))
-        done, *columns = self._at_coverage(core, coverage, loops.decide_many, core, rows, *among, m)
+        done, *columns = self._with_coverage(core, coverage, loops.decide_many, core, rows, *among, m)
         if done < len(rows):
-            raise feedback.not_finite(self, rows.row(done))
+            raise feedback.score_error(self, rows.row(done))
         return Decisions(
             rows=rows,
             columns=DrawnSets(*columns),
@@ -261,13 +259,13 @@ class Learner(Predictions):
         among them.
         """
         rows = self.inputs.rows(X)
-        y, visit = many.checked_run(self, len(rows), y, visit)
-        core, counts = self.have_core(), np.zeros(4, np.int64)
+        y, visit = many.check_run(self, len(rows), y, visit)
+        core, counts = self.ensure_core(), np.zeros(4, np.int64)
         before = core.round
         done, status = loops.run(core, rows, y, visit, counts, sizes)
         core.ledger.add_range(before, before + done)
         if status:
-            raise feedback.failed(self, status, rows.row(visit[done]), core.round)
+            raise feedback.update_error(self, status, rows.row(visit[done]), core.round)
         self.rule.warn_if_broken(core.rule)
         return counts
 
@@ -287,8 +285,8 @@ class Learner(Predictions):
         if self.inputs.sizes_vary and self._size == before:  # all labels stay all labels
             self._size = self.n_labels
         if old is not None:
-            self.core = self.rebuilt(old)
-            self.grown(before)
+            self.core = self.rebuild_core(old)
+            self.on_labels_added(before)
 
     def with_params(self, **params: Any) -> Learner:
         """A copy with other parameters; all that it has learnt stays."""
@@ -296,7 +294,7 @@ class Learner(Predictions):
 
     def rolled_back_to(self, old: Learner) -> Learner:
         """``old``, an earlier copy, in the present: its weights; rounds, answers, labels and names go on."""
-        files.in_the_present(old, self)
+        files.bring_up_to_date(old, self)
         return old
 
     def never_show(self, label: int) -> None:
@@ -310,7 +308,7 @@ class Learner(Predictions):
             columns: what `Columns.look` found; or a file of columns, or a model file.
         """
         self.inputs.use_columns(Columns.of(columns))
-        self.have_core()
+        self.ensure_core()
 
     def example_row(self) -> Any:
         """A row that this learner would take."""
@@ -334,7 +332,7 @@ class Learner(Predictions):
         return [name for name in super().__dir__() if name not in hooks | INSIDE]
 
     def __getstate__(self) -> dict[str, Any]:
-        return files.state_of(self)
+        return files.get_state(self)
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         files.set_state(self, values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +11,21 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, DrawnSets
+from superarm.decisions.decisions import Among
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
-from superarm.learners.feedback import answered_before, check, failed, in_numbers, label_number
+from superarm.learners.feedback import (
+    answered_before,
+    check_feedback,
+    core_inputs,
+    label_number,
+    update_error,
+)
 from superarm.native import loops
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
-
-__all__ = ["checked_run", "update_many"]
 
 
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
@@ -73,53 +78,49 @@ def _learn(
     )
     if own:
         learner.core.ledger.add_many(decisions.round[which[:done]])
-    for one in given[:done]:
-        one.taught = (*one.taught, learner.id)
+    for decision in given[:done]:
+        decision.taught = (*decision.taught, learner.id)
     if status:
         at = which[done]
         round_ = int(decisions.round[at]) if own else None
-        raise failed(learner, status, rows.row(at), round_)
+        raise update_error(learner, status, rows.row(at), round_)
     return int(done)
 
 
 def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, labels: Any) -> int:
     """Decision objects, live, restored or given: checked one by one, learnt from in compiled batches."""
     which, bits, label_numbers = _answers(learner, len(decisions), hits, labels)
-    rows, sets, among, some = [], [], [], []
+    rows, sets, among, answered = [], [], [], []
     seen = set[Any]()
     for at, i in enumerate(which):
         decision = decisions[i]
         label = None if labels is None else learner.known.public([label_numbers[at]])[0]
-        check(learner, decision, bool(bits[at]) if labels is None else None, label, None)
+        check_feedback(learner, decision, bool(bits[at]) if labels is None else None, label, None)
         key = id(decision) if decision.round is None else decision.round
         if key in seen:
             raise answered_before(learner, decision.round)
         seen.add(key)
-        row, numbers, eligible = in_numbers(learner, decision)
+        row, numbers, eligible = core_inputs(learner, decision)
         if label is not None:
             label_number(learner, decision, label, eligible)
             bits[at] = label_numbers[at] in numbers[decision.size : 2 * decision.size]
         rows.append(row)
         sets.append(numbers)
         among.append(eligible)
-        some.append(decision)
+        answered.append(decision)
     given_one_by_one = type(learner).given_log_probs is not Algorithm.given_log_probs
-    start = 0
-    while start < len(some):
-        own, stop = some[start].round is not None, start + 1
-        while stop < len(some) and (some[stop].round is not None) == own:
-            stop += 1
-        if not own and given_one_by_one:
-            for at in range(start, stop):
-                label = None if labels is None else learner.known.public([label_numbers[at]])[0]
-                learner.update(some[at], hit=bool(bits[at]) if label is None else None, label=label)
-        else:
-            part = slice(start, stop)
+    for own, run in groupby(range(len(answered)), lambda at: answered[at].round is not None):
+        places = list(run)
+        if own or not given_one_by_one:
+            part = slice(places[0], places[-1] + 1)
             _learn_part(
-                learner, some[part], rows[part], sets[part], among[part], bits[part], label_numbers[part]
+                learner, answered[part], rows[part], sets[part], among[part], bits[part], label_numbers[part]
             )
-        start = stop
-    return len(some)
+            continue
+        for at in places:
+            label = None if labels is None else learner.known.public([label_numbers[at]])[0]
+            learner.update(answered[at], hit=bool(bits[at]) if label is None else None, label=label)
+    return len(answered)
 
 
 def _learn_part(
@@ -131,27 +132,12 @@ def _learn_part(
     bits: Array,
     label_numbers: Array,
 ) -> None:
-    every = learner.inputs.everything
-    alike = all(labels is every for labels in among)
-    columns = DrawnSets.of(
-        sets,
-        [one.size for one in decisions],
-        [(one.log_ordered_propensity, one.log_propensity, one.belief) for one in decisions],
-        [np.frombuffer(one.draw_log) for one in decisions],
-    )
-    batch = Decisions(
-        rows=stack(rows, learner.inputs.layout),
-        columns=columns,
-        among=None,
-        rule=None,
-        rounds=np.array([-1 if one.round is None else one.round for one in decisions], np.int64),
-        learner=learner.id,
-        known=learner.known,
-    )
+    everything = learner.inputs.everything
+    alike = all(labels is everything for labels in among)
     _learn(
         learner,
-        batch,
-        Among(every) if alike else Among.each(among),
+        Decisions.from_list(decisions, sets, stack(rows, learner.inputs.layout), learner.known),
+        Among(everything) if alike else Among.each(among),
         np.arange(len(decisions)),
         bits,
         label_numbers,
@@ -232,7 +218,7 @@ def _hits(decisions: Decisions, which: Array, label_numbers: Array) -> Array:
 # ---------------------------------------------------------------- runs
 
 
-def checked_run(learner: Learner, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
+def check_run(learner: Learner, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
     """Label and row numbers that compiled code can trust."""
     try:
         y = np.ascontiguousarray(y, np.int64)

@@ -21,16 +21,15 @@ unbiased; the other part, 1_{Y^} / m, is taken at the learner's own current top 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
 from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
 from superarm.explore.registry import rule_from
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
@@ -42,15 +41,6 @@ class MCDBF(Learner):
     """MC-DBF, the paper's algorithm for one bit about a set.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
-        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
-            may have names).
-        set_size: how many labels to show, 1 <= m < k.
-        seed: every draw is a pure function of (seed, round, position).
-        intercept: the constant feature of every row: True is 0.1.
-        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
-            ``None``: unit, but standard for rows with names.
         gamma: the share of exploration, in (0, 1].
         estimate: ``"ordered"`` (the paper), ``"set"`` or ``"minimum-variance"``.
         gate: update only where the hinge loss with ``margin`` is positive.
@@ -68,34 +58,20 @@ class MCDBF(Learner):
 
     name = "mc-dbf"
     feedback = ("hit", "label")
-    own_only = "its own, or given with top= and gamma="
+    accepted_decisions = "its own, or given with top= and gamma="
 
     def __init__(
         self,
         *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
         gamma: float = 0.1,
         estimate: str = "ordered",
         gate: bool = False,
         margin: float | None = None,
         rho: float | None = None,
         explore: Rule | dict[str, Any] | None = None,
+        **common: Unpack[CommonParams],
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            set_size=set_size,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
+        super().__init__(**common)
         self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
         if self.explore is not None and not isinstance(self.explore, Dilute):
             wanted = "left out or Dilute: its estimates divide by the paper's probabilities"

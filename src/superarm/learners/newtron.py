@@ -11,65 +11,37 @@ W = V scaled into the ball. E[g] = (p - e_y) x. Late feedback uses the current W
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.explore.base import Rule
 from superarm.explore.boltzmann import Boltzmann
-from superarm.learners.learner import Learner
+from superarm.learners.bandit import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import NewtronCore
 from superarm.parameters import number
 
 
-class Newtron(Learner):
+class Newtron(BanditLearner):
     """Newtron with a diagonal matrix.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
-        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
-            may have names).
-        set_size: 1.
-        seed: every draw is a pure function of (seed, round, position).
-        intercept: the constant feature of every row: True is 0.1.
-        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
-            ``None``: unit, but standard for rows with names.
-        gamma: the share of exploration, in (0, 1].
         alpha: how sharp the softmax is.
         beta: the weight of the second-order term.
         D: the radius of the ball that W stays in.
     """
 
     name = "newtron"
-    single_label = True
 
     def __init__(
         self,
         *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        gamma: float = 0.1,
         alpha: float = 10.0,
         beta: float = 0.01,
         D: float = 1.0,
+        **common: Unpack[BanditParams],
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            set_size=set_size,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
-        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
+        super().__init__(**common)
         self.alpha = number("alpha", self.owner, alpha, 0.0)
         self.beta = number("beta", self.owner, beta, 0.0)
         self.D = number("D", self.owner, D, 0.0)

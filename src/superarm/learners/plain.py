@@ -18,36 +18,28 @@ of. What you keep in ``memory`` must be arrays, or values that JSON knows: it is
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
 from superarm.explore.base import Rule
 from superarm.explore.runner_up import RunnerUp
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.python_core import PythonCore
 from superarm.native.scaling import Scaling, Standard, Unit
-
-__all__ = ["PlainLearner"]
 
 
 class PlainLearner(Learner):
     """The base class of learners in plain Python: define `begin`, `score` and `learn`.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
-        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
-            may have names).
         set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most
             that are shown, and all of them by default.
-        seed: every draw is a pure function of (seed, round, position).
         intercept: kept as it is; what it means is up to you.
         scaling: ``None``, rows as they are; ``"standard"``, each column by its own mean and spread, learnt online;
             ``"unit"``, of length 1.
@@ -61,26 +53,11 @@ class PlainLearner(Learner):
     moves_ineligible = True  # nobody knows what `learn` does
 
     def __init__(
-        self,
-        *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        explore: Rule | dict[str, Any] | None = None,
+        self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[CommonParams]
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
-        self.explore = self._use_rule(RunnerUp() if explore is None else explore, set_size)
+        set_size = common.pop("set_size", None)
+        super().__init__(**common)
+        self.explore = self._set_rule(RunnerUp() if explore is None else explore, set_size)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -88,8 +65,8 @@ class PlainLearner(Learner):
             cls.name = cls.__name__
 
     @classmethod
-    def spellings(cls) -> dict[str, dict[str, Any]]:
-        return {} if cls is PlainLearner else super().spellings()
+    def command_names(cls) -> dict[str, dict[str, Any]]:
+        return {} if cls is PlainLearner else super().command_names()
 
     # ------------------------------------------------------------ what you define
 
@@ -141,17 +118,19 @@ class PlainLearner(Learner):
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
         return PythonCore(**self.core_parts(layout), score=self._scored, learn=self._learn, memory=memory)
 
-    def rebuilt(self, old: Any) -> Any:
+    def rebuild_core(self, old: Core) -> Core:
         """A core that goes on from ``old``; arrays with a place for each label, or feature, grow, if `begin` makes
         them larger."""
-        core = super().rebuilt(old)
+        core = super().rebuild_core(old)
+        assert isinstance(old, PythonCore)
+        assert isinstance(core, PythonCore)
         core.memory.update(_values(old.memory))
         return core
 
     def memory_to_json(self) -> dict[str, Any] | None:
         return None if self.core is None else _values(self.memory)
 
-    def memory_from(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
+    def memory_from_json(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
         start = "memory."
         own = {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
         self._put_back({**kept, **{name: value.copy() for name, value in own.items()}})

@@ -13,8 +13,6 @@ from superarm.explore.cover import Cover
 from superarm.learners import feedback
 from superarm.learners.algorithm import Algorithm
 
-__all__ = ["Predictions", "probabilities"]
-
 
 class Predictions(Algorithm):
     """What every learner says about rows, with nothing shown and nothing learnt."""
@@ -23,10 +21,10 @@ class Predictions(Algorithm):
         """The scores of all labels for every row of X, by which labels are ranked."""
         rows = self.inputs.rows(X, grow=False)
         out = np.zeros((len(rows), self.n_labels), np.float32)
-        self.have_core().scores(rows, out)
+        self.ensure_core().scores(rows, out)
         fine = np.isfinite(out).all(axis=1)
         if not fine.all():
-            raise feedback.not_finite(self, rows.row(int(np.flatnonzero(~fine)[0])))
+            raise feedback.score_error(self, rows.row(int(np.flatnonzero(~fine)[0])))
         return out
 
     def rank(self, x: Any) -> list[Label]:
@@ -53,7 +51,7 @@ class Predictions(Algorithm):
         size = self.set_size if set_size is None else self.inputs.size(set_size)
         if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
             return self.known.array(self._best(X)[:, :size])
-        rule = self._promise(coverage)
+        rule = self._coverage_rule(coverage)
         s = self.scores(X)
         native = self.core.rule
         edge = rule.facts(native, rule.level(native, coverage, self.owner)).edge

@@ -11,8 +11,7 @@ from typing import Any
 from superarm import learners
 from superarm.errors import InvalidInput
 from superarm.learners import Learner, Scores
-from superarm.learners.info import parameters
-from superarm.parameters import existing_file
+from superarm.parameters import existing_file, parameters
 
 __all__ = ["make", "names", "parameters", "parse", "value_of"]
 
@@ -24,7 +23,7 @@ def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     """
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [cls for cls in offered if issubclass(cls, Learner) and cls not in (Learner, Scores)]
-    classes_by_name = {name: (cls, fixed) for cls in classes for name, fixed in cls.spellings().items()}
+    classes_by_name = {name: (cls, fixed) for cls in classes for name, fixed in cls.command_names().items()}
     return dict(sorted(classes_by_name.items(), key=lambda item: (*_rank(item[1][0]), item[0])))
 
 

@@ -8,8 +8,8 @@ one's own (`superarm serve --learner scores`): whatever it can do with decisions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,15 +18,11 @@ from superarm.data.rows import Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
 from superarm.explore.base import LARGEST, Rule
-from superarm.explore.cover import Cover, checked_coverage
-from superarm.explore.registry import rule_from
-from superarm.explore.runner_up import RunnerUp
+from superarm.learners.exploration import ExploringLearner
+from superarm.learners.info import CommonParams
 from superarm.learners.inputs import Inputs
-from superarm.learners.learner import Learner
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
-
-__all__ = ["Scores"]
 
 
 class ScoreInputs(Inputs):
@@ -65,17 +61,14 @@ class ScoreInputs(Inputs):
         return Rows(np.stack([self.row(x) for x in named]))
 
 
-class Scores(Learner):
+class Scores(ExploringLearner):
     """Sets by scores that come with each row: a rule behind the API of a learner.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
         n_features: left out, or k.
         set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are shown, and
             all of them by default.
         coverage: show as few labels as needed so that the right one is among them so often.
-        seed: every draw is a pure function of (seed, round, position).
         intercept: as every learner has it; scores are taken as they are.
         scaling: the same.
         explore: ``"show"``, ``"balanced"``, ``"rank"``, a number from 0 to 1, or any rule of `superarm.explore`.
@@ -94,39 +87,18 @@ class Scores(Learner):
     def __init__(
         self,
         *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | None = None,
-        set_size: int | None = None,
         coverage: float | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
         explore: str | float | Rule | dict[str, Any] = "balanced",
         uniform: float = 0.0,
+        **common: Unpack[CommonParams],
     ) -> None:
-        super().__init__(n_labels=n_labels, labels=labels, seed=seed, intercept=intercept, scaling=scaling)
+        set_size, n_features = common.pop("set_size", None), common.pop("n_features", None)
+        super().__init__(**common)
         if n_features not in (None, self.n_labels):
             wanted = f"left out, or {self.n_labels}: a score for each label"
             raise self.invalid("n_features", wanted, n_features)
-        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        self.uniform, self._coverage = uniform, coverage
-        chosen = explore != "balanced"
-        if chosen and coverage is not None:
-            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
-        if isinstance(self.explore, Rule) and uniform:
-            raise self.invalid("uniform", "left to the rule that explore names", uniform)
-        self._use_size(set_size, self.rule)
-        if self.rule.single_label and self.set_size > 1:
-            raise self.invalid("explore", "a rule for sets of more than one label", explore)
-        self.have_core()  # how long a row is, is known
-
-    def make_rule(self) -> Rule:
-        if isinstance(self.explore, Rule):
-            return self.explore
-        if self._coverage is not None:
-            return Cover(coverage=checked_coverage(self._coverage, self.owner), uniform=self.uniform)
-        return RunnerUp(explore=self.explore, uniform=self.uniform)
+        self.set_exploration(explore, coverage, uniform, set_size)
+        self.ensure_core()  # how long a row is, is known
 
     def make_core(self, layout: Layout) -> Core:
         return ScoresCore(self.n_labels, self.rule.make_native(self.n_labels, self.seed))

@@ -11,17 +11,15 @@ features beside the dense part of a row, a paced step for its sparse part. nativ
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 from superarm._types import Array
 from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
 from superarm.explore.base import Rule
-from superarm.explore.cover import Cover, checked_coverage
-from superarm.explore.registry import rule_from
-from superarm.explore.runner_up import RunnerUp, strength
+from superarm.learners.exploration import ExploringLearner
+from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.learners.predictions import probabilities
 from superarm.native.core import Core
@@ -37,8 +35,26 @@ MOST_CURVED = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 
+class LikelihoodParams(CommonParams, total=False):
+    """What a learner passes on to `LikelihoodLearner`."""
+
+    step: float | None
+    curves: int | None
+
+
 class LikelihoodLearner(Learner):
-    """What SetLogit and its twin with labels share: the core."""
+    """What SetLogit and its twin with labels share: the core.
+
+    Args:
+        intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
+        scaling: ``"standard"`` (or ``None``), each column by its own mean and spread, learnt online; ``"unit"``, rows
+            of length 1.
+        step: the step size of the dense part, its curves too; ``None`` chooses it: 3 with curves, 4 without.
+            The sparse part has 0.67 sqrt(k), or for rows without a dense part what is given here.
+        curves: how many curved features stand beside those of the dense part, an even number; 0 is the
+            linear model, ``None`` is 1024 (8 KiB a label; several passes of `train`: up to 4096; above
+            32,768 labels: none). The sparse part stays linear.
+    """
 
     recipe = 4
     own_scaling = "standard"
@@ -50,34 +66,16 @@ class LikelihoodLearner(Learner):
     false_yes: float = 0.0
 
     def __init__(
-        self,
-        *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        step: float | None = None,
-        curves: int | None = None,
+        self, *, step: float | None = None, curves: int | None = None, **common: Unpack[CommonParams]
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            set_size=set_size,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
+        super().__init__(**common)
         self.step = None if step is None else number("step", self.owner, step, 0.0)
         self.curves = None if curves is None else whole("curves", self.owner, curves, 0)
         if self.curves is not None and self.curves % 2:
             raise self.invalid("curves", "an even number (as many cosines as sines), or None", curves)
-        if intercept is not True and not intercept < 1.0:
+        if self.intercept is not True and not self.intercept < 1.0:
             wanted = "True, False or a number in [0, 1): its square is the share of the constant feature"
-            raise self.invalid("intercept", wanted, intercept)
+            raise self.invalid("intercept", wanted, self.intercept)
 
     @property
     def n_curved(self) -> int:
@@ -138,7 +136,7 @@ class LikelihoodLearner(Learner):
             sees_label=self.feedback == ("label",),
         )
 
-    def grown(self, before: int) -> None:
+    def on_labels_added(self, before: int) -> None:
         self.core.grown(before)  # new labels are tried first
 
     def anneal(self, left: float, passes: int) -> None:
@@ -159,22 +157,14 @@ class LikelihoodLearner(Learner):
         export(self, path)
 
 
-class SetLogit(LikelihoodLearner):
+class SetLogit(LikelihoodLearner, ExploringLearner):
     """Maximum likelihood from bits about sets: the learner to start with. Nothing needs tuning.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
-        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
-            may have names).
         set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are
             shown, and all of them by default.
         coverage: show as few labels as needed so that the right one is among them so often, 0.95 say (after
             a warm-up; docs/coverage.md). ``learner.coverage`` tells what was kept.
-        seed: every draw is a pure function of (seed, round, position).
-        intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
-        scaling: ``"standard"`` (or ``None``), each column by its own mean and spread, learnt online; ``"unit"``, rows
-            of length 1.
         explore: what the sets are for: ``"show"`` the right label as often as possible, learn to
             ``"rank"`` all labels, ``"balanced"`` between them; a number from 0 (show) to 1 (rank); or
             any rule of `superarm.explore`.
@@ -185,11 +175,6 @@ class SetLogit(LikelihoodLearner):
         none_label: a label that is never shown and never predicted, but may be the truth: most people
             click nothing, or none of the labels fits. One of ``labels``, or its number.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.
-        step: the step size of the dense part, its curves too; ``None`` chooses it: 3 with curves, 4 without.
-            The sparse part has 0.67 sqrt(k), or for rows without a dense part what is given here.
-        curves: how many curved features stand beside those of the dense part, an even number; 0 is the
-            linear model, ``None`` is 1024 (8 KiB a label; several passes of `train`: up to 4096; above
-            32,768 labels: none). The sparse part stays linear.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
@@ -206,37 +191,17 @@ class SetLogit(LikelihoodLearner):
     def __init__(
         self,
         *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
         coverage: float | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
         explore: str | float | Rule | dict[str, Any] = "balanced",
         forget: float = 0.0,
         false_no: float = 0.0,
         false_yes: float = 0.0,
         none_label: Label | None = None,
         uniform: float = 0.0,
-        step: float | None = None,
-        curves: int | None = None,
+        **common: Unpack[LikelihoodParams],
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-            step=step,
-            curves=curves,
-        )
-        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        self._coverage = coverage
-        if coverage is not None and explore != "balanced":
-            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
+        set_size = common.pop("set_size", None)
+        super().__init__(**common)
         self.forget = share("forget", self.owner, forget, 0.5)
         self.false_no = share("false_no", self.owner, false_no, 0.99)
         self.false_yes = share("false_yes", self.owner, false_yes, 0.99)
@@ -248,24 +213,4 @@ class SetLogit(LikelihoodLearner):
             if number_ is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.never_show(number_)
-        self.uniform = share("uniform", self.owner, uniform)
-        self._use_size(set_size, self.explore if coverage is None else self.rule)
-        if isinstance(self.explore, Rule):
-            if uniform:
-                raise self.invalid("uniform", "left to the rule that explore names", uniform)
-            if self.explore.single_label and self.set_size > 1:
-                raise self.invalid("explore", "a rule for sets of more than one label", explore)
-        else:
-            strength(explore, self.owner)
-
-    def make_rule(self) -> Rule:
-        if isinstance(self.explore, Rule):
-            return self.explore
-        if self._coverage is not None:
-            return Cover(
-                coverage=checked_coverage(self._coverage, self.owner),
-                uniform=self.uniform,
-                false_no=self.false_no,
-                false_yes=self.false_yes,
-            )
-        return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.forget)
+        self.set_exploration(explore, coverage, uniform, set_size)

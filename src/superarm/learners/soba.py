@@ -15,15 +15,11 @@ the formula of Sherman and Morrison: with u = A^-1 z and q = 1 + z'u,
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from math import inf
-from typing import Any
+from typing import Any, Unpack
 
-from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.explore.base import Rule
-from superarm.explore.dilute import Dilute
-from superarm.learners.learner import Learner
+from superarm.learners.bandit import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import SOBADiagonalCore, SOBAFullCore
 from superarm.parameters import choice, number
@@ -31,51 +27,24 @@ from superarm.parameters import choice, number
 MATRICES = ("diagonal", "full")
 
 
-class SOBA(Learner):
+class SOBA(BanditLearner):
     """Second-order Banditron.
 
     Args:
-        n_labels: the number of labels k; or give ``labels``.
-        labels: the names of the labels.
-        n_features: the length d of a row, or a pair (dense, sparse); left out, the first row tells it (and
-            may have names).
-        set_size: 1.
-        seed: every draw is a pure function of (seed, round, position).
-        intercept: the constant feature of every row: True is 0.1.
-        scaling: ``"unit"``, rows of length 1; ``"standard"``, each column by its own mean and spread, learnt online;
-            ``None``: unit, but standard for rows with names.
-        gamma: the share of exploration, in (0, 1].
         matrix: ``"diagonal"``, or ``"full"`` for the (k d)^2 matrix.
         a: the initial value on the diagonal of A.
     """
 
     name = "soba-diag"
-    single_label = True
 
     def __init__(
         self,
         *,
-        n_labels: int | None = None,
-        labels: Sequence[Label] | None = None,
-        n_features: int | tuple[int, int] | None = None,
-        set_size: int | None = None,
-        seed: int = 0,
-        intercept: bool | float = True,
-        scaling: str | None = None,
-        gamma: float = 0.1,
         matrix: str = "diagonal",
         a: float = 1.0,
+        **common: Unpack[BanditParams],
     ) -> None:
-        super().__init__(
-            n_labels=n_labels,
-            labels=labels,
-            n_features=n_features,
-            set_size=set_size,
-            seed=seed,
-            intercept=intercept,
-            scaling=scaling,
-        )
-        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
+        super().__init__(**common)
         self.matrix = choice("matrix", self.owner, matrix, MATRICES)
         self.a = number("a", self.owner, a, 0.0)
         self.moves_ineligible = self.couples_labels = self.matrix == "full"  # by A^-1
@@ -83,11 +52,8 @@ class SOBA(Learner):
             self._check_memory(self.n_features if isinstance(self.n_features, int) else sum(self.n_features))
 
     @classmethod
-    def spellings(cls) -> dict[str, dict[str, Any]]:
+    def command_names(cls) -> dict[str, dict[str, Any]]:
         return {"soba": {"matrix": "full"}, "soba-diag": {"matrix": "diagonal"}}
-
-    def make_rule(self) -> Rule:
-        return Dilute(gamma=self.gamma)
 
     def make_core(self, layout: Layout) -> Core:
         self._check_memory(layout.d + layout.width)

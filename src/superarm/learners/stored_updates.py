@@ -15,11 +15,10 @@ from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision
 from superarm.decisions.decisions import Among, DrawnSets, joined
 from superarm.errors import SuperarmError
-from superarm.learners.feedback import answered_before, failed
+from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
 from superarm.native import loops
-
-__all__ = ["Stored", "StoredUpdates"]
+from superarm.native.core import Core
 
 
 class Facts(Protocol):
@@ -97,7 +96,7 @@ class StoredUpdates:
         learner, refused = self.learner, dict[int, str]()
         if not self._logs and not self._answered:
             return refused
-        core = learner.have_core()
+        core = learner.ensure_core()
         core.round = max(core.round, self._round)
         log, log_ends = joined(self._logs, np.float64)
         learn = self._learn_live if self._all_live else self._learn_stored
@@ -107,8 +106,8 @@ class StoredUpdates:
             start += done
             counted = self._before[min(start, len(self._before) - 1)]
             if status:
-                one = self._answered[start]
-                error = failed(learner, status, self._row(one), one.body.round)
+                stored = self._answered[start]
+                error = update_error(learner, status, self._row(stored), stored.body.round)
                 if not isinstance(error, SuperarmError):
                     raise error
                 refused[start] = str(error)
@@ -117,32 +116,34 @@ class StoredUpdates:
         self._clear()
         return refused
 
-    def _learn_live(self, core: Any, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_live(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
         """Learn from answers about decisions that are at hand: how many were done, and why it stopped."""
         log, log_ends, counted = decided
         every = self.learner.inputs.everything
         for i in range(start, len(self._answered)):
-            one: Any = self._answered[i].decision
+            decision: Any = self._answered[i].decision
             if self._before[i] > counted:
                 core.advance(log, log_ends, counted, self._before[i])
                 counted = self._before[i]
-            if one.round in core.ledger:
-                self._check_open(core, np.array([one.round]))
-            among = every if one.eligible_ is None else one.eligible_
+            if decision.round in core.ledger:
+                self._check_open(core, np.array([decision.round]))
+            among = every if decision.eligible_ is None else decision.eligible_
             hit, label = self._hits[i], self._label_numbers[i]
-            status = core.update(one, one.row, among, one.sets, one.size, hit, label, None)
+            status = core.update(
+                decision, decision.row, among, decision.sets, decision.size, hit, label, None
+            )
             if status:
                 return i - start, status
-            core.ledger.add(one.round)
+            core.ledger.add(decision.round)
         return len(self._answered) - start, 0
 
-    def _learn_stored(self, core: Any, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_stored(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
         """The same for any others, in one compiled loop."""
         if self._batch is None:
             layout = self.learner.inputs.layout
             assert layout is not None
-            rows = self._rows or [self._row(one) for one in self._answered]
-            rounds = np.array([one.body.round for one in self._answered], np.int64)
+            rows = self._rows or [self._row(stored) for stored in self._answered]
+            rounds = np.array([stored.body.round for stored in self._answered], np.int64)
             self._check_open(core, rounds)
             self._batch = stack(rows, layout), rounds, self._among(), self._columns()
         rows_, rounds, among, columns = self._batch
@@ -160,7 +161,7 @@ class StoredUpdates:
         row = decision.row()
         return self.learner.inputs.row(row) if type(row) is dict else row
 
-    def _check_open(self, core: Any, rounds: Array) -> None:
+    def _check_open(self, core: Core, rounds: Array) -> None:
         again = core.ledger.first_of(rounds)
         if again is not None:
             raise answered_before(self.learner, again)
@@ -168,20 +169,20 @@ class StoredUpdates:
     def _columns(self) -> DrawnSets:
         number, learner = self.number, self.learner
         flat, ends, sizes, log_probs, logs = list[int](), [0], list[int](), list[float](), list[Array]()
-        for one in self._answered:
-            body = one.body
+        for stored in self._answered:
+            body = stored.body
             flat += [number[label] for label in (*body.labels, *body.drawn, *body.top)]
             ends.append(len(flat))
             sizes.append(len(body.labels))
             ordered, of_set = body.log_ordered_propensity, body.log_propensity
             log_probs += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
-            logs.append(one.draw_log(learner))
+            logs.append(stored.draw_log(learner))
         sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
         return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *joined(logs, np.float64))
 
     def _among(self) -> Among:
         """The labels that could be shown: the eligible ones, or all that there were."""
-        every, bodies = self.learner.inputs.everything, [one.body for one in self._answered]
+        every, bodies = self.learner.inputs.everything, [stored.body for stored in self._answered]
         if all(body.eligible is None and body.k == len(every) for body in bodies):
             return Among(every)
         return Among.each(

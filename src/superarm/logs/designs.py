@@ -21,7 +21,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.explore import Draw, FewSets
-from superarm.explore.dilute import inclusion, overlap_probabilities, table
+from superarm.explore.dilute import inclusion, log_set_probabilities, overlap_probabilities
 from superarm.explore.draws import uniform_pair
 
 __all__ = ["Blocks", "Design", "blocks"]
@@ -70,7 +70,7 @@ def blocks(n: int, m: int, gamma: float) -> Blocks:
     return Blocks(
         m=m,
         rest=n - m,
-        log_set=table(n, m, gamma).log_set,
+        log_set=log_set_probabilities(n, m, gamma),
         mean_j=mean,
         var_j=float(probabilities @ (j - mean) ** 2),
         inside=pi.inside,

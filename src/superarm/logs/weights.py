@@ -25,7 +25,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.explore import Draw, FewSets
-from superarm.explore.dilute import table
+from superarm.explore.dilute import log_set_probabilities
 from superarm.explore.draws import log_comb
 from superarm.logs.batches import Batch
 from superarm.logs.designs import NEGLIGIBLE, Blocks, blocks
@@ -169,7 +169,7 @@ class _Parts(NamedTuple):
         if not self.share or len(labels) != m:
             return 0.0
         j = m if self.gamma == 1.0 else len(labels & self.top)
-        return self.share * exp(table(n, m, self.gamma).log_set[j])
+        return self.share * exp(log_set_probabilities(n, m, self.gamma)[j])
 
     def chance(self, labels: frozenset[int], n: int, m: int) -> float:
         return self.sets.get(labels, 0.0) + self.base(labels, n, m)

@@ -18,6 +18,10 @@ cdef class Ledger:
     """
 
     def __init__(self, low=0, later=b""):
+        self.restore(low, later)
+
+    def restore(self, low, later):
+        """Stand where a ledger with this ``low`` and ``later`` stood."""
         self.low = low
         self.later = bytearray(later)  # bit i stands for round low' + i, low' = low rounded to bytes
         self._advance()

@@ -12,16 +12,7 @@ from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from superarm.native.cpu cimport vectors
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define superarm_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define superarm_prefetch(address) ((void)0)
-    #endif
-    """
-    void superarm_prefetch(const void*) noexcept nogil
+from superarm.native.prefetch cimport superarm_prefetch
 
 import numpy as np
 
@@ -88,10 +79,6 @@ cdef class Weights(Stage):
         return self.add_outer(
             <const Py_ssize_t*><size_t>labels.ctypes.data, <const double*><size_t>c.ctypes.data, len(labels), &f
         )
-
-    def subtract_mean(self):
-        """`centre`, from Python."""
-        self.centre()
 
     cdef object _features(self, x, indices, values, float factor, float bias, float sparse_bias, Features* f):
         """Fill f with one row; what must be kept alive as long as f is used."""

@@ -2,16 +2,7 @@
 
 import numpy as np
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define superarm_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define superarm_prefetch(address) ((void)0)
-    #endif
-    """
-    void superarm_prefetch(const void*) noexcept nogil
-
+from superarm.native.prefetch cimport superarm_prefetch
 
 
 cdef class RowBlock:

@@ -72,36 +72,37 @@ cdef class Scaling(Stage):
 
     def scaled(self, x=None, indices=None, values=None):
         """One row as it would reach the weights: (dense part, its constant, sparse values, their constant)."""
-        dense = np.zeros(self.d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
-        index = np.ascontiguousarray([] if indices is None else indices, np.int32)
-        value = np.ascontiguousarray([] if values is None else values, np.float32)
-        if dense.shape != (self.d,) or index.shape != value.shape:
-            raise ValueError(f"x must have {self.d} numbers, and as many values as indices")
         cdef Row row
         cdef Features out
-        _row(dense, index, value, &row)
+        keep = _read_row(self.d, x, indices, values, &row)
         self.scale(&row, &out)
         cdef Py_ssize_t j
         parts = [out.factor * out.x[j] for j in range(out.d)]
         stored = [out.sparse_factor * out.values[j] for j in range(out.n)]
+        del keep
         return np.array(parts, np.float32), out.bias, np.array(stored, np.float32), out.sparse_bias
 
     def count(self, x=None, indices=None, values=None):
         """Scale one row, and count it in."""
-        dense = np.zeros(self.d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
-        index = np.ascontiguousarray([] if indices is None else indices, np.int32)
-        value = np.ascontiguousarray([] if values is None else values, np.float32)
         cdef Row row
         cdef Features out
-        _row(dense, index, value, &row)
+        keep = _read_row(self.d, x, indices, values, &row)
         self.scale(&row, &out)
         self.update_stats(&row)
+        del keep
 
 
-cdef void _row(dense, index, value, Row* row):
-    row.x, row.d = <const float*><size_t>dense.ctypes.data, len(dense)
+cdef object _read_row(Py_ssize_t d, x, indices, values, Row* row):
+    """Fill ``row`` with one that Python has; the arrays that must live as long as it is used."""
+    dense = np.zeros(d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
+    index = np.ascontiguousarray([] if indices is None else indices, np.int32)
+    value = np.ascontiguousarray([] if values is None else values, np.float32)
+    if dense.shape != (d,) or index.shape != value.shape:
+        raise ValueError(f"x must have {d} numbers, and as many values as indices")
+    row.x, row.d = <const float*><size_t>dense.ctypes.data, d
     row.indices, row.values = <const int32_t*><size_t>index.ctypes.data, <const float*><size_t>value.ctypes.data
     row.n = len(index)
+    return dense, index, value
 
 
 # ---------------------------------------------------------------- length 1

@@ -42,7 +42,7 @@ cdef inline uint64_t with_letter(uint64_t h, Py_UCS4 letter) noexcept nogil:
     return (h ^ <uint64_t>letter) * 0x100000001B3ULL
 
 
-cdef inline bint alone(Py_UCS4 c) noexcept nogil:
+cdef inline bint is_word(Py_UCS4 c) noexcept nogil:
     """Whether a character is a word: of a script without spaces, or an emoji."""
     if c < 0x0E00:
         return False
@@ -103,13 +103,13 @@ cdef bint add_text(Places* out, uint64_t seed, str text) except False:
         c = PyUnicode_READ(kind, data, i)
         start = i
         h = seed
-        if alone(c):
+        if is_word(c):
             h = with_letter(h, c)
             i += 1
         else:
             while i < n:
                 c = PyUnicode_READ(kind, data, i)
-                if 97 <= c <= 122 or 48 <= c <= 57 or (c >= 128 and not alone(c) and (c.isalnum() or combines(c))):
+                if 97 <= c <= 122 or 48 <= c <= 57 or (c >= 128 and not is_word(c) and (c.isalnum() or combines(c))):
                     h = with_letter(h, c)
                 elif c != 39 or i == start or i + 1 == n or not PyUnicode_READ(kind, data, i + 1).isalnum():
                     break
@@ -134,29 +134,29 @@ cdef bint add_text(Places* out, uint64_t seed, str text) except False:
 
 
 cdef int by_place(const void* a, const void* b) noexcept nogil:
-    cdef int32_t one = (<const int32_t*>a)[0], two = (<const int32_t*>b)[0]
-    return (one > two) - (one < two)
+    cdef int32_t first = (<const int32_t*>a)[0], second = (<const int32_t*>b)[0]
+    return (first > second) - (first < second)
 
 
-cdef void put_in_order(int32_t* at, Py_ssize_t n) noexcept nogil:
+cdef void sort_places(int32_t* at, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i, j
-    cdef int32_t one
+    cdef int32_t place
     if n > FEW:
         qsort(at, n, sizeof(int32_t), &by_place)
         return
     for i in range(1, n):
-        one = at[i]
+        place = at[i]
         j = i
-        while j > 0 and at[j - 1] > one:
+        while j > 0 and at[j - 1] > place:
             at[j] = at[j - 1]
             j -= 1
-        at[j] = one
+        at[j] = place
 
 
 cdef Py_ssize_t count_places(Places* out, Py_ssize_t start, float* values) noexcept nogil:
     """Sort the places from ``start`` on, each once, with the root of how often it was hit; where they end."""
     cdef Py_ssize_t i, end = start
-    put_in_order(out.at + start, out.n - start)
+    sort_places(out.at + start, out.n - start)
     for i in range(start, out.n):
         if end > start and out.at[end - 1] == out.at[i]:
             values[end - 1] += 1.0

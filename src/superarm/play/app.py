@@ -17,8 +17,6 @@ from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server
 from superarm.service.http.tokens import Tokens
 
-__all__ = ["Play", "play"]
-
 
 class Answer(Strict):
     """A person's answer."""

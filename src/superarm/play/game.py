@@ -14,8 +14,6 @@ from superarm.errors import FeedbackError
 from superarm.learners import MCDBF, Learner, SetLogit
 from superarm.streams import open_data
 
-__all__ = ["LEARNERS", "Game", "LastAnswer"]
-
 SET_SIZE = 3
 # The paper's MC-DBF at its best: with less exploration it learns more slowly here (0.1: hardly at all).
 GAMMA = 0.7
@@ -91,7 +89,7 @@ class Game:
     def errors(self) -> tuple[float, ...]:
         """The share of held-out pictures whose top label is wrong, for each learner."""
         X, y = self.X[self._exam], self.y[self._exam]
-        return tuple(float(np.mean(one.predict(X) != y)) for one in self.learners.values())
+        return tuple(float(np.mean(learner.predict(X) != y)) for learner in self.learners.values())
 
     def answer(self, question: int, hit: bool) -> None:
         """A person's answer to the set on show; ``question`` counts the answers before it."""

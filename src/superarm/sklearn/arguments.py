@@ -10,8 +10,6 @@ from superarm.data.tables import is_frame
 from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
-__all__ = ["class_codes", "one_column", "row_count", "shown_sets"]
-
 
 def row_count(X: Any) -> int:
     """How many rows a matrix, a frame or a list has."""

@@ -28,8 +28,6 @@ from superarm.sklearn.scorer import log_loss
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = ["SetFeedbackClassifier"]
-
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is told only whether the right label was in a set it chose.
@@ -126,14 +124,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shown: Iterable[Iterable[Any]] | None = None,
         propensity: Iterable[float | None] | None = None,
     ) -> SetFeedbackClassifier:
-        """Go on learning from rows X, once, in order, answered by y; arguments as for `fit`.
+        """Go on learning from rows X, once, in order, answered by y; the first call must say all ``classes``.
 
-        Args:
-            X: the rows.
-            y: their labels; or with ``shown``, whether the right one was among those.
-            classes: all labels, with the first call.
-            shown: the labels that somebody else showed.
-            propensity: the probability of each set.
+        ``X``, ``y``, ``shown`` and ``propensity`` are as in `fit`.
         """
         first = self._first(classes)
         if shown is None:
@@ -246,7 +239,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return np.full((row_count(X), 1), self.classes_[0])
         if coverage is not None or (self.coverage is not None and set_size is None):
             sets = self.learner_.predict_set(X, set_size, coverage=coverage)
-            return [self.classes_[self.learner_.known.numbers(one, "X", "predict_set")] for one in sets]
+            return [self.classes_[self.learner_.known.numbers(labels, "X", "predict_set")] for labels in sets]
         size = min(self._most() if set_size is None else set_size, len(self.classes_))
         order = np.argsort(-self.learner_.scores(X), axis=1, kind="stable")
         return np.asarray(self.classes_[order[:, :size]])

@@ -13,8 +13,6 @@ from superarm.decisions.decisions import Decisions
 from superarm.errors import InvalidInput
 from superarm.sklearn.classifier import SetFeedbackClassifier
 
-__all__ = ["SetPipeline", "make_set_pipeline"]
-
 
 def make_set_pipeline(*steps: Any) -> SetPipeline:
     """A `SetPipeline` of these steps, which get names of their own, as scikit-learn's make_pipeline gives.

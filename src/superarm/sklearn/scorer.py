@@ -12,8 +12,6 @@ from superarm.errors import InvalidInput
 from superarm.losses import set_nll
 from superarm.sklearn.arguments import class_codes, one_column, shown_sets
 
-__all__ = ["SetScorer", "log_loss"]
-
 MEASURES = ("log_loss", "hit_rate")
 
 
@@ -52,7 +50,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.measure, self.set_size, self.uniform = measure, set_size, uniform
 
-    def __call__(
+    def score(
         self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
     ) -> float:
         """The score of a fitted classifier, or of a pipeline with one at its end; more is better.
@@ -64,18 +62,14 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
             shown: the labels that were shown.
             propensity: the probability of each set.
         """
-        return self.score(estimator, X, y, shown=shown, propensity=propensity)
-
-    def score(
-        self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
-    ) -> float:
-        """What calling it gives; ``estimator``, ``X``, ``y``, ``shown`` and ``propensity`` are as there."""
         if self.measure not in MEASURES:
             raise InvalidInput.must("measure", "SetScorer", f"one of {', '.join(MEASURES)}", self.measure)
         sets = shown_sets(shown)
         if self.measure == "log_loss":
             return -log_loss(estimator, X, y, sets)
         return self._hit_rate(estimator, X, one_column(y), sets, propensity)
+
+    __call__ = score
 
     def _hit_rate(self, model: Any, X: Any, bits: list[Any], sets: list[list[Any]], propensity: Any) -> float:
         from superarm.logs import Log, Policy, evaluate, survey

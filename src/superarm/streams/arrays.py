@@ -15,8 +15,6 @@ from superarm.errors import InvalidInput
 from superarm.groups import Groups
 from superarm.streams.base import Chunk
 
-__all__ = ["Arrays"]
-
 
 class Arrays:
     """A stream over a matrix X (dense, SciPy sparse, or a pair of both) and labels y.

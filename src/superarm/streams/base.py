@@ -9,8 +9,6 @@ from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.rows import Rows
 
-__all__ = ["Chunk", "Stream", "size_of"]
-
 
 class Chunk(NamedTuple):
     """Some consecutive rounds: rows[i] with label y[i], for i in ``visit``."""

@@ -16,8 +16,6 @@ from superarm.streams.download import data_home
 from superarm.streams.files import read_data
 from superarm.streams.images import IMAGE_SETS, load_images
 
-__all__ = ["NAMES", "feature_file", "identity", "open_data"]
-
 # 1,797 pictures of 8 x 8 from the UCI "Optical Recognition of Handwritten Digits", as scikit-learn has them
 DIGITS = Path(__file__).parent / "digits.npz"
 EMBEDDED = {

@@ -16,8 +16,6 @@ from platformdirs import user_cache_dir
 from superarm._extras import need
 from superarm.errors import DataMissing
 
-__all__ = ["RemoteFile", "data_home", "fetch", "find", "is_whole"]
-
 HOME, OFFLINE, MIRROR = "SUPERARM_DATA", "SUPERARM_DATA_FROM", "SUPERARM_DATA_MIRROR"
 BLOCK = 1 << 16
 

@@ -20,8 +20,6 @@ from superarm.streams.catalog import feature_file
 from superarm.streams.download import RemoteFile, fetch
 from superarm.streams.images import IMAGE_SETS, Images, load_images
 
-__all__ = ["WEIGHTS", "extract", "make_features"]
-
 LEAST = 32  # VGG-16 halves an image five times
 WIDTH = 512
 WEIGHTS = RemoteFile(

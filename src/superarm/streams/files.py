@@ -17,8 +17,6 @@ from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
 
-__all__ = ["SUFFIXES", "from_frame", "read_data"]
-
 SUFFIXES = (".npz", *TABLES, ".svm", ".svmlight", ".libsvm")
 LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no column is named
 
@@ -64,15 +62,12 @@ def from_frame(
 ) -> Arrays:
     """A stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
 
+    ``text``, ``words``, ``numbers``, ``dates`` and ``leave_out`` are as in `Columns.look`.
+
     Args:
         frame: the rows.
         label: the name of the label column.
         columns: what the others are; left out, the first 20,000 rows tell.
-        text: columns that hold text, whatever they look like.
-        words: columns of words, each taken whole.
-        numbers: columns of numbers.
-        dates: columns of dates.
-        leave_out: columns that are no features.
         group: a column; `simulate` tells the coverage of each of its values. It stays a feature unless left out.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.

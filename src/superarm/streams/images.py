@@ -16,8 +16,6 @@ from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.download import RemoteFile, find
 
-__all__ = ["IMAGE_SETS", "ImageSet", "Images", "load_images", "read_cifar10", "read_idx", "read_svhn"]
-
 
 @dataclass(frozen=True, slots=True)
 class Images:
@@ -84,6 +82,10 @@ def read_cifar10(path: Path) -> tuple[Array, Array]:
     return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]
 
 
+def _read_cifar10(paths: list[Path]) -> tuple[Array, Array]:
+    return read_cifar10(paths[0])
+
+
 def read_svhn(path: Path) -> tuple[Array, Array]:
     """Images and labels from a MATLAB file; the digit 0 is label 10 there."""
     need("logs")
@@ -105,135 +107,76 @@ def _read_all_svhn(paths: list[Path]) -> tuple[Array, Array]:
 # docs/data.md says where the checksums are from
 
 
-def _mnist_files(
-    folder: str, mirrors: tuple[str, ...], facts: dict[str, tuple[int, str]]
-) -> tuple[RemoteFile, ...]:
-    return tuple(RemoteFile(folder, n, mirrors, f"sha256:{d}", size) for n, (size, d) in facts.items())
+def _files(folder: str, mirrors: tuple[str, ...], table: str) -> tuple[RemoteFile, ...]:
+    """The files of a table with a line for each: name, bytes, SHA-256."""
+    rows = [line.split() for line in table.strip().splitlines()]
+    return tuple(
+        RemoteFile(folder, name, mirrors, f"sha256:{sha256}", int(size)) for name, size, sha256 in rows
+    )
 
+
+MNIST = _files(
+    "mnist",
+    (
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "http://yann.lecun.com/exdb/mnist/",
+    ),
+    """
+    train-images-idx3-ubyte.gz 9912422 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609
+    train-labels-idx1-ubyte.gz 28881 3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c
+    t10k-images-idx3-ubyte.gz 1648877 8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6
+    t10k-labels-idx1-ubyte.gz 4542 f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6
+    """,
+)
+FASHION_MNIST = _files(
+    "fashion-mnist",
+    (
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+    ),
+    """
+    train-images-idx3-ubyte.gz 26421880 3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84
+    train-labels-idx1-ubyte.gz 29515 a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845
+    t10k-images-idx3-ubyte.gz 4422102 346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073
+    t10k-labels-idx1-ubyte.gz 5148 67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5
+    """,
+)
+CIFAR10 = _files(
+    "cifar10",
+    ("https://www.cs.toronto.edu/~kriz/",),
+    "cifar-10-binary.tar.gz 170052171 c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+)
+SVHN = _files(
+    "svhn",
+    ("http://ufldl.stanford.edu/housenumbers/",),
+    """
+    train_32x32.mat 182040794 435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8
+    test_32x32.mat 64275384 cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b
+    """,
+)
+CLOTHES = "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, Bag, Ankle boot"
+THINGS = "airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"
 
 IMAGE_SETS = {
-    one.name: one
-    for one in (
+    images.name: images
+    for images in (
+        ImageSet("mnist", MNIST, _read_mnist, (70_000, 28, 28, 1)),
         ImageSet(
-            "mnist",
-            _mnist_files(
-                "mnist",
-                (
-                    "https://storage.googleapis.com/cvdf-datasets/mnist/",
-                    "https://ossci-datasets.s3.amazonaws.com/mnist/",
-                    "http://yann.lecun.com/exdb/mnist/",
-                ),
-                {
-                    "train-images-idx3-ubyte.gz": (
-                        9912422,
-                        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                    ),
-                    "train-labels-idx1-ubyte.gz": (
-                        28881,
-                        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                    ),
-                    "t10k-images-idx3-ubyte.gz": (
-                        1648877,
-                        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                    ),
-                    "t10k-labels-idx1-ubyte.gz": (
-                        4542,
-                        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-                    ),
-                },
-            ),
-            _read_mnist,
-            (70_000, 28, 28, 1),
+            "fashion-mnist", FASHION_MNIST, _read_mnist, (70_000, 28, 28, 1), tuple(CLOTHES.split(", "))
         ),
-        ImageSet(
-            "fashion-mnist",
-            _mnist_files(
-                "fashion-mnist",
-                (
-                    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                    "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
-                ),
-                {
-                    "train-images-idx3-ubyte.gz": (
-                        26421880,
-                        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-                    ),
-                    "train-labels-idx1-ubyte.gz": (
-                        29515,
-                        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-                    ),
-                    "t10k-images-idx3-ubyte.gz": (
-                        4422102,
-                        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-                    ),
-                    "t10k-labels-idx1-ubyte.gz": (
-                        5148,
-                        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-                    ),
-                },
-            ),
-            _read_mnist,
-            (70_000, 28, 28, 1),
-            (
-                "T-shirt/top",
-                "Trouser",
-                "Pullover",
-                "Dress",
-                "Coat",
-                "Sandal",
-                "Shirt",
-                "Sneaker",
-                "Bag",
-                "Ankle boot",
-            ),
-        ),
-        ImageSet(
-            "cifar10",
-            (
-                RemoteFile(
-                    "cifar10",
-                    "cifar-10-binary.tar.gz",
-                    ("https://www.cs.toronto.edu/~kriz/",),
-                    "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-                    170052171,
-                ),
-            ),
-            lambda paths: read_cifar10(paths[0]),
-            (60_000, 32, 32, 3),
-            ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-        ),
-        ImageSet(
-            "svhn",
-            tuple(
-                RemoteFile(
-                    "svhn", name, ("http://ufldl.stanford.edu/housenumbers/",), f"sha256:{digest}", size
-                )
-                for name, size, digest in (
-                    (
-                        "train_32x32.mat",
-                        182040794,
-                        "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
-                    ),
-                    (
-                        "test_32x32.mat",
-                        64275384,
-                        "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
-                    ),
-                )
-            ),
-            _read_all_svhn,
-            (99_289, 32, 32, 3),
-        ),
+        ImageSet("cifar10", CIFAR10, _read_cifar10, (60_000, 32, 32, 3), tuple(THINGS.split(", "))),
+        ImageSet("svhn", SVHN, _read_all_svhn, (99_289, 32, 32, 3)),
     )
 }
 
 
 def load_images(name: str) -> Images:
     """The images of a set that `superarm data get` has fetched."""
-    one = IMAGE_SETS[name]
-    paths = [find(file) for file in one.files]
-    missing = [file.name for file, path in zip(one.files, paths, strict=True) if path is None]
+    image_set = IMAGE_SETS[name]
+    paths = [find(file) for file in image_set.files]
+    missing = [file.name for file, path in zip(image_set.files, paths, strict=True) if path is None]
     if missing:
         raise DataMissing(f"{', '.join(missing)} of {name} not found here; run: superarm data get {name}")
-    pixels, y = one.read([path for path in paths if path is not None])
-    return Images(np.ascontiguousarray(pixels), y.astype(np.int64), one.labels)
+    pixels, y = image_set.read([path for path in paths if path is not None])
+    return Images(np.ascontiguousarray(pixels), y.astype(np.int64), image_set.labels)

@@ -16,8 +16,6 @@ from superarm.data.rows import Rows
 from superarm.native.synthetic import fill
 from superarm.streams.base import Chunk
 
-__all__ = ["Synthetic", "synnonsep", "synsep"]
-
 K, D, OWN, BLOCK = 9, 400, 120, 4096
 
 

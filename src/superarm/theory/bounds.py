@@ -16,8 +16,6 @@ from superarm.explore.dilute import inclusion, overlap_probabilities
 from superarm.explore.draws import log_comb
 from superarm.theory.estimates import RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 
-__all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]
-
 
 def _check(k: int, m: int, gamma: float) -> None:
     if not 1 <= m < k:
@@ -45,14 +43,7 @@ def _lambdas(k: int, m: int, gamma: float) -> tuple[float, float]:
 
 
 def lemma5_bound(k: int, m: int, gamma: float, *, in_top: bool) -> float:
-    """The paper's bound on E|U~|^2 for |x| = 1, with y inside or outside the top set.
-
-    Args:
-        k: how many labels there are.
-        m: how many are shown.
-        gamma: the share of exploration.
-        in_top: whether the right label is in the top set.
-    """
+    """The paper's bound on E|U~|^2 for |x| = 1: m of k labels, gamma; ``in_top``, if y is in the top set."""
     lambda1, lambda2 = _lambdas(k, m, gamma)
     return lambda2 + (0.0 if in_top else lambda1)
 
@@ -60,12 +51,7 @@ def lemma5_bound(k: int, m: int, gamma: float, *, in_top: bool) -> float:
 def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in_top: bool) -> float:
     """E|U~|^2 itself, for |x| = 1: what Lemma 5 bounds; infinite where a float cannot hold it.
 
-    Args:
-        k: how many labels there are.
-        m: how many are shown.
-        gamma: the share of exploration.
-        estimate: MC-DBF's, by name.
-        in_top: whether the right label is in the top set.
+    ``estimate`` is MC-DBF's, by name; k, m, gamma and ``in_top`` are as in `lemma5_bound`.
 
     >>> round(second_moment(10, 4, 0.1, in_top=True), 1), round(lemma5_bound(10, 4, 0.1, in_top=True))
     (3184.2, 1116075)
@@ -102,12 +88,9 @@ def _second_moment(k: int, m: int, p: Any, values: Any, orders: Any, in_top: boo
 def theorem6_bound(
     k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0, loss: float = 0.0
 ) -> float:
-    """The paper's bound on the expected number of misses of the top set.
+    """The paper's bound on the expected number of misses of the top set, for m of k labels and gamma.
 
     Args:
-        k: how many labels there are.
-        m: how many are shown.
-        gamma: the share of exploration.
         rounds: T.
         complexity: D = 2 |W*|^2 of the comparison W*.
         loss: R_T, the cumulative loss of W*.
@@ -121,11 +104,7 @@ def theorem6_bound(
 def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float:
     """The gamma that makes Theorem 6's bound least (Corollary 8, with tau1 squared), at most 1.
 
-    Args:
-        k: how many labels there are.
-        m: how many are shown.
-        rounds: how many.
-        complexity: D = 2 |W*|^2 of the comparison W*.
+    k, m, ``rounds`` and ``complexity`` are as in `theorem6_bound`.
     """
     _check(k, m, 1.0)
     logarithm = (
@@ -160,26 +139,18 @@ class Summary:
     gamma: float
     rounds: int
     complexity: float
-    shown_inside: float  # P(a label of the top set is shown)
+    shown_inside: float
     shown_outside: float
-    other_set: float  # P(the shown set is not the top set)
-    mean_outside: float  # how many labels from outside the top set are shown
-    second_moments: dict[str, tuple[float, float]]  # by estimate: y in the top set, y outside
+    other_set: float
+    mean_outside: float
+    second_moments: dict[str, tuple[float, float]]
     lemma5: tuple[float, float]
     bound: float
     best_gamma: float
 
 
 def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> Summary:
-    """All of it for one problem.
-
-    Args:
-        k: how many labels there are.
-        m: how many are shown.
-        gamma: the share of exploration.
-        rounds: how many.
-        complexity: D = 2 |W*|^2 of the comparison W*.
-    """
+    """All of it for one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
     _check(k, m, gamma)
     p, shown = overlap_probabilities(k, m, gamma), inclusion(k, m, gamma)
     estimates = ("ordered", "set", "minimum-variance")

@@ -17,21 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.explore.dilute import overlap_probabilities, table, weights
+from superarm.explore.dilute import log_set_probabilities, overlap_probabilities, weights
 from superarm.explore.draws import log_comb
-
-__all__ = [
-    "ESTIMATES",
-    "RHO_GRID",
-    "Estimates",
-    "estimate_table",
-    "estimates",
-    "log_tau1",
-    "minimum_variance",
-    "order_counts",
-    "rho_index",
-    "tau2",
-]
 
 ESTIMATES = ("ordered", "set", "minimum-variance")
 
@@ -69,7 +56,7 @@ def estimate_table(n: int, m: int, gamma: float, estimate: str) -> Array:
         return np.stack([minimum_variance(n, m, gamma, rho) for rho in RHO_GRID])
     values = np.full((1, m + 1, 2, 4), -tau2(n, m))
     if estimate == "set":
-        log_set = table(n, m, gamma).log_set
+        log_set = log_set_probabilities(n, m, gamma)
         for j in range(max(0, 2 * m - n), m + 1):
             values[0, j, 1, :2] += np.exp(-log_set[j] - log_comb(n - 2, m - 1))
     return values
@@ -139,13 +126,3 @@ def order_counts(n: int, m: int, gamma: float) -> Array:
                 from_outside = v * G[u, v - 1] * rem(u, v - 1) / b if v else 0.0
                 G[u, v] = from_inside + from_outside
     return np.array([G[j, m - j] for j in range(m + 1)])
-
-
-def rho_index(rho: float) -> int:
-    """The number of the value on `RHO_GRID` (evenly spaced in logits) that is nearest to ``rho``.
-
-    native/estimates.pxd has it, too.
-    """
-    rho = min(rho, 1.0 - 1e-9) if rho > 1e-9 else 1e-9  # NaN too
-    logit = log(rho / (1.0 - rho))
-    return min(max(round((logit + 3.0) * 4.0), 0), len(RHO_GRID) - 1)

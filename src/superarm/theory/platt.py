@@ -8,8 +8,6 @@ import numpy as np
 
 from superarm._types import Array
 
-__all__ = ["platt", "sigmoid"]
-
 
 def sigmoid(x: Any) -> Array:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
