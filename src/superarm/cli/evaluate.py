@@ -325,6 +325,8 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
         if best is None:
             print(f"WARNING: this log cannot answer for this policy; {cure.of(verdict)}.")
             continue
+        if best.name == "nested":
+            print("nested: by fewer labels of the same ranking; with more it hits at least as often")
         if best.silent > 0.0005:
             print(
                 f"{best.silent:.1%} of the rows cannot answer, or would need too heavy weights: "

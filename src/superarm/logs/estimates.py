@@ -235,6 +235,12 @@ class Sums:
     def rows(self) -> int:
         return round(float(self.bins[:, 0].sum() + self.silent[0]))
 
+    @property
+    def expected(self) -> float:
+        """The mean of the guesses."""
+        guesses = self.silent[1] + _Sum(*self.bins.sum(axis=0)).q
+        return float(guesses) / self.rows if self.rows else nan
+
     def _kept(self) -> tuple[_Sum, float, float]:
         """Sums over the rows to use, the share of the others, and the sum of the guesses at those."""
         up_to = _Sum(*np.cumsum(self.bins, axis=0).T)  # each an array over bins

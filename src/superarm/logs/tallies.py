@@ -53,8 +53,8 @@ class Tally:
         policy = at_work.policy
         facts = (policy.name, at_work.size, policy.gamma, policy.chosen_by)
         mean_size = self.shown / self.rows if self.rows else nan
-        promise = policy.promise
-        return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate), mean_size, promise)
+        wanted, expected = self.by_label.wanted(hit_rate), self.by_label.expected
+        return Verdict(*facts, self.estimates, wanted, mean_size, expected, policy.promise)
 
 
 class PartTallies:
