@@ -125,6 +125,10 @@ def evaluate(
         got = ", ".join(reading.asked) or str(columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, loaded.values())
+    source.keep_columns(
+        name for text in [*(scores or []), *(probabilities or [])] for name in opt.names(text)
+    )
+    source.keep_columns([] if group is None else [group])
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
     width = None if known is None else known.n_features

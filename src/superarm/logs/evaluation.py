@@ -48,8 +48,8 @@ def evaluate(
     labels = facts.known
     tallies = [(PolicyRunner(policy, labels, facts.n_features), Tally()) for policy in policies]
     parts = [PartTallies(labels, group, log.name) for _ in policies]
-    read = [name for policy in policies for name in policy.columns] + ([] if group is None else [group])
-    columns = tuple(dict.fromkeys(read))
+    log.keep_columns(name for policy in policies for name in policy.columns)
+    log.keep_columns([] if group is None else [group])
     check = LogCheck()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
     model = None if all(policy.has_probabilities for policy, _ in tallies) else SetLogit(**facts.common)
@@ -59,7 +59,7 @@ def evaluate(
     def judges(record: Record) -> bool:
         return holdout is None or held_out(record.number, holdout, seed)
 
-    records = ticked(log.records(columns), progress, facts.rows, "rows")
+    records = ticked(log, progress, facts.rows, "rows")
     for batch in batches(_counted(records, check, judges), labels):
         chosen = [i for i, record in enumerate(batch.records) if judges(record)]
         if chosen:

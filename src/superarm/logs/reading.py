@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from itertools import chain, islice
 from math import log as ln
 from math import nan
@@ -94,6 +93,8 @@ class Log:
         self.bad = 0  # rows passed over in the last reading, and why the first of them
         self.first_bad = ""
         self._kept: list[Record] | None = None  # all rows, after a reading to the end
+        self._unread: Iterator[TableRow] | None = None  # of the first source, until the first reading
+        self._also: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._check_distinct()
         self.n_features: int | None = None
@@ -126,36 +127,37 @@ class Log:
 
         return log_chart(self)
 
+    def keep_columns(self, names: Iterable[str]) -> None:
+        """Keep these columns, too, with each record (``also``)."""
+        new = [name for name in names if name not in self._also]
+        if new:
+            self._also, self._kept = (*self._also, *new), None
+
     def __iter__(self) -> Iterator[Record]:
-        return self.records()
-
-    def records(self, also: Iterable[str] = ()) -> Iterator[Record]:
-        """Every row; ``also`` names further columns to be kept with each."""
-        extra = tuple(also)
-        if extra:
-            yield from self._read(extra)
-        elif self._kept is not None:
+        if self._kept is not None:
             yield from self._kept
-        else:
-            kept, size = list[Record](), 0
-            for record in self._read(()):
-                size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
-                if size <= KEPT:
-                    kept.append(record)
-                elif kept:
-                    kept.clear()
-                yield record
-            self._kept = kept if size <= KEPT else None
+            return
+        kept, size = list[Record](), 0
+        for record in self._read():
+            size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
+            if size <= KEPT:
+                kept.append(record)
+            elif kept:
+                kept.clear()
+            yield record
+        self._kept = kept if size <= KEPT else None
 
-    def _read(self, extra: tuple[str, ...]) -> Iterator[Record]:
+    def _read(self) -> Iterator[Record]:
         self.bad, self.first_bad = 0, ""
+        unread, self._unread = self._unread, None
         for source in self.sources:
-            for number, row in enumerate(source.rows()):
+            rows, unread = source.rows() if unread is None else unread, None
+            for number, row in enumerate(rows):
                 where = at_row(source.name, number)
                 try:
                     if isinstance(row, str):
                         raise BadRow(f"{where} must be {row}")
-                    yield self._record(row, number, where, extra)
+                    yield self._record(row, number, where)
                 except BadRow as error:
                     if not self.skip_bad:
                         raise
@@ -182,9 +184,16 @@ class Log:
     def _find_features(self, declared: list[Columns]) -> Columns:
         """The columns that are features, and a check that the others are there at all."""
         source = self.sources[0]  # it tells for all of them: ids may begin again in each
-        with closing(source.rows()) as rows:
-            first = list(islice(rows, SAMPLE))
-            return self._features_of(source, first, chain(first, rows), declared)
+        rows, seen = source.rows(), list[TableRow]()
+        self._unread = chain(seen, rows)  # what is looked at is not parsed again
+
+        def look() -> Iterator[TableRow]:
+            for row in rows:
+                seen.append(row)
+                yield row
+
+        first = list(islice(look(), SAMPLE))
+        return self._features_of(source, first, chain(first, look()), declared)
 
     def _features_of(
         self, source: Table, first: list[TableRow], rows: Iterator[TableRow], declared: list[Columns]
@@ -252,7 +261,7 @@ class Log:
 
     # ------------------------------------------------------------ one row
 
-    def _record(self, row: dict[str, Any], number: int, where: str, extra: tuple[str, ...]) -> Record:
+    def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
         c, separator = self.columns, self.separator
         if len(c.labels) == 1:
             labels = labels_in(row.get(c.labels[0]), c.labels[0], where, separator)
@@ -295,7 +304,7 @@ class Log:
             time=row.get("time"),
             context=row.get("context"),
             number=number,
-            also={name: row.get(name) for name in extra} if extra else None,
+            also={name: row.get(name) for name in self._also} if self._also else None,
         )
 
     def _drawn(self, row: dict[str, Any], where: str, labels: tuple[Any, ...]) -> tuple[Any, Any, Any]:
