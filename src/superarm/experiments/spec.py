@@ -43,7 +43,7 @@ class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if isinstance(values, tuple) and len(set(values)) != max(len(values), 1):
                 raise ValueError(f"{name} must be distinct numbers, at least one")
 
-    def under(self, other: Axes) -> Axes:
+    def updated(self, other: Axes) -> Axes:
         """These, but ``other`` where it says something."""
         ours, theirs = ({n: getattr(axes, n) for n in Axes.__struct_fields__} for axes in (self, other))
         return Axes(**ours | {name: value for name, value in theirs.items() if value is not None})
@@ -134,7 +134,7 @@ class Spec:
         for data, data_axes in self.data:
             stream, content = self._open(data)
             for entry in self.learners:
-                axes = self.axes.under(data_axes).under(entry)
+                axes = self.axes.updated(data_axes).updated(entry)
                 cls, _ = parse(entry.use)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
@@ -153,7 +153,7 @@ class Spec:
                                 seed=seed,
                                 rounds=here.rounds or 100_000,
                             )
-                            cell = self._keyed(cell, stream, entry)
+                            cell = self._with_key(cell, stream, entry)
                             cells[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
         return list(cells.values())
 
@@ -167,9 +167,9 @@ class Spec:
             at = [d for d, _ in self.data].index(data)
             raise self.file.error(("data", at, "source"), error) from error
 
-    def _keyed(self, cell: Cell, stream: Any, entry: LearnerEntry) -> Cell:
+    def _with_key(self, cell: Cell, stream: Any, entry: LearnerEntry) -> Cell:
         try:
-            return cell.keyed(stream)
+            return cell.with_key(stream)
         except SuperarmError as error:
             at = self.learners.index(entry)
             name = str(error).partition(" ")[0]
@@ -182,7 +182,7 @@ class Spec:
         for override in self.overrides:
             where = structs.astuple(override.where)
             if all(wanted in (None, value) for wanted, value in zip(where, here, strict=True)):
-                axes = axes.under(override)
+                axes = axes.updated(override)
         return axes
 
     def _gammas(
@@ -218,7 +218,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         title=keys.title or path.stem,
         order=keys.order,
         file=file,
-        axes=keys.under(keys.quick) if quick else keys,
+        axes=keys.updated(keys.quick) if quick else keys,
         data=tuple(_data(entry, path.parent) for entry in keys.data),
         learners=tuple(_learner(file, i, path.parent, entry) for i, entry in enumerate(keys.learners)),
         overrides=keys.overrides,

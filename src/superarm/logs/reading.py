@@ -19,15 +19,15 @@ from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.data.tables import Table, TableRow, WithVectors, is_named_rows, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.logs.cells import (
+from superarm.logs.fields import (
     BadRow,
-    hit_in,
-    label_in,
-    labels_in,
-    number_in,
-    numbers_in,
-    rule_in,
-    share_in,
+    parse_hit,
+    parse_label,
+    parse_labels,
+    parse_number,
+    parse_numbers,
+    parse_probability,
+    parse_rule,
 )
 from superarm.logs.log_columns import LogColumns
 from superarm.logs.sources import open_source
@@ -123,7 +123,7 @@ class Log:
 
     def plot(self) -> Any:
         """Its hit rate along its rows, and how often each label was shown and hit: an Altair chart."""
-        from superarm.logs.figure import log_chart
+        from superarm.logs.charts import log_chart
 
         return log_chart(self)
 
@@ -204,7 +204,7 @@ class Log:
             self._refuse_nothing(source.name, first)
         of, c, known = source.name, self.columns, ", ".join(names)
         if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
-            number = number_in(sample[0]["format"])
+            number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
                 raise InvalidInput.must("format", of, f"{LOG_FORMAT}, as this superarm reads", number)
         for name in c.labels:
@@ -264,29 +264,29 @@ class Log:
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
         c, separator = self.columns, self.separator
         if len(c.labels) == 1:
-            labels = labels_in(row.get(c.labels[0]), c.labels[0], where, separator)
+            labels = parse_labels(row.get(c.labels[0]), c.labels[0], where, separator)
         else:
             slots = [row.get(name) for name in c.labels]
-            labels = tuple(label_in(v, ", ".join(c.labels), where) for v in slots if v is not None)
+            labels = tuple(parse_label(v, ", ".join(c.labels), where) for v in slots if v is not None)
         if not labels or len(set(labels)) != len(labels):
             field = ", ".join(c.labels)
             raise BadRow.must(field, where, "distinct labels, at least one", row.get(c.labels[0]))
-        hit = hit_in(row.get(c.hit), c.hit, where)
-        label = None if row.get(c.label) is None else label_in(row[c.label], c.label, where)
+        hit = parse_hit(row.get(c.hit), c.hit, where)
+        label = None if row.get(c.label) is None else parse_label(row[c.label], c.label, where)
         if label is not None:
             if hit is not None and hit != (label in labels):
                 wanted = f"{label in labels}, as {c.label} is {label!r}"
                 raise BadRow.must(c.hit, where, wanted, row.get(c.hit))
             hit = label in labels
-        eligible = labels_in(row.get(c.eligible), c.eligible, where, separator) or None
+        eligible = parse_labels(row.get(c.eligible), c.eligible, where, separator) or None
         drawn, top, rule = self._drawn(row, where, labels)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
             raise BadRow.must(c.eligible, where, "a list that holds the shown labels", row.get(c.eligible))
         size = row.get("set_size")
-        if size is not None and number_in(size) != len(labels):
+        if size is not None and parse_number(size) != len(labels):
             raise BadRow.must("set_size", where, f"{len(labels)}, the number of labels shown", size)
-        chance = share_in(row.get(c.propensity), c.propensity, where)
-        ordered = share_in(row.get("ordered_propensity"), "ordered_propensity", where)
+        chance = parse_probability(row.get(c.propensity), c.propensity, where)
+        ordered = parse_probability(row.get("ordered_propensity"), "ordered_propensity", where)
         return Record(
             Decision.from_parts(
                 x=self._features(row, number, where),
@@ -310,13 +310,13 @@ class Log:
     def _drawn(self, row: dict[str, Any], where: str, labels: tuple[Any, ...]) -> tuple[Any, Any, Any]:
         """The order of the draw, the top set, and the rule."""
         separator = self.separator
-        drawn = labels_in(row.get("drawn"), "drawn", where, separator) or None
+        drawn = parse_labels(row.get("drawn"), "drawn", where, separator) or None
         if drawn is not None and sorted(map(str, drawn)) != sorted(map(str, labels)):
             raise BadRow.must("drawn", where, f"an order of {list(labels)}", list(drawn))
         if self.uniform:
             return drawn, None, UNIFORM
-        top = labels_in(row.get("top"), "top", where, separator) or None
-        gamma, rule = share_in(row.get("gamma"), "gamma", where), rule_in(row.get("rule"), where)
+        top = parse_labels(row.get("top"), "top", where, separator) or None
+        gamma, rule = parse_probability(row.get("gamma"), "gamma", where), parse_rule(row.get("rule"), where)
         if rule is None and gamma is not None and (top is not None or gamma == 1.0):
             rule = {"name": "dilute", "gamma": gamma}
         vary = rule is not None and rule["name"] == "cover"  # it leaves labels of its top set out
@@ -340,11 +340,11 @@ class Log:
             return values
         dense: Any = NOTHING
         if row.get("x") is not None:
-            dense = self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)
+            dense = self._checked(parse_numbers(row["x"], "x", where, self.separator), "x", where)
             if row.get("x_indices") is None:
                 return dense  # type: ignore[no-any-return]
-        index = numbers_in(row.get("x_indices"), "x_indices", where, self.separator)
-        x = numbers_in(row.get("x_values"), "x_values", where, self.separator)
+        index = parse_numbers(row.get("x_indices"), "x_indices", where, self.separator)
+        x = parse_numbers(row.get("x_values"), "x_values", where, self.separator)
         _finite(x, "x_values", where)
         whole = index.astype(np.int64)
         if len(x) != len(index) or (whole != index).any() or (whole < 0).any() or (np.diff(whole) <= 0).any():

@@ -66,7 +66,7 @@ class Verdict:
 
     def plot(self) -> Any:
         """Every estimate with its interval, as an Altair chart."""
-        from superarm.logs.figure import verdict_chart
+        from superarm.logs.charts import verdict_chart
 
         return verdict_chart(self)
 
@@ -118,7 +118,7 @@ class Evaluation:
 
     def plot(self) -> Any:
         """Hit rates of all policies with their intervals, as an Altair chart."""
-        from superarm.logs.figure import chart
+        from superarm.logs.charts import chart
 
         return chart(self)
 
