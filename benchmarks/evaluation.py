@@ -51,7 +51,12 @@ class World(NamedTuple):
         return rows
 
 
-WORLDS = {"easy": World(12, 8, 0.3), "middling": World(12, 8, 0.6), "hard": World(6, 4, 1.0)}
+WORLDS = {
+    "easy": World(12, 8, 0.3),
+    "middling": World(12, 8, 0.6),
+    "hard": World(6, 4, 1.0),
+    "noisy": World(6, 4, 2.0),
+}
 
 
 def verdicts(
