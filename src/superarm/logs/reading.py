@@ -128,7 +128,11 @@ class Log:
         return log_chart(self)
 
     def keep_columns(self, names: Iterable[str]) -> None:
-        """Keep these columns, too, with each record (``also``)."""
+        """Keep further columns with each record, in its ``also``.
+
+        Args:
+            names: the columns; of those that the log does not have, all values are ``None``.
+        """
         new = [name for name in names if name not in self._also]
         if new:
             self._also, self._kept = (*self._also, *new), None
