@@ -3,25 +3,33 @@
 Each log is a service's own: SetLogit decides row by row and learns (m = 3), with 2 % of uniform sets or with none.
 `train` learns from four fifths of its rows, and `evaluate` judges that model by the rest; the model that served is
 judged by all rows. The truth is the hit rate on 20,000 fresh rows with their labels.
-One line for each kind: how often there was a number, its mean error, its largest error, the mean of its bias, and how
-often the interval had the truth in it.
+One line for each kind: how often there was a number, the mean truth, the mean and the largest error, the bias, how
+often the interval had the truth in it, its mean width, and how often one label more was read as worse.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 
 import superarm as sa
-from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm._types import Array
+from superarm.logs import Estimate, Log, Policy, Verdict, Writer, evaluate, survey, train
 
 FRESH = 20_000
 SIZES = (3, 4, 5)
+HEAD = (
+    "| world | uniform | policy | m | answered | truth | error | largest | bias | covered | width | worse |"
+)
+
+Rows = Callable[[int], tuple[Array, Array]]
 
 
 class World(NamedTuple):
@@ -31,91 +39,95 @@ class World(NamedTuple):
     d: int
     noise: float
 
-    def draw(self, seed: int) -> Callable[[int], tuple[Any, Any]]:
+    def sampler(self, seed: int) -> Rows:
         random = np.random.default_rng(seed)
         centres = random.standard_normal((self.k, self.d)).astype(np.float32)
-        often = random.dirichlet(np.full(self.k, 3.0))
+        frequencies = random.dirichlet(np.full(self.k, 3.0))
 
-        def rows(n: int) -> tuple[Any, Any]:
-            y = random.choice(self.k, n, p=often)
+        def rows(n: int) -> tuple[Array, Array]:
+            y = random.choice(self.k, n, p=frequencies)
             return centres[y] + self.noise * random.standard_normal((n, self.d)).astype(np.float32), y
 
         return rows
 
 
-WORLDS = {"easy": World(12, 8, 0.3), "middling": World(12, 8, 0.6), "hard": World(6, 4, 1.0)}
+WORLDS = {
+    "easy": World(12, 8, 0.3),
+    "middling": World(12, 8, 0.6),
+    "hard": World(6, 4, 1.0),
+    "noisy": World(6, 4, 2.0),
+}
 
 
-def one_log(world: World, n: int, uniform: float, seed: int, path: Path) -> list[tuple[str, int, float, Any]]:
-    """(policy, m, truth, verdict) of each policy."""
-    rows = world.draw(seed)
+def verdicts(
+    world: World, n: int, uniform: float, seed: int, path: Path
+) -> Iterator[tuple[str, int, float, Verdict]]:
+    """(policy, m, truth, verdict) of each policy, by one log."""
+    rows = world.sampler(seed)
     X, y = rows(n)
     served = sa.SetLogit(n_labels=world.k, n_features=world.d, set_size=3, uniform=uniform, seed=seed)
-    with Writer(str(path)) as log:
+    with Writer(str(path)) as writer:
         for x, label in zip(X, y, strict=True):
             decision = served.decide(x)
             hit = bool(label in decision.labels)
-            log.add(decision, hit=hit)
+            writer.add(decision, hit=hit)
             served.update(decision, hit=hit)
-    written = Log(str(path))
-    facts = survey(written)
+    log = Log(str(path))
+    facts = survey(log)
     trained = sa.SetLogit(n_labels=world.k, n_features=world.d, set_size=3, seed=seed)
-    train(written, trained, facts)
-    found = []
+    train(log, trained, facts)
     X, y = rows(FRESH)
-    ask = [("served", served, None), ("trained", trained, 0.2)]
-    for name, learner, holdout in ask:
-        best = np.argsort(-learner.scores(X), axis=1, kind="stable")
+    for name, learner, holdout in (("served", served, None), ("trained", trained, 0.2)):
+        ranking = np.argsort(-learner.scores(X), axis=1, kind="stable")
         policies = [Policy(f"{name} {m}", learner=learner, set_size=m) for m in SIZES]
-        answer = evaluate(written, policies, facts, holdout=holdout)
+        answer = evaluate(log, policies, facts, holdout=holdout)
         for m, verdict in zip(SIZES, answer.verdicts, strict=True):
-            found.append((name, m, float((best[:, :m] == y[:, None]).any(axis=1).mean()), verdict))
-    return found
+            yield name, m, float((ranking[:, :m] == y[:, None]).any(axis=1).mean()), verdict
+
+
+def line(pairs: list[tuple[float, Estimate | None]], smaller: list[tuple[float, Estimate | None]]) -> str:
+    """The figures of one kind, and of the same logs with a label less."""
+    answered = [(truth, e) for truth, e in pairs if e is not None]
+    share = f"{len(answered)} of {len(pairs)}"
+    if not answered:
+        return f"{share} " + "| – " * 7 + "|"
+    truths = np.array([truth for truth, _ in answered])
+    error = np.array([e.rate for _, e in answered]) - truths
+    covered = sum(e.low <= truth <= e.high for truth, e in answered)
+    width = np.mean([e.high - e.low for _, e in answered])
+    both = [(a.rate, b.rate) for (_, a), (_, b) in zip(smaller, pairs, strict=False) if a and b]
+    worse = sum(a > b + 1e-9 for a, b in both)
+    return (
+        f"{share} | {truths.mean():.3f} | {np.abs(error).mean():.3f} | {np.abs(error).max():.3f} "
+        f"| {error.mean():+.3f} | {covered} of {len(answered)} | {width:.3f} | {worse} of {len(both)} |"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--rows", type=int, default=2_000)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="stop after these, with fewer logs")
+    parser.add_argument("--only", default="", help="kinds whose name holds this: easy, hard 0.02")
     parser.add_argument("--estimator", default="", help="one of them instead of the best")
     arguments = parser.parse_args()
-    print(f"{arguments.logs} logs of {arguments.rows:,} rows each")
-    head = "| world | uniform | policy | m | answered | truth | error | largest | bias | covered | width | nested |"
-    print(head + "\n" + "|---" * head.count(" | ") + "|---|")
-    for name, world in WORLDS.items():
-        for uniform in (0.02, 0.0):
-            if arguments.only not in f"{name} {uniform}":
-                continue
-            found: dict[tuple[str, int], list[Any]] = {}
-            with tempfile.TemporaryDirectory() as folder:
-                for seed in range(arguments.logs):
-                    path = Path(folder) / f"{seed}.parquet"
-                    for policy, m, truth, verdict in one_log(world, arguments.rows, uniform, seed, path):
-                        estimate = verdict.best
-                        if arguments.estimator:
-                            estimate = {e.name: e for e in verdict.estimates}[arguments.estimator]
-                            estimate = None if estimate.problem else estimate
-                        found.setdefault((policy, m), []).append((truth, estimate))
-                    path.unlink()
-            for (policy, m), pairs in found.items():
-                truths = np.array([t for t, e in pairs if e is not None])
-                some = [e for _, e in pairs if e is not None]
-                told = f"| {name} | {uniform:g} | {policy} | {m} | {len(some) / len(pairs):.2f} "
-                if not some:
-                    print(told + "| – " * 7 + "|", flush=True)
-                    continue
-                error = np.array([e.rate for e in some]) - truths
-                inside = np.mean([e.low <= t <= e.high for t, e in zip(truths, some, strict=True)])
-                smaller = found.get((policy, m - 1), [(0, None)] * len(pairs))
-                both = [(a.rate, b.rate) for (_, a), (_, b) in zip(smaller, pairs, strict=True) if a and b]
-                worse = sum(a > b + 1e-9 for a, b in both)
-                width = np.mean([e.high - e.low for e in some])
-                print(
-                    f"{told}| {truths.mean():.3f} | {np.abs(error).mean():.3f} | {np.abs(error).max():.3f} "
-                    f"| {error.mean():+.3f} | {inside:.2f} | {width:.3f} | {worse} of {len(both)} worse |",
-                    flush=True,
-                )
+    end = monotonic() + 60 * arguments.minutes
+    kinds = [(name, u) for name in WORLDS for u in (0.02, 0.0) if arguments.only in f"{name} {u}"]
+    results: dict[tuple[str, float, str, int], list[tuple[float, Estimate | None]]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(arguments.logs):
+            for name, uniform in kinds if monotonic() < end else ():
+                path = Path(folder) / "log.parquet"
+                for policy, m, truth, verdict in verdicts(WORLDS[name], arguments.rows, uniform, seed, path):
+                    estimate = verdict.best
+                    if arguments.estimator:
+                        estimate = {e.name: e for e in verdict.estimates}[arguments.estimator]
+                        estimate = None if estimate.problem else estimate
+                    results[name, uniform, policy, m].append((truth, estimate))
+    print(f"logs of {arguments.rows:,} rows each\n\n{HEAD}\n{'|---' * (HEAD.count('|') - 1)}|")
+    for (name, uniform, policy, m), pairs in results.items():
+        smaller = results.get((name, uniform, policy, m - 1), [])
+        print(f"| {name} | {uniform:g} | {policy} | {m} | {line(pairs, smaller)}")
 
 
 if __name__ == "__main__":

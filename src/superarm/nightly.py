@@ -27,7 +27,7 @@ from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
-from superarm.logs.cells import hit_in
+from superarm.logs.fields import parse_hit
 
 if TYPE_CHECKING:
     import polars
@@ -305,7 +305,7 @@ def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> 
     ids = [None if value is None else as_word(value) for value in table[id_column]]
     cells = [None if is_missing(value) else value for value in table[column]]
     if kind == "hits":
-        cells = [hit_in(value, column, str(path)) for value in cells]
+        cells = [parse_hit(value, column, str(path)) for value in cells]
     kinds = {"id": pl.String, "answer": pl.Boolean if kind == "hits" else pl.String}
     texts = cells if kind == "hits" else [None if value is None else as_word(value) for value in cells]
     given = pl.DataFrame({"id": ids, "answer": texts}, schema=kinds).drop_nulls().unique(maintain_order=True)

@@ -126,14 +126,28 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
         (
             'rounds = 0\ndata = ["digits"]\nlearners = ["mc-dbf"]',
             1,
-            "rounds of .* must be whole numbers above 0, got 0",
+            "rounds of .* must be a whole number >= 1, got 0",
         ),
         (
             'data = ["digits"]\nrounds = "many"\nlearners = ["pa"]',
             2,
             "rounds of .* must be a whole number, got 'many'",
         ),
-        ('data = ["digits"]\nlearners = ["mc-dbf"]\n\nround = 5', 4, "round of .* must be one of the keys"),
+        (
+            'data = ["digits"]\nlearners = ["mc-dbf"]\n\nround = 5',
+            4,
+            "round of .* must be one of the keys .*; did you mean 'rounds'",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\n[quick]\nround = 5',
+            4,
+            "round of .*, quick must be one of the keys gammas, rounds, seeds, set_sizes",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nlog = "x"',
+            5,
+            r"log of .*, figures\[0\] must be a list, got 'x'",
+        ),
         ('data = ["digits"]\nlearners = ["mc-bdf"]', 2, "got 'mc-bdf'; did you mean 'mc-dbf'"),
         (
             'data = ["digits"]\n[[learners]]\nuse = "pa"\n[[learners]]\nuse = "x"',
@@ -148,11 +162,15 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
         (
             'data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = [0.1, 1.5]',
             3,
-            "gammas of .* and at most 1, got 1.5",
+            r"gammas\[1\] of .* must be a number <= 1.0, got 1.5",
         ),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "worst"', 3, "gammas of .* or 'best'"),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = [1, 1]', 3, "seeds of .* must be distinct"),
-        ('data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = 0', 3, "seeds of .* above 0"),
+        (
+            'data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = 0',
+            3,
+            "seeds of .* must be a whole number >= 1, got 0",
+        ),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\nset_sizes = []', 3, "set_sizes of .* at least one"),
         (
             'data = ["digits"]\nlearners = ["mc-dbf"]\nset_sizes = [2, 10]',
@@ -175,7 +193,7 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
             1,
             "first_labels of synsep",
         ),
-        ('data = [5]\nlearners = ["mc-dbf"]', 1, r"data\[0\] of .* must be a table or a string, got 5"),
+        ('data = [5]\nlearners = ["mc-dbf"]', 1, r"data\[0\] of .* must be a string or a table, got 5"),
         ('data = [{ name = "x" }]\nlearners = ["mc-dbf"]', 1, r"source of .*data\[0\] must be given"),
         ('learners = ["mc-dbf"]', 1, "data of .* must be given, at least one"),
         ('data = ["digits"]', 1, "learners of .* must be given, at least one"),
@@ -193,12 +211,12 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
         (
             'data = ["digits"]\nlearners = ["pa"]\n[[overrides]]\nwhere = { m = 2 }',
             4,
-            "where of .* made of data, learner",
+            r"m of .*overrides\[0\].where must be one of the keys data, learner, set_size",
         ),
         (
             'data = ["digits"]\nlearners = ["pa"]\n[[overrides]]\nwhere = {}\nset_sizes = [2]',
             5,
-            "set_sizes of an override must be left out",
+            r"set_sizes of .*overrides\[0\] must be left out of an override",
         ),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "best"\nbest_from = "x"', 3, "run x first"),
     ],

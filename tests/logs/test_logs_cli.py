@@ -194,7 +194,8 @@ def test_a_model_that_goes_on_cannot_forget_labels(slates, tmp_path):
             run("train", slates, *MAPPED, "--model", model, "--labels", fewer, "--output", tmp_path / "n.npz")
 
 
-def test_a_log_is_parsed_once_for_its_columns_and_once_for_its_rows(slates, monkeypatch):
+@pytest.mark.parametrize("more", [(), ("--group", "first"), ("--set-size", "1,2", "--grid")])
+def test_a_log_is_parsed_once_and_hashed_once(slates, monkeypatch, more):
     from superarm.data.tables import CsvTable, FileTable
 
     parsed, hashed = [], []
@@ -207,8 +208,8 @@ def test_a_log_is_parsed_once_for_its_columns_and_once_for_its_rows(slates, monk
 
     monkeypatch.setattr(CsvTable, "_rows", counted)
     monkeypatch.setattr(FileTable, "fingerprint", lambda table: hashed.append(1) or fingerprint(table))
-    run("evaluate", slates, *MAPPED, "--learner", "set-logit")
-    assert len(parsed) == 2 * 4000
+    run("evaluate", slates, *MAPPED, "--learner", "set-logit", *more)
+    assert len(parsed) == 4000
     assert len(hashed) == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, survey, train
-from superarm.logs.figure import chart, save
+from superarm.logs.charts import chart, save
 from superarm.streams import Arrays, open_data
 
 K = 6

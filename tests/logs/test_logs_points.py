@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import Estimate, Log, Policy, Verdict, Wanted, Writer, evaluate, survey, train
 from superarm.logs.calibration import Calibration
 from superarm.logs.estimates import Sums
-from superarm.logs.verdicts import isotonic
+from superarm.logs.verdicts import isotonic, nested
 from superarm.logs.weights import Weights
 
 K, D, M = 8, 5, 3
@@ -65,6 +65,36 @@ def test_isotonic():
     assert isotonic([], []) == []
 
 
+def verdict(m, rate, expected, problem=""):
+    estimate = Estimate("dr", rate, rate - 0.1, rate + 0.04, 500, 300.0, 9.0, 0.5, 1.0, problem=problem)
+    return Verdict("it", m, None, None, (estimate,), Wanted(None, None), float(m), expected)
+
+
+def nested_estimates(*verdicts):
+    learner = sa.SetLogit(n_labels=K, n_features=D, set_size=M)
+    policies = [Policy("it", learner=learner, set_size=verdict.set_size) for verdict in verdicts]
+    return [verdict.best for verdict in nested(list(verdicts), policies)]
+
+
+def test_what_hits_with_fewer_labels_hits_with_more():
+    none, three, four, five, six = nested_estimates(
+        verdict(2, 0.85, 0.8, "too few rows"),
+        verdict(3, 0.9, 0.7),
+        verdict(4, 0.5, 0.93, "too few rows"),
+        verdict(5, 0.5, 0.91, "too few rows"),
+        verdict(6, 0.95, 0.2),
+    )
+    assert none is None
+    assert (three.name, three.rate) == ("dr", 0.9)
+    assert (four.name, four.rate) == ("nested", 0.93)
+    assert (five.name, five.rate) == ("nested", 0.93)  # 0.91 is expected of it, but it holds those four
+    assert [(e.low, e.high) for e in (four, five)] == [(three.low, six.high)] * 2
+
+
+def test_where_fewer_labels_miss_too_often_nothing_is_said_about_more():
+    assert nested_estimates(verdict(3, 0.6, 0.6), verdict(4, 0.6, 0.9, "too few rows"))[1] is None
+
+
 @pytest.mark.slow
 @pytest.mark.no_cover
 def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(tmp_path):
@@ -74,16 +104,14 @@ def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(
         best = np.argsort(-served.scores(X), axis=1)
         policies = [Policy(f"{m}", learner=served, set_size=m) for m in (M, M + 1, M + 2)]
         answer = evaluate(log, policies, survey(log), holdout=None)
-        told = [verdict.best for verdict in answer.verdicts]
-        assert told[0] is not None
-        rates = [one.rate for one in told if one is not None]
+        estimates = [verdict.best for verdict in answer.verdicts]
+        rates = [estimate.rate for estimate in estimates]
         assert rates == sorted(rates)
-        for one, m in zip(told, (M, M + 1, M + 2), strict=True):
-            if one is not None:
-                truth = (best[:, :m] == y[:, None]).any(axis=1).mean()
-                errors.append(abs(one.rate - truth))
-                held.append(one.low <= truth <= one.high)
-                assert 0.0 <= one.low <= one.rate <= one.high <= 1.0
+        for estimate, m in zip(estimates, (M, M + 1, M + 2), strict=True):
+            truth = (best[:, :m] == y[:, None]).any(axis=1).mean()
+            errors.append(abs(estimate.rate - truth))
+            held.append(estimate.low <= truth <= estimate.high)
+            assert 0.0 <= estimate.low <= estimate.rate <= estimate.high <= 1.0
     assert np.mean(errors) < 0.03
     assert np.mean(held) > 0.9
 

@@ -434,21 +434,21 @@ def test_colours_are_told_apart(sight, ink):
 
 
 def test_curves_of_a_chart_never_look_the_same():
-    from superarm.report.figures import look
+    from superarm.report.figures import curve_styles
 
     many = {f"learner {i}": ("d", f"learner {i}", 3, 0.1) for i in range(14)}
     grid = {f"{l} {m} {g}": ("d", l, m, g) for l in "ab" for m in (2, 4, 7) for g in (0.1, 0.2)}
     sizes = {f"{l} {m}": ("d", l, m, 0.1) for l in "abc" for m in (2, 4, 7)}
     for series in (many, {k.replace(" 0.", ", γ = 0."): v for k, v in grid.items()}, sizes):
         learners = list(dict.fromkeys(facts[1] for facts in series.values()))
-        colours, dashes = look(series, learners, by_gamma=True)
+        colours, dashes = curve_styles(series, learners, by_gamma=True)
         looks = [(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)]
         assert len(set(looks)) == len(series)
     assert len({tuple(d) for d in DASHES}) == len(DASHES)
 
 
 def test_a_learner_has_one_colour_in_all_charts_of_a_report():
-    from superarm.report.figures import look
+    from superarm.report.figures import curve_styles
 
     learners = [f"learner {i}" for i in range(9)]  # more than there are colours
     sizes = {f"{l}, m = {m}": ("digits", l, m, 0.1) for l in learners[1:4] for m in (2, 4, 7)}
@@ -456,7 +456,7 @@ def test_a_learner_has_one_colour_in_all_charts_of_a_report():
     all_of_them = {l: ("digits", l, 4, 0.1) for l in learners}
     seen: dict[str, set[str]] = {l: set() for l in learners}
     for series in (sizes, alone, all_of_them):
-        colours, dashes = look(series, learners, by_gamma=True)
+        colours, dashes = curve_styles(series, learners, by_gamma=True)
         assert len({(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)}) == len(series)
         for facts, colour in zip(series.values(), colours, strict=True):
             seen[facts[1]].add(colour)

@@ -76,13 +76,14 @@ def evaluate(
     n_eff, their effective sample size; the largest and the mean weight w. The log must say how probable its
     sets were (propensity, or top and gamma).
 
-    ips, snips, dr weight whole sets; pi, pi-dr use that a set's hit rate is the sum over its labels.
+    ips, snips, dr weight whole sets; pi, pi-dr use that a set's hit rate is the sum over its labels; nested is
+    what follows from fewer labels of the same ranking, where only those can be answered for.
 
     Example: **superarm evaluate log.parquet --learner set-logit --set-size 2,3,4 --grid**
     """
     from superarm.cli.show import progress_bar
     from superarm.learners import load
-    from superarm.logs import evaluate as judge
+    from superarm.logs import evaluate as evaluate_policies
     from superarm.logs import survey
     from superarm.logs.figure import ENDINGS
 
@@ -95,6 +96,10 @@ def evaluate(
         got = ", ".join(reading.kinds) or str(reading.columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, loaded.values())
+    source.keep_columns(
+        name for text in [*(scores or []), *(probabilities or [])] for name in opt.names(text)
+    )
+    source.keep_columns([] if group is None else [group])
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
     width = None if known is None else known.n_features
@@ -108,32 +113,26 @@ def evaluate(
         learners = loaded | {
             spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
         }
-        ranked = [(text, {"scores": opt.names(text)}) for text in scores or []]
-        ranked += [(text, {"probabilities": opt.names(text)}) for text in probabilities or []]
-        own = [
-            {"name": name, "learner": one, "draws": draw, "coverage": level}
-            for name, one in learners.items()
+        rankings: list[dict[str, Any]] = [
+            {"name": name, "learner": trained, "draws": draw, "coverage": level}
+            for name, trained in learners.items()
             for level in levels
         ]
-        own += [{"name": text, **way} for text, way in ranked]
-        policies = _policies(own, fixed or [], sizes, facts.set_size, gammas, drawn_by)
-        answer = judge(
-            source,
-            policies,
-            facts,
-            holdout=None if split is None else split[0],
-            seed=0 if split is None else split[1],
-            group=group,
-            progress=tick,
+        for kind, columns_of_scores in (("scores", scores), ("probabilities", probabilities)):
+            rankings += [{"name": text, kind: opt.names(text)} for text in columns_of_scores or []]
+        policies = _policies(rankings, fixed or [], sizes, facts.set_size, gammas, drawn_by)
+        share, split_seed = split or (None, 0)
+        answer = evaluate_policies(
+            source, policies, facts, holdout=share, seed=split_seed, group=group, progress=tick
         )
     if figure is not None:
-        from superarm.logs.figure import save
+        from superarm.logs.charts import save
 
         save(answer, figure)
     if as_json:
         print_json({"logs": [str(path) for path in log], **asdict(answer)})
         return
-    _show(answer, source, grid, _Cure(facts.answered, split))
+    _show(answer, source, grid, _Remedy(facts.answered, split))
     for verdict in answer.verdicts:
         show_parts(
             _name(verdict), verdict.by_label if verdict.coverage or group else (), verdict.by_group, group
@@ -210,7 +209,7 @@ def _trained(source: Log, spec: str, facts: Survey, passes: int, split: Any, siz
 
 
 def _policies(
-    ranked: list[dict[str, Any]],
+    rankings: list[dict[str, Any]],
     fixed: list[str],
     sizes: list[Any],
     usual: int,
@@ -221,8 +220,8 @@ def _policies(
     from superarm.logs import Policy
 
     policies = [
-        Policy(**way, set_size=size or (None if "learner" in way else usual), gamma=share, rule=rule)
-        for way in ranked
+        Policy(**ranking, set_size=size or (None if "learner" in ranking else usual), gamma=share, rule=rule)
+        for ranking in rankings
         for size in sizes
         for share in gammas
     ]
@@ -250,7 +249,7 @@ def _rule(text: str) -> Rule:
     return rule_from(data, "evaluate")
 
 
-def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
+def _show(answer: Evaluation, source: Log, grid: bool, remedy: _Remedy) -> None:
     from superarm.cli.show import table
 
     print(
@@ -263,12 +262,14 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
     for warning in answer.warnings:
         print(f"WARNING: {warning}")
     if grid:
-        rows = [_line(verdict) for verdict in answer.verdicts]
+        rows = [_grid_row(verdict) for verdict in answer.verdicts]
         columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
         table("The sharpest sound estimate for each policy", columns, rows)
         for verdict in answer.verdicts:
             if verdict.best is None:
-                print(f"{_name(verdict)}: the log cannot answer: {_why(verdict)}; {cure.of(verdict)}")
+                print(
+                    f"{_name(verdict)}: the log cannot answer: {verdict.estimates[-1].problem}; {remedy.text(verdict)}"
+                )
         return
     for verdict in answer.verdicts:
         print()
@@ -293,8 +294,10 @@ def _show(answer: Evaluation, source: Log, grid: bool, cure: _Cure) -> None:
             print(f"{who}: {problem}")
         best = verdict.best
         if best is None:
-            print(f"WARNING: this log cannot answer for this policy; {cure.of(verdict)}.")
+            print(f"WARNING: this log cannot answer for this policy; {remedy.text(verdict)}.")
             continue
+        if best.name == "nested":
+            print("nested: by fewer labels of the same ranking; with more it hits at least as often")
         if best.silent > 0.0005:
             print(
                 f"{best.silent:.1%} of the rows cannot answer, or would need too heavy weights: "
@@ -310,13 +313,13 @@ def _name(verdict: Verdict) -> str:
     return f"{verdict.policy}, {verdict.sizes}{explores}"
 
 
-class _Cure(NamedTuple):
+class _Remedy(NamedTuple):
     """What it would take for the log to answer: more rows, or uniform sets."""
 
     answered: int  # rows of the log with an outcome
     split: tuple[float, int] | None  # the share that judges; None for all of them
 
-    def of(self, verdict: Verdict) -> str:
+    def text(self, verdict: Verdict) -> str:
         rows, share = verdict.wanted.rows, verdict.wanted.uniform
         if rows is None:
             would = "no number of such rows would do"
@@ -337,11 +340,7 @@ class _Cure(NamedTuple):
         return f" (train and evaluate with --holdout {share:g}: this log has {self.answered:,})"
 
 
-def _why(verdict: Verdict) -> str:
-    return verdict.estimates[-1].problem
-
-
-def _line(verdict: Verdict) -> list[str]:
+def _grid_row(verdict: Verdict) -> list[str]:
     best = verdict.best
     size = str(verdict.set_size) if verdict.coverage is None else f"{verdict.mean_size:.2f}"
     head = [verdict.policy, size, verdict.rule or ""]

@@ -63,7 +63,7 @@ def train(
     from superarm.learners import load
     from superarm.learners.registry import make
     from superarm.logs import survey
-    from superarm.logs import train as teach
+    from superarm.logs import train as train_on
 
     columns_path = output.with_suffix(".columns.json")
     for path in (output, columns_path):
@@ -73,7 +73,7 @@ def train(
     given = opt.labels_or_count(labels)
     if model is not None:
         _check_left_out(model, learner, set_size, reading)
-        trained = _grown(load(model), given)
+        trained = _with_labels(load(model), given)
         source = reading.log(log, [trained])
         known = trained.n_labels if trained.labels is None else trained.labels
         facts = survey(source, labels=known, n_features=trained.n_features)
@@ -82,9 +82,9 @@ def train(
         facts = survey(source, labels=given)
         common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
         trained = make(learner or "set-logit", **common)
-    again = _learnt_before(source, trained)
+    repeated = _learnt_before(source, trained)
     with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
-        result = teach(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
+        result = train_on(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
     trained.save(output)
     columns_file = None if trained.columns is None else columns_path
     if trained.columns is not None:
@@ -98,7 +98,7 @@ def train(
             "features": source.features.names,
             "kinds": source.features.described,
             "left_out": source.features.left_out,
-            "warnings": [*again, *source.notices.values()],
+            "warnings": [*repeated, *source.notices.values()],
             "columns": None if columns_file is None else str(columns_file),
             "labels": facts.n_labels,
         }
@@ -107,7 +107,7 @@ def train(
     print(f"{source.name}: {facts.rows:,} rows, {facts.n_labels} labels")
     for line in _columns(source, trained):
         print(line)
-    for sentence in again:
+    for sentence in repeated:
         print(f"WARNING: {sentence}")
     for count, what in (
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
@@ -155,7 +155,7 @@ def _check_left_out(model: Path, learner: str | None, size: int | None, reading:
             raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
 
 
-def _grown(model: Learner, labels: list[str] | int | None) -> Learner:
+def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
     """The model, with the labels among these that it did not know; it cannot forget any."""
     new: Any = None
     if isinstance(labels, int):

@@ -47,7 +47,7 @@ class Cell:
     code: str = ""  # the hash of the code behind it
     key: str = ""
 
-    def keyed(self, stream: Stream) -> Cell:
+    def with_key(self, stream: Stream) -> Cell:
         """The cell with its code and key; making its learner checks the parameters."""
         learner = make_learner(self, stream)
         cell = replace(self, code=code_digest(learner, stream))

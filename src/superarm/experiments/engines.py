@@ -57,12 +57,12 @@ def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Finished | Fa
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
     # idle ones end, also if their parent was killed; Ctrl-C is the parent's to answer: it ends them
-    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10, initializer=_deaf)
+    pool = ProcessPoolExecutor(max_workers=jobs, timeout=10, initializer=_ignore_interrupts)
     cells = iter(list(waiting.values()))
 
     def started(n: int) -> set[Future[Finished | Failed]]:
-        with _not_interrupted():
-            return {pool.submit(_run_for, os.getpid(), cell) for cell in islice(cells, n)}
+        with _without_interrupts():
+            return {pool.submit(_run_unless_orphaned, os.getpid(), cell) for cell in islice(cells, n)}
 
     try:
         running = started(jobs)  # no more than are needed: cells in loky's queue would not let it end quietly
@@ -79,12 +79,12 @@ def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Finished | Fa
         pool.shutdown(wait=True, kill_workers=True)
 
 
-def _deaf() -> None:
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
-def _not_interrupted() -> Iterator[None]:
+def _without_interrupts() -> Iterator[None]:
     """Processes that are started in here do not hear Ctrl-C, from their very beginning."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -96,7 +96,7 @@ def _not_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run_for(parent: int, cell: Cell) -> Finished | Failed:
+def _run_unless_orphaned(parent: int, cell: Cell) -> Finished | Failed:
     """Run a cell, unless the process that wants it was killed."""
     if os.getppid() != parent:
         os._exit(0)

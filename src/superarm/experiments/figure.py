@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from msgspec import Struct
 
-from superarm.experiments.toml import Table
 from superarm.simulation import RATES
 
 __all__ = ["Figure"]
@@ -13,8 +11,7 @@ __all__ = ["Figure"]
 KINDS = ("rounds", "gamma", "set-size", "bound", "price")
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     """What is drawn against what, of which runs, and which words go with it."""
 
     kind: str
@@ -28,20 +25,7 @@ class Figure:
     set_sizes: tuple[int, ...] = ()
     finding: str | None = None
 
-    @classmethod
-    def read(cls, table: Table) -> Self:
-        """Read a figure from the table of a spec."""
-        figure = cls(
-            kind=table.choice("kind", KINDS),
-            y=table.choice("y", RATES, "error_rate"),
-            title=table.get("title", str, None),
-            paper=table.get("paper", str, None),
-            note=table.get("note", str, None),
-            log=tuple(table.get("log", list, ())),
-            together=table.get("together", bool, False),
-            learners=tuple(table.get("learners", list, ())),
-            set_sizes=tuple(table.get("set_sizes", list, ())),
-            finding=table.get("finding", str, None),
-        )
-        table.finish()
-        return figure
+    def __post_init__(self) -> None:
+        for name, value, choices in (("kind", self.kind, KINDS), ("y", self.y, RATES)):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}")

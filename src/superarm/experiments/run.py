@@ -112,7 +112,7 @@ def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
         name=spec.name,
         title=spec.title,
         order=spec.order,
-        spec=spec.text,
+        spec=spec.file.text,
         figures=spec.figures,
         reference=spec.reference,
         learners=tuple(one.name for one in spec.learners),

@@ -5,54 +5,98 @@ Everything is checked before anything runs; an error names the key and its line.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, structs
 
 from superarm.errors import InvalidInput, SuperarmError, must
 from superarm.experiments.cells import Cell, Data, open_stream
 from superarm.experiments.figure import Figure
-from superarm.experiments.toml import KeyPath, Table
+from superarm.experiments.toml import KeyPath, TomlFile
 
 __all__ = ["BEST", "Axes", "LearnerEntry", "Spec", "read_spec"]
 
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
 BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
+Count = Annotated[int, Meta(gt=0)]
+Seed = Annotated[int, Meta(ge=0)]
+Gamma = Annotated[float, Meta(gt=0, le=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be set for all, for one data set, for one learner, or by an override; None: not set here."""
 
-    set_sizes: tuple[int, ...] | None = None
-    gammas: tuple[float, ...] | str | None = None
-    seeds: tuple[int, ...] | None = None
-    rounds: int | None = None
+    set_sizes: tuple[Count, ...] | None = None
+    gammas: tuple[Gamma, ...] | str | None = None
+    seeds: Count | tuple[Seed, ...] | None = None  # a number of them: 0, 1, 2, ...
+    rounds: Count | None = None
 
-    def under(self, other: Axes) -> Axes:
+    def __post_init__(self) -> None:
+        if isinstance(self.gammas, str) and self.gammas != BEST:
+            raise ValueError(f"gammas must be a list of numbers, or {BEST!r}")
+        for name in ("set_sizes", "gammas", "seeds"):
+            values = getattr(self, name)
+            if isinstance(values, tuple) and len(set(values)) != max(len(values), 1):
+                raise ValueError(f"{name} must be distinct numbers, at least one")
+
+    def updated(self, other: Axes) -> Axes:
         """These, but ``other`` where it says something."""
-        names = ("set_sizes", "gammas", "seeds", "rounds")
-        given = {n: getattr(other, n) for n in names if getattr(other, n) is not None}
-        return replace(self, **given)
+        ours, theirs = ({n: getattr(axes, n) for n in Axes.__struct_fields__} for axes in (self, other))
+        return Axes(**ours | {name: value for name, value in theirs.items() if value is not None})
 
 
-@dataclass(frozen=True, slots=True)
-class LearnerEntry:
+class DataEntry(Axes, frozen=True, kw_only=True):
+    """Data of a spec."""
+
+    source: str
+    name: str | None = None
+    label: str | None = None
+    scale: str = "none"
+    first_labels: int | None = None
+
+
+class LearnerEntry(Axes, frozen=True, kw_only=True):
     """A learner of a spec."""
 
     use: str
-    name: str
-    params: tuple[tuple[str, Any], ...]
-    axes: Axes
+    name: str = ""
+    params: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
-    where: dict[str, Any]
-    axes: Axes
+class Where(Struct, frozen=True, forbid_unknown_fields=True):
+    """The cells that an override is for."""
+
+    data: str | None = None
+    learner: str | None = None
+    set_size: int | None = None
+
+
+class Override(Axes, frozen=True, kw_only=True):
+    where: Where
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.set_sizes is not None:
+            raise ValueError("set_sizes must be left out of an override; give it in data or learners")
+
+
+class SpecFile(Axes, frozen=True, kw_only=True):
+    """The keys of a spec file."""
+
+    title: str | None = None
+    order: int = 100
+    data: tuple[DataEntry | str, ...] = ()
+    learners: tuple[LearnerEntry | str, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    best_from: str | None = None
+    reference: str | None = None
+    open_to_data: bool = True
+    quick: Axes = Axes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +106,7 @@ class Spec:
     name: str
     title: str
     order: int
-    text: str  # the file itself
+    file: TomlFile
     axes: Axes
     data: tuple[tuple[Data, Axes], ...]
     learners: tuple[LearnerEntry, ...]
@@ -71,17 +115,16 @@ class Spec:
     best_from: str | None
     reference: str | None  # the learner that others are compared with
     open_to_data: bool  # whether it makes sense on any data; fig6 is about SYNSEP
-    table: Table  # for errors
 
     def with_data(self, data: list[Data]) -> Spec:
         """The same on other data; what the spec says of single data sets falls away."""
-        kept = tuple(o for o in self.overrides if "data" not in o.where)
+        kept = tuple(override for override in self.overrides if override.where.data is None)
         return replace(self, data=tuple((d, Axes()) for d in data), overrides=kept)
 
     def with_axes(self, *, rounds: int | None = None, seeds: int | None = None) -> Spec:
         """The same with other numbers of rounds or seeds, everywhere."""
-        axes = Axes(rounds=rounds, seeds=None if seeds is None else tuple(range(seeds)))
-        return replace(self, overrides=(*self.overrides, Override({}, axes)))
+        override = Override(where=Where(), rounds=rounds, seeds=seeds)
+        return replace(self, overrides=(*self.overrides, override))
 
     def cells(self, best: BestGamma | None = None) -> list[Cell]:
         """All runs, each checked by making its learner."""
@@ -91,25 +134,26 @@ class Spec:
         for data, data_axes in self.data:
             stream, content = self._open(data)
             for entry in self.learners:
-                axes = self.axes.under(data_axes).under(entry.axes)
+                axes = self.axes.updated(data_axes).updated(entry)
                 cls, _ = parse(entry.use)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
                     here = self._overridden(axes, data, entry, m)
+                    seeds = range(here.seeds) if isinstance(here.seeds, int) else here.seeds or (0,)
                     for gamma in self._gammas(here, cls, data, entry, m, best):
-                        for seed in here.seeds or (0,):
+                        for seed in seeds:
                             cell = Cell(
                                 data=data,
                                 content=content,
                                 learner=entry.name,
                                 use=entry.use,
-                                params=entry.params,
+                                params=tuple(sorted(entry.params.items())),
                                 set_size=m,
                                 gamma=gamma,
                                 seed=seed,
                                 rounds=here.rounds or 100_000,
                             )
-                            cell = self._keyed(cell, stream, entry)
+                            cell = self._with_key(cell, stream, entry)
                             cells[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
         return list(cells.values())
 
@@ -121,24 +165,24 @@ class Spec:
             return open_stream(data, content), content
         except SuperarmError as error:
             at = [d for d, _ in self.data].index(data)
-            raise self.table.wrong(("data", at, "source"), error) from error
+            raise self.file.error(("data", at, "source"), error) from error
 
-    def _keyed(self, cell: Cell, stream: Any, entry: LearnerEntry) -> Cell:
+    def _with_key(self, cell: Cell, stream: Any, entry: LearnerEntry) -> Cell:
         try:
-            return cell.keyed(stream)
+            return cell.with_key(stream)
         except SuperarmError as error:
             at = self.learners.index(entry)
             name = str(error).partition(" ")[0]
             own = {"set_size": "set_sizes", "gamma": "gammas"}.get(name, "use")
-            above = "learners" if getattr(entry.axes, own, None) is not None or own == "use" else own
-            keys: KeyPath = ("learners", at, own) if above == "learners" else (own,)
-            raise self.table.wrong(keys, f"{error} ({entry.name} on {cell.data.name})") from error
+            keys: KeyPath = (own,) if getattr(entry, own) is None else ("learners", at, own)
+            raise self.file.error(keys, f"{error} ({entry.name} on {cell.data.name})") from error
 
     def _overridden(self, axes: Axes, data: Data, entry: LearnerEntry, m: int) -> Axes:
-        here = {"data": data.name, "learner": entry.name, "set_size": m}
+        here = (data.name, entry.name, m)
         for override in self.overrides:
-            if all(here[k] == v for k, v in override.where.items()):
-                axes = axes.under(override.axes)
+            where = structs.astuple(override.where)
+            if all(wanted in (None, value) for wanted, value in zip(where, here, strict=True)):
+                axes = axes.updated(override)
         return axes
 
     def _gammas(
@@ -146,11 +190,11 @@ class Spec:
     ) -> tuple[float | None, ...]:
         from superarm.learners.registry import parameters
 
-        if "gamma" not in parameters(cls) or "gamma" in dict(entry.params):
+        if "gamma" not in parameters(cls) or "gamma" in entry.params:
             return (None,)
         if axes.gammas == BEST:
             if best is None:
-                raise self.table.wrong(
+                raise self.file.error(
                     ("gammas",), f"run {self.best_from} first: its best gammas are used here"
                 )
             return (best(data.name, entry.name, m),)
@@ -167,90 +211,57 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
     """
     if not path.is_file():
         raise InvalidInput.must("spec", "superarm run", "an existing .toml file", str(path))
-    text = path.read_text(encoding="utf-8")
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path}: {error}") from error
-    table = Table(content, (), str(path), text)
-    axes = _axes(table)
-    fast = table.table("quick")
-    if fast is not None:
-        hurried = _axes(fast)
-        fast.finish()
-        axes = axes.under(hurried) if quick else axes
+    file = TomlFile(str(path), path.read_text(encoding="utf-8"))
+    keys = file.read(SpecFile)
     spec = Spec(
         name=path.stem,
-        title=table.get("title", str, path.stem),
-        order=table.get("order", int, 100),
-        text=text,
-        axes=axes,
-        data=tuple(_data(one, path.parent) for one in table.entries("data", "source")),
-        learners=tuple(_learner(one, path.parent) for one in table.entries("learners", "use")),
-        overrides=tuple(_override(one) for one in table.entries("overrides")),
-        figures=tuple(Figure.read(one) for one in table.entries("figures")),
-        best_from=table.get("best_from", str, None),
-        reference=table.get("reference", str, None),
-        open_to_data=table.get("open_to_data", bool, True),
-        table=table,
+        title=keys.title or path.stem,
+        order=keys.order,
+        file=file,
+        axes=keys.updated(keys.quick) if quick else keys,
+        data=tuple(_data(entry, path.parent) for entry in keys.data),
+        learners=tuple(_learner(file, i, path.parent, entry) for i, entry in enumerate(keys.learners)),
+        overrides=keys.overrides,
+        figures=keys.figures,
+        best_from=keys.best_from,
+        reference=keys.reference,
+        open_to_data=keys.open_to_data,
     )
-    table.finish()
-    for what, names in (
-        ("data", [data.name for data, _ in spec.data]),
-        ("learners", [one.name for one in spec.learners]),
-    ):
-        twice = [n for n in names if names.count(n) > 1]
+    learners = [entry.name for entry in spec.learners]
+    for key, names in (("data", [data.name for data, _ in spec.data]), ("learners", learners)):
+        twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise table.wrong((what,), f"the name {twice[0]!r} is used twice; give one of them name = ...")
+            raise file.error((key,), f"the name {twice[0]!r} is used twice; give one of them name = ...")
         if not names and {figure.kind for figure in spec.figures} != {"price"}:
-            raise table.wrong((what,), f"{what} of {path} must be given, at least one")
-    if spec.reference is not None and spec.reference not in [one.name for one in spec.learners]:
-        raise table.wrong(
-            ("reference",), must("reference", str(path), "the name of a learner in it", spec.reference)
-        )
+            raise file.must((key,), "given, at least one", "nothing")
+    if spec.reference is not None and spec.reference not in learners:
+        raise file.must(("reference",), "the name of a learner in it", spec.reference, among=tuple(learners))
     return spec
 
 
-def _axes(table: Table) -> Axes:
-    gammas = table.get("gammas", (list, str), None)
-    if isinstance(gammas, str) and gammas != BEST:
-        raise table.wrong(("gammas",), must("gammas", table.owner, f"a list of numbers, or {BEST!r}", gammas))
-    if isinstance(gammas, list):
-        gammas = tuple(table.numbers("gammas", gammas, float, above=0.0, most=1.0))
-    seeds = table.get("seeds", (int, list), None)
-    if isinstance(seeds, int):
-        seeds = list(range(table.numbers("seeds", [seeds], int, above=0)[0]))
-    sizes = table.get("set_sizes", list, None)
-    rounds = table.get("rounds", int, None)
-    return Axes(
-        set_sizes=None if sizes is None else tuple(table.numbers("set_sizes", sizes, int, above=0)),
-        gammas=gammas,
-        seeds=None if seeds is None else tuple(table.numbers("seeds", seeds, int, above=-1)),
-        rounds=None if rounds is None else table.numbers("rounds", [rounds], int, above=0)[0],
-    )
-
-
-def _data(table: Table, folder: Path) -> tuple[Data, Axes]:
+def _data(entry: DataEntry | str, folder: Path) -> tuple[Data, Axes]:
     from superarm.streams.catalog import NAMES
 
-    source = table.get("source", str)
-    path = source if source in NAMES else str((folder / source).resolve())
+    if isinstance(entry, str):
+        entry = DataEntry(source=entry)
+    embedded = entry.source in NAMES
     data = Data(
-        source=path,
-        name=table.get("name", str, source if source in NAMES else Path(source).stem),
-        label=table.get("label", str, None),
-        scale=table.get("scale", str, "none"),
-        first_labels=table.get("first_labels", int, None),
+        source=entry.source if embedded else str((folder / entry.source).resolve()),
+        name=entry.name or (entry.source if embedded else Path(entry.source).stem),
+        label=entry.label,
+        scale=entry.scale,
+        first_labels=entry.first_labels,
     )
-    axes = _axes(table)
-    table.finish()
-    return data, axes
+    return data, entry
 
 
-def _learner(table: Table, folder: Path) -> LearnerEntry:
+def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) -> LearnerEntry:
+    """The learner with its parameters apart from its name, which is looked up."""
     from superarm.learners.registry import parameters, parse
 
-    use = given = table.get("use", str)
+    if isinstance(entry, str):
+        entry = LearnerEntry(use=entry)
+    use = entry.use
     name, _, rest = use.partition(":")
     if name.endswith(".py"):
         use = f"{(folder / name).resolve()}:{rest}"
@@ -258,33 +269,12 @@ def _learner(table: Table, folder: Path) -> LearnerEntry:
     try:
         cls, params = parse(use)
     except SuperarmError as error:
-        raise table.wrong(("use",), error) from error
-    if rest:  # parameters are kept apart from the name
-        use = use[: -len(rest) - 1]
-    params = params | table.get("params", dict, {})
-    known = parameters(cls)
+        raise file.error(("learners", i, "use"), error) from error
+    params, known = params | entry.params, parameters(cls)
     for name in params:
         if name not in known:
             wanted = f"one of its parameters {', '.join(known)}"
-            raise table.wrong(("params", name), must(name, cls.__name__, wanted, name, among=known))
-    entry = LearnerEntry(
-        use=use, name=table.get("name", str, given), params=tuple(sorted(params.items())), axes=_axes(table)
-    )
-    table.finish()
-    return entry
-
-
-def _override(table: Table) -> Override:
-    where = table.get("where", dict)
-    unknown = set(where) - {"data", "learner", "set_size"}
-    if unknown:
-        raise table.wrong(
-            ("where",), must("where", table.owner, "made of data, learner and set_size", sorted(unknown))
-        )
-    axes = _axes(table)
-    if axes.set_sizes is not None:
-        raise table.wrong(
-            ("set_sizes",), "set_sizes of an override must be left out; give it in data or learners"
-        )
-    table.finish()
-    return Override(where, axes)
+            message = must(name, cls.__name__, wanted, name, among=known)
+            raise file.error(("learners", i, "params", name), message)
+    use = use.removesuffix(f":{rest}") if rest else use
+    return structs.replace(entry, use=use, name=entry.name or entry.use, params=params)

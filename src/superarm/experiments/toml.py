@@ -1,109 +1,101 @@
-"""Tables of a TOML file with checked values, and errors that know their line."""
+"""A TOML file as msgspec structs; an error names the key and its line."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any
+import tomllib
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from msgspec import Struct, ValidationError, convert
 
 from superarm.errors import InvalidInput, must
 
-__all__ = ["KeyPath", "Table"]
+__all__ = ["KeyPath", "TomlFile"]
 
-NOTHING = object()
 KeyPath = tuple[str | int, ...]  # from the file's top to a value: keys, and numbers in lists
+T = TypeVar("T", bound=Struct)
+
+TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 
 
-@dataclass(slots=True)
-class Table:
-    """A table of a file, at the end of ``keys``."""
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """A file and its text."""
 
-    content: dict[str, Any]
-    keys: KeyPath
-    file: str
+    name: str
     text: str
-    asked: set[str] = field(default_factory=set)
 
-    @property
-    def owner(self) -> str:
-        """The table's name in errors."""
-        return f"{self.file}, {_spell(self.keys)}" if self.keys else self.file
+    def read(self, kind: type[T]) -> T:
+        """Its content, checked."""
+        content: dict[str, Any] = {}
+        try:
+            content = tomllib.loads(self.text)
+            return convert(content, kind)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInput(f"{self.name}: {error}") from error
+        except ValidationError as error:
+            raise self._refusal(str(error), content, kind) from None
 
-    def get(self, key: str, kind: Any, default: Any = NOTHING) -> Any:
-        """The value of a key; it must be of a kind (or one of several)."""
-        self.asked.add(key)
-        value = self.content.get(key, NOTHING)
-        if value is NOTHING:
-            if default is NOTHING:
-                raise self.wrong((), must(key, self.owner, "given", "nothing"))
-            return default
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        if type(value) not in kinds:
-            words = {
-                int: "a whole number",
-                str: "a string",
-                list: "a list",
-                dict: "a table",
-                bool: "true or false",
-            }
-            raise self.wrong((key,), must(key, self.owner, " or ".join(words[k] for k in kinds), value))
-        return value
+    def error(self, keys: KeyPath, message: object) -> InvalidInput:
+        """An error about the value at the end of ``keys``."""
+        return InvalidInput(f"{self.name}, line {line_of(self.text, keys)}: {message}")
 
-    def choice(self, key: str, choices: tuple[str, ...], default: Any = NOTHING) -> str:
-        value = self.get(key, str, default)
-        if value not in choices:
-            raise self.wrong((key,), must(key, self.owner, f"one of {', '.join(choices)}", value))
-        return str(value)
+    def must(self, keys: KeyPath, be: str, got: object, among: tuple[str, ...] = ()) -> InvalidInput:
+        """The same, by our template."""
+        at = max(
+            i for i, key in enumerate(keys) if isinstance(key, str)
+        )  # a number belongs to the key before
+        owner = ", ".join([self.name, *filter(None, [_spell(keys[:at])])])
+        return self.error(keys, must(_spell(keys[at:]), owner, be, got, among=among))
 
-    def numbers(
-        self, key: str, values: list[Any], kind: type, *, above: float, most: float = 2**62
-    ) -> list[Any]:
-        """Checked numbers: distinct, above one limit and up to another."""
-        allowed = (int,) if kind is int else (int, float)
-        limits = f"above {above:g}" + (f" and at most {most:g}" if most < 2**62 else "")
-        name = "whole numbers" if kind is int else "numbers"
-        if not values or len(set(map(repr, values))) != len(values):
-            raise self.wrong((key,), must(key, self.owner, f"distinct {name}, at least one", values))
-        for value in values:
-            if type(value) not in allowed or not above < value <= most:
-                raise self.wrong((key,), must(key, self.owner, f"{name} {limits}", value))
-        return [kind(value) for value in values]
+    def _refusal(self, complaint: str, content: dict[str, Any], kind: type[Struct]) -> InvalidInput:
+        """msgspec's complaint, or that of a struct, which begins with the name of a key; in our words."""
+        text, _, path = complaint.partition(" - at `$")
+        keys: KeyPath = tuple(int(i) if i else key for key, i in re.findall(r"\.(\w+)|\[(\d+)\]", path))
+        if named := re.match(r"Object (\w+) \w+ field `(.*)`", text):
+            known, key = _struct_at(kind, keys).__struct_fields__, named[2]
+            if named[1] == "missing":
+                return self.must((*keys, key), "given", "nothing")
+            return self.must((*keys, key), f"one of the keys {', '.join(sorted(known))}", key, known)
+        value: Any = content
+        for key in keys:
+            value = value[key]
+        if not text.startswith("Expected "):
+            name, _, wanted = text.partition(" must be ")
+            return self.must((*keys, name), wanted, value[name])
+        types, _, _ = text.removeprefix("Expected ").partition(", got ")
+        return self.must(keys, re.sub("`(.*?)`", lambda names: _types(names[1]), types), value)
 
-    def table(self, key: str) -> Table | None:
-        """The table under a key."""
-        content = self.get(key, dict, None)
-        return None if content is None else Table(content, (*self.keys, key), self.file, self.text)
 
-    def entries(self, key: str, short: str | None = None) -> list[Table]:
-        """A list of tables; with ``short``, a string stands for a table with that one key."""
-        tables = []
-        for i, value in enumerate(self.get(key, list, [])):
-            if short is not None and isinstance(value, str):
-                value = {short: value}
-            if not isinstance(value, dict):
-                raise self.wrong(
-                    (key, i),
-                    must(f"{key}[{i}]", self.owner, "a table" + (" or a string" if short else ""), value),
-                )
-            tables.append(Table(value, (*self.keys, key, i), self.file, self.text))
-        return tables
-
-    def finish(self) -> None:
-        """Refuse keys that nobody asked for."""
-        for key in self.content:
-            if key not in self.asked:
-                raise self.wrong(
-                    (key,), must(key, self.owner, f"one of the keys {', '.join(sorted(self.asked))}", key)
-                )
-
-    def wrong(self, keys: KeyPath, error: object) -> InvalidInput:
-        """An error about a value below this table, with its line."""
-        line = line_of(self.text, (*self.keys, *keys))
-        return InvalidInput(f"{self.file}, line {line}: {error}")
+def _types(names: str) -> str:
+    """int | array | null, as people say it; TOML has no null."""
+    return " or ".join(TYPES[name] for name in names.split(" | ") if name != "null")
 
 
 def _spell(keys: KeyPath) -> str:
-    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in keys).lstrip(".")
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
+
+
+def _struct_at(kind: Any, keys: KeyPath) -> Any:
+    """The struct of a table."""
+
+    def structs(hint: Any) -> list[Any]:
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            return [hint]
+        return [struct for part in get_args(hint) for struct in structs(part)]
+
+    for key in keys:
+        if isinstance(key, str):
+            kind = structs(get_type_hints(kind)[key])[0]
+    return kind
 
 
 def line_of(text: str, keys: KeyPath) -> int:
@@ -113,25 +105,16 @@ def line_of(text: str, keys: KeyPath) -> int:
     5
     """
     lines = text.splitlines()
-    at, end = 0, len(lines)  # the search narrows from table to key
-    best = 1
-    i = 0
-    while i < len(keys):
-        name, number = keys[i], 0
-        if i + 1 < len(keys) and isinstance(keys[i + 1], int):
-            number = int(keys[i + 1])
-            i += 1
-        headers = [n for n in range(at, end) if re.match(rf"\s*\[+\s*{re.escape(str(name))}\s*\]+", lines[n])]
-        lines_of_key = [
-            n for n in range(at, end) if re.match(rf"\s*[\"']?{re.escape(str(name))}[\"']?\s*=", lines[n])
-        ]
+    start, end, line = 0, len(lines), 1  # the search narrows from table to key
+    for key, following in zip(keys, (*keys[1:], 0), strict=True):
+        if isinstance(key, int):
+            continue
+        number, name = following if isinstance(following, int) else 0, re.escape(key)
+        headers = [n for n in range(start, end) if re.match(rf"\s*\[+\s*{name}\s*\]+", lines[n])]
+        values = [n for n in range(start, end) if re.match(rf"\s*[\"']?{name}[\"']?\s*=", lines[n])]
         if number < len(headers):
-            at = headers[number]
-            best = at + 1
-            at += 1
-            end = next((n for n in range(at, end) if re.match(r"\s*\[", lines[n])), end)
-        elif lines_of_key:
-            at = lines_of_key[0]
-            best, end = at + 1, min(end, at + 1)
-        i += 1
-    return best
+            start = line = headers[number] + 1
+            end = next((n for n in range(start, end) if lines[n].lstrip().startswith("[")), end)
+        elif values:
+            start, line, end = values[0], values[0] + 1, values[0] + 1
+    return line

@@ -3,7 +3,7 @@
 A row is a `superarm.decisions.decision.Record`: what was shown, how it was drawn, what came of it.
 
 writing.py     Writer: Parquet, JSON lines, CSV
-reading.py     Log: the same formats, frames, and other people's columns (log_columns.py): sources.py, cells.py,
+reading.py     Log: the same formats, frames, and other people's columns (log_columns.py): sources.py, fields.py,
                foreign.py (Vowpal Wabbit, Open Bandit Pipeline)
 survey.py      a first look through a log; which rows are kept out of training
 training.py    several passes over a log
@@ -12,9 +12,9 @@ evaluation.py  policies (policies.py) judged by a log: weights.py (designs.py), 
 """
 
 from superarm.decisions.decision import COLUMNS, Record
-from superarm.logs.cells import BadRow
 from superarm.logs.estimates import Estimate, Wanted
 from superarm.logs.evaluation import evaluate
+from superarm.logs.fields import BadRow
 from superarm.logs.log_columns import LogColumns
 from superarm.logs.policies import Policy
 from superarm.logs.reading import Log

@@ -15,8 +15,8 @@ from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
 from superarm.explore import Draw, draw_of
 from superarm.learners import Learner
-from superarm.logs.cells import BadRow
 from superarm.logs.designs import Design
+from superarm.logs.fields import BadRow
 from superarm.logs.slots import slots_draw
 from superarm.logs.survey import relabel
 

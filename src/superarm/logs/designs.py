@@ -90,7 +90,7 @@ class Design:
         self.draw = draw
         self.n, self.m = len(draw.eligible), draw.m
         self.sizes_vary = isinstance(draw, FewSets) and any(len(s) != draw.m for s in draw.chances)
-        self._ready: Any = None
+        self._prepared: Any = None
 
     def spread(self, top: Any) -> tuple[float, float]:
         """Mean and variance of |S n top|. Of tied labels, ``top`` holds those that came first in this row."""
@@ -117,25 +117,25 @@ class Design:
         return self._pairs(pi, shown)
 
     def _single(self, pi: Array, label: int) -> tuple[float, float]:
-        if self._ready is None:
-            self._ready = np.zeros(len(pi))
-            self._ready[list(self.draw.eligible)] = self.draw.inclusion()
-        p, asked = self._ready, pi > NEGLIGIBLE
+        if self._prepared is None:
+            self._prepared = np.zeros(len(pi))
+            self._prepared[list(self.draw.eligible)] = self.draw.inclusion()
+        p, asked = self._prepared, pi > NEGLIGIBLE
         if (p[asked] <= NEGLIGIBLE).any():
             return np.nan, np.nan
         return float(pi[label] / p[label]), float((pi[asked] ** 2 / p[asked]).sum())
 
-    def _few(self, draw: FewSets) -> _Few:
-        if self._ready is None:
-            self._ready = _Few(draw, self.n)
-        return self._ready  # type: ignore[no-any-return]
+    def _few(self, draw: FewSets) -> _FewSetsDesign:
+        if self._prepared is None:
+            self._prepared = _FewSetsDesign(draw, self.n)
+        return self._prepared  # type: ignore[no-any-return]
 
     def _pairs(self, pi: Array, shown: Array) -> tuple[float, float]:
         """For any other draw (ties, slots, somebody's own): G as it is, over the eligible labels."""
-        if self._ready is None:
+        if self._prepared is None:
             G = self.draw.pairs()
-            self._ready = G, np.linalg.pinv(G, rcond=1e-9, hermitian=True)
-        G, inverse = self._ready
+            self._prepared = G, np.linalg.pinv(G, rcond=1e-9, hermitian=True)
+        G, inverse = self._prepared
         among = list(self.draw.eligible)
         z = inverse @ pi[among]
         if np.abs(G @ z - pi[among]).max() > OUTSIDE:
@@ -143,7 +143,7 @@ class Design:
         return float(z @ shown[among]), float(z @ pi[among])
 
 
-class _Few:
+class _FewSetsDesign:
     """G of a few sets, and a share of uniform ones."""
 
     def __init__(self, draw: FewSets, n: int) -> None:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, nan, sqrt
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from superarm._types import Array
 from superarm.logs.weights import Weights
 
 __all__ = ["ESTIMATORS", "Estimate", "Sums", "Wanted", "interval"]
+
+T = TypeVar("T", float, Array)
 
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
 LEAST_ROWS = 100  # effective rows, below which no interval is to be trusted
@@ -103,47 +105,47 @@ def interval(value: float, error: float, freedom: float, level: float = 0.95) ->
     return max(0.0, value - reach), min(1.0, value + reach)
 
 
-class _Sum(NamedTuple):
-    """Sums over rows."""
+class _Sum(NamedTuple, Generic[T]):
+    """Sums over rows, of y = w f, u = w times its control, c = w q_S - q_B, and their products."""
 
-    rows: Any
-    used: Any
-    hits: Any
-    w: Any
-    ww: Any
-    wf: Any
-    wwf: Any
-    one: Any  # w times its control
-    ones: Any
-    onef: Any  # times w f
-    c: Any  # w q_S - q_B
-    cc: Any
-    cf: Any  # times w f
-    cone: Any  # times (w times its control)
-    expected: Any  # E[w]
-    square: Any  # E[w^2]
-    fourth: Any  # E[w^4]
-    left: Any  # (f - q_S)^2
-    q: Any  # the guess
+    rows: T
+    used: T
+    hits: T
+    w: T
+    ww: T
+    y: T
+    yy: T
+    u: T
+    uu: T
+    uy: T
+    c: T
+    cc: T
+    cy: T
+    cu: T
+    mean: T  # E[w]
+    square: T  # E[w^2]
+    fourth: T  # E[w^4]
+    residual: T  # (f - q_S)^2
+    guess: T
 
 
-def _effective(s: _Sum) -> tuple[Any, Any]:
-    """How many equal rows would know as much, and how many the spread is known from."""
-    some = np.maximum(s.square, 1e-300)
-    return s.expected**2 / some, some**2 / np.maximum(s.fourth, 1e-300)
+def _effective(s: _Sum[T]) -> tuple[T, T]:
+    """The effective sample size, and how many rows the spread is known from."""
+    square = np.maximum(s.square, 1e-300)
+    return s.mean**2 / square, square**2 / np.maximum(s.fourth, 1e-300)
 
 
 CONTROLS = 2
 
 
-def _controlled(s: _Sum) -> tuple[float, float]:
+def _controlled(s: _Sum[float]) -> tuple[float, float]:
     """The mean and the variance of w f, less what its controls explain."""
-    n, plain = s.rows, s.wf / s.rows
-    z = np.array([s.one / n - 1.0, s.c / n])
-    squares = np.array([[s.ones, s.cone], [s.cone, s.cc]]) / n - np.outer([s.one, s.c], [s.one, s.c]) / n**2
-    shared = np.array([s.onef - s.one * plain, s.cf - s.c * plain]) / n
+    n, plain = s.rows, s.y / s.rows
+    z = np.array([s.u / n - 1.0, s.c / n])
+    squares = np.array([[s.uu, s.cu], [s.cu, s.cc]]) / n - np.outer([s.u, s.c], [s.u, s.c]) / n**2
+    shared = np.array([s.uy - s.u * plain, s.cy - s.c * plain]) / n
     b = np.linalg.pinv(squares, rcond=1e-9, hermitian=True) @ shared
-    return float(plain - b @ z), float(s.wwf / n - plain**2 - b @ shared)
+    return float(plain - b @ z), float(s.yy / n - plain**2 - b @ shared)
 
 
 class Sums:
@@ -184,35 +186,14 @@ class Sums:
         w, square, f, q_policy, q_logged, guess, control = (column[answers] for column in columns)
         if not len(w):
             return
-        one, c = w * control, w * q_logged - q_policy
+        y, u, c = w * f, w * control, w * q_logged - q_policy
         self.largest = max(self.largest, float(np.abs(w).max()))
         exact = ~np.isnan(square)
         heavy = np.ceil(np.log2(np.maximum(np.where(exact, square, 1.0), 1.0))).clip(0, BINS - 1)
         mean, square = np.where(exact, 1.0 / control, w), np.where(exact, square, w**2)
         fourth = np.where(exact, square**3 * control**2, w**4)
-        rows = np.ones(len(w))
-        left = (f - q_logged) ** 2
-        terms = _Sum(
-            rows,
-            w != 0,
-            f,
-            w,
-            w**2,
-            w * f,
-            w**2 * f,
-            one,
-            one**2,
-            one * w * f,
-            c,
-            c**2,
-            c * w * f,
-            c * one,
-            mean,
-            square,
-            fourth,
-            left,
-            guess,
-        )
+        products = (w, w * w, y, y * y, u, u * u, u * y, c, c * c, c * y, c * u)
+        terms = (np.ones(len(w)), w != 0, f, *products, mean, square, fourth, (f - q_logged) ** 2, guess)
         np.add.at(self.bins, heavy.astype(np.int64), np.stack(terms, axis=1).astype(np.float64))
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,20 +216,26 @@ class Sums:
     def rows(self) -> int:
         return round(float(self.bins[:, 0].sum() + self.silent[0]))
 
-    def _kept(self) -> tuple[_Sum, float, float]:
+    @property
+    def expected(self) -> float:
+        """The mean of the guesses."""
+        total: _Sum[float] = _Sum(*self.bins.sum(axis=0).tolist())
+        return float(self.silent[1] + total.guess) / self.rows if self.rows else nan
+
+    def _kept(self) -> tuple[_Sum[float], float, float]:
         """Sums over the rows to use, the share of the others, and the sum of the guesses at those."""
-        up_to = _Sum(*np.cumsum(self.bins, axis=0).T)  # each an array over bins
+        up_to: _Sum[Array] = _Sum(*np.cumsum(self.bins, axis=0).T)  # each an array over bins
         n = self.rows
         share = 1.0 - up_to.rows / n
-        left = up_to.left[-1] / max(up_to.rows[-1], 1.0)
+        left = up_to.residual[-1] / max(up_to.rows[-1], 1.0)
         width = 4.0 * np.sqrt(np.maximum(left * up_to.square, 0.0)) / n + share
         effective, steady = _effective(up_to)
         enough = (effective >= LEAST_ROWS) & (steady >= LEAST_STEADY)
         width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
         width[(share > SILENT) & (up_to.rows < up_to.rows[-1])] = np.inf
         cut = int(np.argmin(width))
-        kept = _Sum(*(float(column[cut]) for column in up_to))
-        return kept, float(share[cut]), float(self.silent[1] + up_to.q[-1] - up_to.q[cut])
+        kept: _Sum[float] = _Sum(*np.transpose(up_to)[cut].tolist())
+        return kept, float(share[cut]), float(self.silent[1] + up_to.guess[-1] - up_to.guess[cut])
 
     def estimates(self) -> list[Estimate]:
         """All estimates that these weights give."""
@@ -260,9 +247,9 @@ class Sums:
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
         s, silent, q_silent = self._kept()
         n = s.rows
-        effective, steady = (min(n, float(number)) for number in _effective(s))
-        mean = s.one / n
-        mean_error = sqrt(max(s.ones / n - mean**2, 0.0) / (n - 1)) if n > 1 else nan
+        effective, steady = (min(n, number) for number in _effective(s))
+        mean = s.u / n
+        mean_error = sqrt(max(s.uu / n - mean**2, 0.0) / (n - 1)) if n > 1 else nan
         problem = self._problem(s, effective, steady, silent, mean, mean_error)
 
         def estimate(name: str, value: float, variance: float, guess: float, fitted: int = 0) -> Estimate:
@@ -272,25 +259,25 @@ class Sums:
                 # a hit and a miss
                 near = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
                 error = max(error, sqrt(near * (1 - near) / effective))
-            if fitted and s.left < RARE:  # answers that were not expected: as if there had been one more
-                error = max(error, sqrt((s.left + 1.0) * s.square / n) / n)
+            if fitted and s.residual < RARE:  # answers that were not expected: as if there had been one more
+                error = max(error, sqrt((s.residual + 1.0) * s.square / n) / n)
             low, high = interval(value, error, min(effective, steady) - 1 - fitted)
             whole = (1.0 - silent) * value + guess
             low, high = (1.0 - silent) * low, (1.0 - silent) * high + silent
             facts = (self.largest, s.used / n, mean, silent, problem)
             return Estimate(name, whole, low, high, round(n), effective, *facts)
 
-        plain = s.wf / n
+        plain = s.y / n
         robust = estimate(names[-1], *_controlled(s), q_silent / self.rows, CONTROLS)
-        simple = estimate(names[0], plain, s.wwf / n - plain**2, silent * plain)
+        simple = estimate(names[0], plain, s.yy / n - plain**2, silent * plain)
         if self.kind == "linear":
             return [simple, robust]
-        ratio = s.wf / s.w if s.w else nan
-        spread = s.wwf - 2 * ratio * s.wwf + ratio**2 * s.ww if s.w else nan
+        ratio = s.y / s.w if s.w else nan
+        spread = s.yy - 2 * ratio * s.yy + ratio**2 * s.ww if s.w else nan
         return [simple, estimate("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
 
     def _problem(
-        self, s: _Sum, effective: float, steady: float, silent: float, mean: float, error: float
+        self, s: _Sum[float], effective: float, steady: float, silent: float, mean: float, error: float
     ) -> str:
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
         hits, n = effective * s.hits / s.rows, f"{self.rows:,}"
@@ -320,7 +307,7 @@ class Sums:
         rows = uniform = None
         if self.bins[:, 0].sum() >= 2:
             s, silent, _ = self._kept()
-            effective, steady = (float(number) for number in _effective(s))
+            effective, steady = _effective(s)
             if silent <= SILENT and effective > 0:
                 rows = ceil(self.rows * max(need / effective, LEAST_STEADY / steady, 1.0))
         mean, square = self.uniform

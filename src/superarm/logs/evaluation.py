@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from superarm._progress import Progress, ticked
+from superarm._types import Array
 from superarm.decisions.decision import Record
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
@@ -17,7 +17,7 @@ from superarm.logs.log_check import LogCheck
 from superarm.logs.policies import Policy, PolicyRunner
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, relabel
-from superarm.logs.tallies import PartTallies, Tally
+from superarm.logs.tallies import PartsTally, Tally
 from superarm.logs.verdicts import Evaluation, nested
 from superarm.logs.weights import logged_propensities
 
@@ -46,45 +46,48 @@ def evaluate(
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
     labels = facts.known
-    tallies = [(PolicyRunner(policy, labels, facts.n_features), Tally()) for policy in policies]
-    parts = [PartTallies(labels, group, log.name) for _ in policies]
-    read = [name for policy in policies for name in policy.columns] + ([] if group is None else [group])
-    columns = tuple(dict.fromkeys(read))
+    judged = [
+        (PolicyRunner(policy, labels, facts.n_features), Tally(), PartsTally(labels, group, log.name))
+        for policy in policies
+    ]
+    log.keep_columns(name for policy in policies for name in policy.columns)
+    log.keep_columns([] if group is None else [group])
     check = LogCheck()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
-    model = None if all(policy.has_probabilities for policy, _ in tallies) else SetLogit(**facts.common)
+    model = None if all(runner.has_probabilities for runner, _, _ in judged) else SetLogit(**facts.common)
     if model is not None:
-        facts.ready(model)
+        facts.declare_columns(model)
 
     def judges(record: Record) -> bool:
         return holdout is None or held_out(record.number, holdout, seed)
 
-    records = ticked(log.records(columns), progress, facts.rows, "rows")
+    records = ticked(log, progress, facts.rows, "rows")
     for batch in batches(_counted(records, check, judges), labels):
         chosen = [i for i, record in enumerate(batch.records) if judges(record)]
         if chosen:
             part = batch.part(np.array(chosen))
             logged = logged_propensities(part)
             check.add(part, logged)
-            scored: dict[Any, Any] = {}  # several policies may share a learner
-            if model is not None:
-                scored["reward"] = model.scores(part.matrix_for(model))
-            for (policy, tally), apart in zip(tallies, parts, strict=True):
-                by = id(policy.policy.learner or policy)
-                if by not in scored:
-                    scored[by] = policy.scores(part)
-                s = scored[by] if policy.has_probabilities else scored["reward"]
-                choice, p = policy.choose(part, scored[by]), probabilities(s)
+            reward = None if model is None else model.scores(part.matrix_for(model))
+            scores: dict[int, Array | None] = {}  # several policies may share a learner
+            for runner, tally, by_part in judged:
+                ranking = id(runner.policy.learner or runner)
+                if ranking not in scores:
+                    scores[ranking] = runner.scores(part)
+                choice = runner.choose(part, scores[ranking])
+                s = scores[ranking] if runner.has_probabilities else reward
+                assert s is not None
+                p = probabilities(s)
                 tally.add(part, logged, choice, p)
-                apart.add(part, choice, p)
+                by_part.add(part, choice, p)
         if model is not None:
             names = model.known.all()
             for record in batch.records:
                 model.update(relabel(record, labels, names), hit=record.hit)
     rate = check.hits / check.rows if check.rows else 0.0
     verdicts = [
-        replace(tally.verdict(at_work, rate), by_label=apart.by_label, by_group=apart.by_group)
-        for (at_work, tally), apart in zip(tallies, parts, strict=True)
+        replace(tally.verdict(runner, rate), by_label=by_part.by_label, by_group=by_part.by_group)
+        for runner, tally, by_part in judged
     ]
     return check.report(log, nested(verdicts, policies))
 

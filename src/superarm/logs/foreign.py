@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.logs.cells import number_in
+from superarm.logs.fields import parse_number
 
 __all__ = ["from_dsjson", "from_obp", "is_dsjson"]
 
@@ -122,7 +122,7 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
         raise InvalidInput.must("action, reward and context", owner, "of one length", got)
     every = list(range(int(feedback.get("n_actions") or action.max() + 1)))
     for i in range(len(action)):
-        if number_in(reward[i]) not in (0.0, 1.0):
+        if parse_number(reward[i]) not in (0.0, 1.0):
             yield f"of reward 1 (a hit) or 0 (a miss), not {reward[i]}"
             continue
         at = 0 if position is None else int(position[i])

@@ -19,8 +19,8 @@ from superarm.explore.base import LARGEST, log_scores
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
-from superarm.logs.cells import BadRow, numbers_in
-from superarm.logs.survey import numbers_of
+from superarm.logs.fields import BadRow, parse_numbers
+from superarm.logs.survey import label_numbers
 from superarm.logs.weights import Choice
 
 __all__ = ["Policy", "PolicyRunner", "has_probabilities"]
@@ -110,7 +110,7 @@ class Policy:
         return (source,) if isinstance(source, str) else tuple(source)
 
     @property
-    def chosen_by(self) -> str | None:
+    def rule_words(self) -> str | None:
         """The policy's rule, in words; ``None`` if it shows the best labels."""
         if self.gamma is not None:
             return f"gamma = {self.gamma:g}"
@@ -139,7 +139,9 @@ class PolicyRunner:
                 raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.known.all()))
             if own != theirs:
                 self.order = [own.index(label) for label in theirs]
-        self.fixed = None if policy.fixed is None else numbers_of(labels, policy.fixed, "fixed", policy.name)
+        self.fixed = (
+            None if policy.fixed is None else label_numbers(labels, policy.fixed, "fixed", policy.name)
+        )
         size = policy.size
         if size is None or not 1 <= size <= labels.count:
             raise InvalidInput.must("set_size", policy.name, f"in 1..{labels.count}", size)
@@ -150,11 +152,11 @@ class PolicyRunner:
         self.gamma = 1.0 if isinstance(rule, Uniform) else policy.gamma
         if isinstance(rule, Dilute):
             self.gamma = rule.gamma
-        self.edge = None  # the least probability that is shown
+        self.threshold = None  # the least probability that is shown
         if policy.promise is not None:
-            self.edge = learner.coverage_at(policy.promise).edge  # type: ignore[union-attr]
+            self.threshold = learner.coverage_at(policy.promise).edge  # type: ignore[union-attr]
         self.rule: Rule | None = None
-        self.still = False  # whether its budget stands as it is
+        self.budget_stands = False  # whether its budget stands as it is
         if rule is not None and not isinstance(rule, Dilute | Greedy | Uniform):
             if rule.single_label and size != 1:
                 raise InvalidInput.must("set_size", policy.name, "1 (its rule knows no larger sets)", size)
@@ -162,7 +164,7 @@ class PolicyRunner:
             self.rule = learner.rule_now() if own_rule else copy.copy(rule)  # type: ignore[union-attr]
             self.rule.labels = None
             # a budget that was used stands as it is, a new one runs along the log
-            self.still = learner.inputs.layout is not None if own_rule else rule.round > 0  # type: ignore[union-attr]
+            self.budget_stands = learner.inputs.layout is not None if own_rule else rule.round > 0  # type: ignore[union-attr]
 
     @property
     def has_probabilities(self) -> bool:
@@ -188,9 +190,9 @@ class PolicyRunner:
         best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible
-        if self.edge is not None:
+        if self.threshold is not None:
             p = probabilities(np.where(batch.eligible, s, -np.inf))
-            top &= (p >= self.edge) | (p == p.max(axis=1, keepdims=True))
+            top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
             return Choice(top, self.gamma)
         return Choice(top, None, [self._draw(s[i], batch.eligible[i]) for i in range(len(batch))])
@@ -198,7 +200,7 @@ class PolicyRunner:
     def _draw(self, s: Array, eligible: Array) -> Any:
         assert self.rule is not None
         among = None if eligible.all() else np.flatnonzero(eligible).tolist()
-        if self.still:
+        if self.budget_stands:
             return self.rule.distribution(s, eligible=among, set_size=self.size)
         return draw_of(self.rule.decide(s, eligible=among, set_size=self.size))
 
@@ -209,16 +211,16 @@ class PolicyRunner:
         source = policy.scores if policy.scores is not None else policy.probabilities
         what = "scores" if policy.scores is not None else "probabilities"
         if callable(source):
-            s = _called(source, batch.matrix(self.n_features), policy.name, what)
+            s = _call_scores(source, batch.matrix(self.n_features), policy.name, what)
         else:
             each = zip(batch.records, batch.eligible, strict=True)
-            s = np.stack([self._in_row(record, eligible, what) for record, eligible in each])
+            s = np.stack([self._row_scores(record, eligible, what) for record, eligible in each])
         if s.shape != (len(batch), k) or not np.isfinite(s).all():
             wanted = f"finite, {k} for each row, one a label"
             raise InvalidInput.must(what, policy.name, wanted, f"shape {s.shape}")
         return s if what == "scores" else log_scores(s, policy.name)
 
-    def _in_row(self, record: Record, eligible: Array, what: str) -> Array:
+    def _row_scores(self, record: Record, eligible: Array, what: str) -> Array:
         columns, k, also = self.policy.columns, self.labels.count, record.also
         field, where = ", ".join(columns), at_row("the log", record.number)
         values = [None if also is None else also[name] for name in columns]
@@ -227,13 +229,13 @@ class PolicyRunner:
             value = _json_object(value, field, where)
         if isinstance(value, dict):
             value = {label: score for label, score in value.items() if score is not None}  # gaps of a table
-            at = numbers_of(self.labels, value, field, where)
+            at = label_numbers(self.labels, value, field, where)
             if eligible.sum() > eligible[at].sum():
                 raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
             s = np.full(k, -LARGEST if what == "scores" else 0.0)
-            s[at] = numbers_in(list(value.values()), field, where)
+            s[at] = parse_numbers(list(value.values()), field, where)
             return s
-        s = np.asarray(numbers_in(value, field, where))
+        s = np.asarray(parse_numbers(value, field, where))
         if s.shape != (k,) or not np.isfinite(s).all():
             raise BadRow.must(field, where, f"{k} finite {what}, one a label", value)
         return s
@@ -248,7 +250,7 @@ def _json_object(text: str, field: str, where: str) -> Any:
         raise BadRow.must(field, where, "a list of numbers, or {label: number}", text) from None
 
 
-def _called(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array:
+def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array:
     """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, a pair of
     both where they are mixed, or a Polars frame where they have names."""
     if isinstance(X, list):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from itertools import chain, islice
 from math import log as ln
 from math import nan
@@ -20,15 +19,15 @@ from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.data.tables import Table, TableRow, WithVectors, is_named_rows, read_matrix
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.logs.cells import (
+from superarm.logs.fields import (
     BadRow,
-    hit_in,
-    label_in,
-    labels_in,
-    number_in,
-    numbers_in,
-    rule_in,
-    share_in,
+    parse_hit,
+    parse_label,
+    parse_labels,
+    parse_number,
+    parse_numbers,
+    parse_probability,
+    parse_rule,
 )
 from superarm.logs.log_columns import LogColumns
 from superarm.logs.sources import open_source
@@ -94,6 +93,8 @@ class Log:
         self.bad = 0  # rows passed over in the last reading, and why the first of them
         self.first_bad = ""
         self._kept: list[Record] | None = None  # all rows, after a reading to the end
+        self._unread: Iterator[TableRow] | None = None  # of the first source, until the first reading
+        self._also: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._check_distinct()
         self.n_features: int | None = None
@@ -122,40 +123,45 @@ class Log:
 
     def plot(self) -> Any:
         """Its hit rate along its rows, and how often each label was shown and hit: an Altair chart."""
-        from superarm.logs.figure import log_chart
+        from superarm.logs.charts import log_chart
 
         return log_chart(self)
 
+    def keep_columns(self, names: Iterable[str]) -> None:
+        """Keep further columns with each record, in its ``also``.
+
+        Args:
+            names: the columns; of those that the log does not have, all values are ``None``.
+        """
+        new = [name for name in names if name not in self._also]
+        if new:
+            self._also, self._kept = (*self._also, *new), None
+
     def __iter__(self) -> Iterator[Record]:
-        return self.records()
-
-    def records(self, also: Iterable[str] = ()) -> Iterator[Record]:
-        """Every row; ``also`` names further columns to be kept with each."""
-        extra = tuple(also)
-        if extra:
-            yield from self._read(extra)
-        elif self._kept is not None:
+        if self._kept is not None:
             yield from self._kept
-        else:
-            kept, size = list[Record](), 0
-            for record in self._read(()):
-                size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
-                if size <= KEPT:
-                    kept.append(record)
-                elif kept:
-                    kept.clear()
-                yield record
-            self._kept = kept if size <= KEPT else None
+            return
+        kept, size = list[Record](), 0
+        for record in self._read():
+            size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
+            if size <= KEPT:
+                kept.append(record)
+            elif kept:
+                kept.clear()
+            yield record
+        self._kept = kept if size <= KEPT else None
 
-    def _read(self, extra: tuple[str, ...]) -> Iterator[Record]:
+    def _read(self) -> Iterator[Record]:
         self.bad, self.first_bad = 0, ""
+        unread, self._unread = self._unread, None
         for source in self.sources:
-            for number, row in enumerate(source.rows()):
+            rows, unread = source.rows() if unread is None else unread, None
+            for number, row in enumerate(rows):
                 where = at_row(source.name, number)
                 try:
                     if isinstance(row, str):
                         raise BadRow(f"{where} must be {row}")
-                    yield self._record(row, number, where, extra)
+                    yield self._record(row, number, where)
                 except BadRow as error:
                     if not self.skip_bad:
                         raise
@@ -182,9 +188,16 @@ class Log:
     def _find_features(self, declared: list[Columns]) -> Columns:
         """The columns that are features, and a check that the others are there at all."""
         source = self.sources[0]  # it tells for all of them: ids may begin again in each
-        with closing(source.rows()) as rows:
-            first = list(islice(rows, SAMPLE))
-            return self._features_of(source, first, chain(first, rows), declared)
+        rows, seen = source.rows(), list[TableRow]()
+        self._unread = chain(seen, rows)  # what is looked at is not parsed again
+
+        def look() -> Iterator[TableRow]:
+            for row in rows:
+                seen.append(row)
+                yield row
+
+        first = list(islice(look(), SAMPLE))
+        return self._features_of(source, first, chain(first, look()), declared)
 
     def _features_of(
         self, source: Table, first: list[TableRow], rows: Iterator[TableRow], declared: list[Columns]
@@ -195,7 +208,7 @@ class Log:
             self._refuse_nothing(source.name, first)
         of, c, known = source.name, self.columns, ", ".join(names)
         if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
-            number = number_in(sample[0]["format"])
+            number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
                 raise InvalidInput.must("format", of, f"{LOG_FORMAT}, as this superarm reads", number)
         for name in c.labels:
@@ -252,32 +265,32 @@ class Log:
 
     # ------------------------------------------------------------ one row
 
-    def _record(self, row: dict[str, Any], number: int, where: str, extra: tuple[str, ...]) -> Record:
+    def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
         c, separator = self.columns, self.separator
         if len(c.labels) == 1:
-            labels = labels_in(row.get(c.labels[0]), c.labels[0], where, separator)
+            labels = parse_labels(row.get(c.labels[0]), c.labels[0], where, separator)
         else:
             slots = [row.get(name) for name in c.labels]
-            labels = tuple(label_in(v, ", ".join(c.labels), where) for v in slots if v is not None)
+            labels = tuple(parse_label(v, ", ".join(c.labels), where) for v in slots if v is not None)
         if not labels or len(set(labels)) != len(labels):
             field = ", ".join(c.labels)
             raise BadRow.must(field, where, "distinct labels, at least one", row.get(c.labels[0]))
-        hit = hit_in(row.get(c.hit), c.hit, where)
-        label = None if row.get(c.label) is None else label_in(row[c.label], c.label, where)
+        hit = parse_hit(row.get(c.hit), c.hit, where)
+        label = None if row.get(c.label) is None else parse_label(row[c.label], c.label, where)
         if label is not None:
             if hit is not None and hit != (label in labels):
                 wanted = f"{label in labels}, as {c.label} is {label!r}"
                 raise BadRow.must(c.hit, where, wanted, row.get(c.hit))
             hit = label in labels
-        eligible = labels_in(row.get(c.eligible), c.eligible, where, separator) or None
+        eligible = parse_labels(row.get(c.eligible), c.eligible, where, separator) or None
         drawn, top, rule = self._drawn(row, where, labels)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
             raise BadRow.must(c.eligible, where, "a list that holds the shown labels", row.get(c.eligible))
         size = row.get("set_size")
-        if size is not None and number_in(size) != len(labels):
+        if size is not None and parse_number(size) != len(labels):
             raise BadRow.must("set_size", where, f"{len(labels)}, the number of labels shown", size)
-        chance = share_in(row.get(c.propensity), c.propensity, where)
-        ordered = share_in(row.get("ordered_propensity"), "ordered_propensity", where)
+        chance = parse_probability(row.get(c.propensity), c.propensity, where)
+        ordered = parse_probability(row.get("ordered_propensity"), "ordered_propensity", where)
         return Record(
             Decision.from_parts(
                 x=self._features(row, number, where),
@@ -295,19 +308,19 @@ class Log:
             time=row.get("time"),
             context=row.get("context"),
             number=number,
-            also={name: row.get(name) for name in extra} if extra else None,
+            also={name: row.get(name) for name in self._also} if self._also else None,
         )
 
     def _drawn(self, row: dict[str, Any], where: str, labels: tuple[Any, ...]) -> tuple[Any, Any, Any]:
         """The order of the draw, the top set, and the rule."""
         separator = self.separator
-        drawn = labels_in(row.get("drawn"), "drawn", where, separator) or None
+        drawn = parse_labels(row.get("drawn"), "drawn", where, separator) or None
         if drawn is not None and sorted(map(str, drawn)) != sorted(map(str, labels)):
             raise BadRow.must("drawn", where, f"an order of {list(labels)}", list(drawn))
         if self.uniform:
             return drawn, None, UNIFORM
-        top = labels_in(row.get("top"), "top", where, separator) or None
-        gamma, rule = share_in(row.get("gamma"), "gamma", where), rule_in(row.get("rule"), where)
+        top = parse_labels(row.get("top"), "top", where, separator) or None
+        gamma, rule = parse_probability(row.get("gamma"), "gamma", where), parse_rule(row.get("rule"), where)
         if rule is None and gamma is not None and (top is not None or gamma == 1.0):
             rule = {"name": "dilute", "gamma": gamma}
         vary = rule is not None and rule["name"] == "cover"  # it leaves labels of its top set out
@@ -331,11 +344,11 @@ class Log:
             return values
         dense: Any = NOTHING
         if row.get("x") is not None:
-            dense = self._checked(numbers_in(row["x"], "x", where, self.separator), "x", where)
+            dense = self._checked(parse_numbers(row["x"], "x", where, self.separator), "x", where)
             if row.get("x_indices") is None:
                 return dense  # type: ignore[no-any-return]
-        index = numbers_in(row.get("x_indices"), "x_indices", where, self.separator)
-        x = numbers_in(row.get("x_values"), "x_values", where, self.separator)
+        index = parse_numbers(row.get("x_indices"), "x_indices", where, self.separator)
+        x = parse_numbers(row.get("x_values"), "x_values", where, self.separator)
         _finite(x, "x_values", where)
         whole = index.astype(np.int64)
         if len(x) != len(index) or (whole != index).any() or (whole < 0).any() or (np.diff(whole) <= 0).any():

@@ -14,11 +14,11 @@ from superarm.decisions.decision import Decision, Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.learners import Learner
-from superarm.logs.cells import BadRow, label_in
+from superarm.logs.fields import BadRow, parse_label
 from superarm.logs.reading import UNIFORM, Log
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Survey", "held_out", "numbers_of", "relabel", "survey"]
+__all__ = ["Survey", "held_out", "label_numbers", "relabel", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Survey:
         size = min(self.set_size, self.n_labels - 1)
         return {**names, "n_features": self.n_features, "set_size": size}
 
-    def ready(self, learner: Learner) -> None:
+    def declare_columns(self, learner: Learner) -> None:
         """Tell a new learner what the columns are: it has seen no row, this log all of them."""
         if (
             self.columns is not None
@@ -89,7 +89,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     for record in log:
         decision, x = record.decision, record.decision.x
         rows += 1
-        seen.update(decision.labels, decision.top, decision.eligible or (), _named_by(decision.rule))
+        seen.update(decision.labels, decision.top, decision.eligible or (), _labels_in_rule(decision.rule))
         if record.label is not None:
             seen.add(record.label)
         sizes[decision.set_size] += 1
@@ -102,7 +102,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
             width = max(width, x.width)
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
-    names, count = _names(seen, labels, log.name)
+    names, count = _all_labels(seen, labels, log.name)
     columns = log.features.for_labels(count) if len(log.features) else None
     whole = (log.n_features, width) if mixed else log.n_features or max(width, n_features or 1)
     return Survey(
@@ -120,15 +120,15 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     )
 
 
-def _named_by(rule: dict[str, Any] | None) -> Iterable[Label]:
+def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
     """Labels that a rule would have shown next."""
     cls = None if rule is None else rules().get(rule["name"])
     if rule is None or cls is None:
         return ()
-    return [label_in(label, "rule", "a log") for key in cls.names_labels for label in rule.get(key, ())]
+    return [parse_label(label, "rule", "a log") for key in cls.names_labels for label in rule.get(key, ())]
 
 
-def _names(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:
+def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:
     """The names of all labels and their number; numbers from 0 on need no names."""
     whole = all(isinstance(label, int) for label in seen)
     if isinstance(labels, int):
@@ -153,7 +153,7 @@ def _names(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...]
 # ---------------------------------------------------------------- labels as others spell them
 
 
-def numbers_of(labels: Labels, given: Iterable[Label], field: str, owner: str) -> list[int]:
+def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str) -> list[int]:
     """The numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
     numbers = []
     for label in given:
@@ -169,7 +169,7 @@ def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
     decision, where = record.decision, at_row("the log", record.number)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
-        return tuple(names[i] for i in numbers_of(labels, given, field, where))
+        return tuple(names[i] for i in label_numbers(labels, given, field, where))
 
     eligible = None if decision.eligible is None else own(decision.eligible, "eligible")
     top, rule = own(decision.top, "top"), decision.rule

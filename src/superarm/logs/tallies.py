@@ -20,7 +20,7 @@ from superarm.logs.policies import PolicyRunner
 from superarm.logs.verdicts import Verdict, best_of
 from superarm.logs.weights import Choice, Propensities, linear_weights, logged_propensities, set_weights
 
-__all__ = ["PartTallies", "Tally"]
+__all__ = ["PartsTally", "Tally"]
 
 
 class Tally:
@@ -49,15 +49,15 @@ class Tally:
     def estimates(self) -> tuple[Estimate, ...]:
         return (*self.by_set.estimates(), *self.by_label.estimates())
 
-    def verdict(self, at_work: PolicyRunner, hit_rate: float) -> Verdict:
-        policy = at_work.policy
-        facts = (policy.name, at_work.size, policy.gamma, policy.chosen_by)
+    def verdict(self, runner: PolicyRunner, hit_rate: float) -> Verdict:
+        policy = runner.policy
+        facts = (policy.name, runner.size, policy.gamma, policy.rule_words)
         mean_size = self.shown / self.rows if self.rows else nan
-        promise = policy.promise
-        return Verdict(*facts, self.estimates, self.by_label.wanted(hit_rate), mean_size, promise)
+        wanted, expected = self.by_label.wanted(hit_rate), self.by_label.expected
+        return Verdict(*facts, self.estimates, wanted, mean_size, expected, policy.promise)
 
 
-class PartTallies:
+class PartsTally:
     """What has been added up about one policy, label by label and group by group."""
 
     def __init__(self, labels: Labels, group: str | None, log: str) -> None:
@@ -75,7 +75,7 @@ class PartTallies:
                     self.sums[label] += 1.0, shown[label], shown.sum()
         if self.group is None:
             return
-        groups = np.array(group_names(_value(record, self.group) for record in batch.records))
+        groups = np.array(group_names(_column_value(record, self.group) for record in batch.records))
         for name in np.unique(groups).tolist():
             at = np.flatnonzero(groups == name)
             some = batch.part(at)
@@ -100,7 +100,7 @@ class PartTallies:
         return tuple(parts)
 
 
-def _value(record: Record, name: str) -> Any:
+def _column_value(record: Record, name: str) -> Any:
     """A column of a row of a log: one of its own, or one of those that x or the context holds by name."""
     context: Any = record.context  # of a CSV, text
     if isinstance(context, str) and context.lstrip().startswith("{"):

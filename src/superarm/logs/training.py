@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm._progress import Progress as Showing
+from superarm._progress import Progress as ProgressBar
 from superarm._progress import ticked
 from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
@@ -21,7 +21,7 @@ from superarm.logs.batches import Batch, batches
 from superarm.logs.estimates import Estimate
 from superarm.logs.policies import Policy, PolicyRunner, has_probabilities
 from superarm.logs.reading import Log
-from superarm.logs.survey import Survey, held_out, numbers_of, relabel
+from superarm.logs.survey import Survey, held_out, label_numbers, relabel
 from superarm.logs.tallies import Tally
 from superarm.logs.verdicts import best_of
 from superarm.logs.weights import logged_propensities
@@ -33,7 +33,7 @@ KEPT = 20_000  # held-out rows that are looked at for progress
 REPORTS = 5  # a pass
 PACE = 1_000  # rows between two looks at how far it is
 LEARNT, JUDGES, LEFT_ALONE = "learnt", "judges", "left alone"  # what becomes of a row
-CHOOSING = 0.1  # the share of rows that choose between one pass and several
+CHOOSING_SHARE = 0.1  # the share of rows that choose between one pass and several
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def train(
     holdout: float = 0.2,
     seed: int = 0,
     report: Callable[[Progress], object] | None = None,
-    progress: Showing = None,
+    progress: ProgressBar = None,
 ) -> Training:
     """Teach a learner what a log knows.
 
@@ -116,18 +116,18 @@ def train(
     def role(record: Record) -> str:
         return JUDGES if held_out(record.number, holdout, seed) else LEARNT
 
-    tried = _tried(log, learner, facts, passes, role, seed, progress) if passes > 1 else {}
+    tried = _losses(log, learner, facts, passes, role, seed, progress) if passes > 1 else {}
     best = min(tried, key=lambda number: tried[number], default=passes)
-    run = _Run(log, learner, facts, role, progress)
+    run = _Trainer(log, learner, facts, role, progress)
     run.learn(best, report)
     now = {"logs": log.fingerprints(), "holdout": holdout, "seed": seed, "passes": best, "rows": run.answered}
     learner.notes["training"] = [*learner.notes.get("training", ()), now]
-    judged = np.array([record.hit for record in run.kept], np.float64)
+    judged = np.array([record.hit for record in run.judges], np.float64)
     rate = (run.hits + 1.0) / (run.answered + 2.0)  # one of each more: a rate of 0 would be too sure
     base = _loss(np.full(len(judged), rate), judged) if len(judged) else nan
     return Training(
         rows=run.answered,
-        held_out=run.aside,
+        held_out=run.held_out,
         unanswered=run.unanswered,
         useless=run.useless,
         bad=log.bad,
@@ -139,7 +139,7 @@ def train(
     )
 
 
-class _Run:
+class _Trainer:
     """Some passes of a learner over a log."""
 
     def __init__(
@@ -148,35 +148,35 @@ class _Run:
         learner: Learner,
         facts: Survey,
         role: Callable[[Record], str],
-        progress: Showing,
+        progress: ProgressBar,
     ) -> None:
         self.log, self.learner, self.facts, self.role, self.progress = log, learner, facts, role, progress
         self.names = learner.known.all()
-        self.kept: list[Record] = []  # rows that judge
+        self.judges: list[Record] = []  # rows that judge
         self.checks: list[Batch] = []  # the same, as arrays
         self.history: list[Progress] = []
-        self.rows = self.answered = self.hits = self.aside = self.useless = self.unanswered = 0
+        self.rows = self.answered = self.hits = self.held_out = self.useless = self.unanswered = 0
 
     def learn(self, passes: int, report: Callable[[Progress], object] | None = None) -> None:
         learner, total = self.learner, self.facts.rows
         learner.anneal(1.0, passes)
-        self.facts.ready(learner)
+        self.facts.declare_columns(learner)
         for turn in range(1, passes + 1):
-            self.answered = self.hits = self.aside = self.useless = self.unanswered = 0
+            self.answered = self.hits = self.held_out = self.useless = self.unanswered = 0
             marks = [total * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
             for number, record in enumerate(ticked(self.log, self.progress, total, "rows")):
                 if number % PACE == 0:
                     learner.anneal(1.0 - (turn - 1 + number / total) / passes, passes)
-                self._see(record, turn)
-                if number + 1 in marks and len(self.kept) == KEPT:
-                    self._look(turn, report)
+                self._learn_row(record, turn)
+                if number + 1 in marks and len(self.judges) == KEPT:
+                    self._measure(turn, report)
             if not self.answered:
                 wanted = "a learner of given sets (set-logit), or top and gamma in every row"
                 raise FeedbackError.must("learner", self.log.name, wanted, learner.name)
-            self._look(turn, report)
+            self._measure(turn, report)
         learner.anneal(1.0, passes)
 
-    def _see(self, record: Record, turn: int) -> None:
+    def _learn_row(self, record: Record, turn: int) -> None:
         """Learn from a row, or keep it out."""
         learner = self.learner
         if record.hit is None:
@@ -184,9 +184,9 @@ class _Run:
             return
         role, labels = self.role(record), learner.known
         if role != LEARNT:
-            self.aside += 1
-            if turn == 1 and role == JUDGES and len(self.kept) < KEPT:
-                self.kept.append(record)
+            self.held_out += 1
+            if turn == 1 and role == JUDGES and len(self.judges) < KEPT:
+                self.judges.append(record)
             return
         decision = relabel(record, labels, self.names)
         if not learner.learns_from(decision):
@@ -196,37 +196,37 @@ class _Run:
             learner.update(decision, hit=record.hit)
         else:
             where = at_row(self.log.name, record.number)
-            named = numbers_of(labels, [record.label], "label", where)[0]
+            named = label_numbers(labels, [record.label], "label", where)[0]
             learner.update(decision, label=self.names[named])
         self.rows += 1
         self.answered += 1
         self.hits += record.hit
 
-    def _look(self, turn: int, report: Callable[[Progress], object] | None) -> None:
+    def _measure(self, turn: int, report: Callable[[Progress], object] | None) -> None:
         """How the learner does on the rows kept out."""
         if not self.checks:
-            self.checks.extend(batches(self.kept, self.learner.known))
+            self.checks.extend(batches(self.judges, self.learner.known))
         if self.checks:
             self.history.append(_progress(self.learner, self.checks, turn, self.rows, self.facts))
             if report is not None:
                 report(self.history[-1])
 
 
-def _tried(
+def _losses(
     log: Log,
     learner: Learner,
     facts: Survey,
     passes: int,
     role: Callable[[Record], str],
     seed: int,
-    progress: Showing,
+    progress: ProgressBar,
 ) -> dict[int, float]:
     """The log loss of one pass, and of several, on a few rows that are set aside for this alone.
 
     Several passes know a small log by heart, noise and all; which number of them is better, only rows
     that were not learnt from can tell. Those kept out for `evaluate` have no say: they judge the model.
     """
-    share = min(CHOOSING, KEPT / facts.rows)
+    share = min(CHOOSING_SHARE, KEPT / facts.rows)
 
     def chooses(record: Record) -> str:
         if role(record) != LEARNT:
@@ -236,7 +236,7 @@ def _tried(
     losses = dict[int, float]()
     if has_probabilities(learner):
         for number in (1, passes):
-            run = _Run(log, copy.deepcopy(learner), facts, chooses, progress)
+            run = _Trainer(log, copy.deepcopy(learner), facts, chooses, progress)
             run.learn(number)
             if run.history:
                 losses[number] = run.history[-1].log_loss

@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm.groups import GroupCoverage
-from superarm.logs.estimates import Estimate, Wanted
+from superarm.logs.estimates import SILENT, Estimate, Wanted
 from superarm.logs.policies import Policy
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ class Verdict:
 
     Attributes:
         policy, set_size, gamma, rule: which one; ``rule`` is how it draws, in words.
-        estimates: one for each of `ESTIMATORS`.
+        estimates: one for each of `ESTIMATORS`; and ``nested``, where the log can answer for fewer labels of the
+            same ranking alone.
         wanted: what an answer would take, where there is none.
         mean_size: how many labels it would have shown, on average.
+        expected: the hit rate that its probabilities predict, calibrated by the log's answers.
         coverage: what its sets promise, if they do; ``set_size`` is then the most, and ``best`` says what
             would have been covered.
         by_label: what would have been covered of each label, where every row that judged names its right one.
@@ -42,6 +44,7 @@ class Verdict:
     estimates: tuple[Estimate, ...]
     wanted: Wanted
     mean_size: float
+    expected: float
     coverage: float | None = None
     by_label: tuple[GroupCoverage, ...] = ()
     by_group: tuple[GroupCoverage, ...] = ()
@@ -63,7 +66,7 @@ class Verdict:
 
     def plot(self) -> Any:
         """Every estimate with its interval, as an Altair chart."""
-        from superarm.logs.figure import verdict_chart
+        from superarm.logs.charts import verdict_chart
 
         return verdict_chart(self)
 
@@ -115,7 +118,7 @@ class Evaluation:
 
     def plot(self) -> Any:
         """Hit rates of all policies with their intervals, as an Altair chart."""
-        from superarm.logs.figure import chart
+        from superarm.logs.charts import chart
 
         return chart(self)
 
@@ -130,27 +133,36 @@ class Evaluation:
 
 
 def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]:
-    """The verdicts, where the best labels of one and the same ranking never look worse for being more."""
+    """The verdicts, where more of the best labels of one ranking never look worse than fewer.
+
+    A set that holds another hits whenever that one does. So where the log cannot answer for a set, the lower end of
+    a smaller one's interval holds for it, too, and the value is what is expected of it, at least that of the smaller.
+    """
     result = list(verdicts)
-    rankings: dict[Any, list[int]] = {}
+    rankings: dict[int, list[int]] = {}
     for i, policy in enumerate(policies):
-        one_set = policy.rule is None and policy.gamma is None and not policy.draws and policy.promise is None
-        if one_set and result[i].best is not None:
-            by = policy.learner or policy.scores or policy.probabilities
-            rankings.setdefault(id(policy) if by is None else id(by), []).append(i)
-    for at in rankings.values():
-        at.sort(key=lambda i: result[i].set_size)
-        best = [result[i].best for i in at]
-        values = isotonic([e.rate for e in best if e], [e.width**-2 for e in best if e])
-        low = np.maximum.accumulate([e.low for e in best if e])
-        high = np.minimum.accumulate([e.high for e in best if e][::-1])[::-1]
-        for i, old, *new in zip(at, best, values, low, high, strict=True):
-            if old is not None and new[1] <= new[2]:
-                one = replace(
-                    old, value=float(np.clip(new[0], *new[1:])), low=float(new[1]), high=float(new[2])
-                )
-                others = tuple(one if e is old else e for e in result[i].estimates)
-                result[i] = replace(result[i], estimates=others)
+        if policy.rule is None and policy.gamma is None and not policy.draws and policy.promise is None:
+            ranking = policy.learner or policy.scores or policy.probabilities or policy
+            rankings.setdefault(id(ranking), []).append(i)
+    for same in rankings.values():
+        best: dict[int, Estimate] = {}
+        smaller: Estimate | None = None
+        for i in sorted(same, key=lambda i: result[i].set_size):
+            estimate = result[i].best
+            if estimate is None and smaller is not None and smaller.rate >= 1.0 - SILENT:
+                value = max(result[i].expected, smaller.rate)
+                estimate = replace(smaller, name="nested", value=value, high=1.0)
+                result[i] = replace(result[i], estimates=(*result[i].estimates, estimate))
+            if estimate is not None:
+                best[i] = smaller = estimate
+        values = isotonic([e.rate for e in best.values()], [e.width**-2 for e in best.values()])
+        lows = np.maximum.accumulate([e.low for e in best.values()])
+        highs = np.minimum.accumulate([e.high for e in best.values()][::-1])[::-1]
+        for (i, old), value, low, high in zip(best.items(), values, lows, highs, strict=True):
+            if low <= high:
+                new = replace(old, value=float(np.clip(value, low, high)), low=float(low), high=float(high))
+                estimates = tuple(new if e is old else e for e in result[i].estimates)
+                result[i] = replace(result[i], estimates=estimates)
     return result
 
 

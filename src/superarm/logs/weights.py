@@ -33,7 +33,7 @@ from superarm.logs.designs import NEGLIGIBLE, Blocks, blocks
 __all__ = ["Choice", "Propensities", "Weights", "linear_weights", "logged_propensities", "set_weights"]
 
 
-def _groups(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
+def _equal_rows(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
     """Rows that agree in all columns; a row with NaN belongs to no group."""
     known = np.flatnonzero(~np.any([np.isnan(column) for column in columns], axis=0))
     code = np.zeros(len(known), np.int64)
@@ -65,7 +65,7 @@ class Choice:
                 pi[i] = 0.0
                 pi[i, list(draw.eligible)] = draw.inclusion()
         elif self.gamma is not None:
-            for (n, m), rows in _groups(eligible.sum(axis=1), self.top.sum(axis=1)):
+            for (n, m), rows in _equal_rows(eligible.sum(axis=1), self.top.sum(axis=1)):
                 if 0 < m < n:
                     plan = blocks(int(n), int(m), self.gamma)
                     inside = np.where(self.top[rows], plan.inside, plan.outside)
@@ -92,19 +92,19 @@ class Choice:
         same = m == self.size()
         chance: Array = (same & (shared == m)).astype(np.float64)
         if self.gamma is not None:
-            for (total, size), rows in _groups(n, np.where(same, m, np.nan)):
+            for (total, size), rows in _equal_rows(n, np.where(same, m, np.nan)):
                 if 0 < size < total:
                     chance[rows] = np.exp(blocks(int(total), int(size), self.gamma).log_set[shared[rows]])
         return chance
 
-    def parts(self, i: int) -> _Parts | None:
+    def mixture(self, i: int) -> _Mixture | None:
         """The policy's draw in row i, as a sum of parts."""
         if self.draws is not None:
-            return _parts_of(self.draws[i])
+            return _mixture_of(self.draws[i])
         mine = frozenset(np.flatnonzero(self.top[i]).tolist())
         if self.gamma is None:
-            return _Parts({mine: 1.0}, 0.0, mine, 1.0)
-        return _Parts({}, 1.0, mine, self.gamma)
+            return _Mixture({mine: 1.0}, 0.0, mine, 1.0)
+        return _Mixture({}, 1.0, mine, self.gamma)
 
 
 class Propensities(NamedTuple):
@@ -134,7 +134,7 @@ def logged_propensities(batch: Batch) -> Propensities:
     n, m = batch.eligible.sum(axis=1), batch.shown.sum(axis=1)
     j = (batch.shown & batch.top).sum(axis=1)
     by_design, surprise, variance = (np.full(len(n), np.nan) for _ in range(3))
-    for (total, size, gamma), rows in _groups(n, m, batch.gamma):
+    for (total, size, gamma), rows in _equal_rows(n, m, batch.gamma):
         if size >= total:
             by_design[rows], surprise[rows], variance[rows] = 1.0, 0.0, 0.0
             continue
@@ -149,7 +149,7 @@ def logged_propensities(batch: Batch) -> Propensities:
     claimed = np.where(np.isnan(batch.propensity), by_design, batch.propensity)
     claimed = np.where(claimed > 0.0, claimed, np.nan)  # what was shown can not have been impossible
     log_sets = np.zeros(len(n))
-    for (total, size), rows in _groups(n, m):
+    for (total, size), rows in _equal_rows(n, m):
         log_sets[rows] = log_comb(int(total), int(size))
     return Propensities(n, m, j, claimed, by_design, log_sets, surprise, variance)
 
@@ -157,7 +157,7 @@ def logged_propensities(batch: Batch) -> Propensities:
 # ---------------------------------------------------------------- by sets
 
 
-class _Parts(NamedTuple):
+class _Mixture(NamedTuple):
     """A draw as a sum: some sets with chances of their own, and a share of the paper's draw."""
 
     sets: Mapping[frozenset[int], float]
@@ -175,11 +175,11 @@ class _Parts(NamedTuple):
         return self.sets.get(labels, 0.0) + self.base(labels, n, m)
 
 
-def _parts_of(draw: Draw) -> _Parts | None:
+def _mixture_of(draw: Draw) -> _Mixture | None:
     if type(draw) is not FewSets:  # with ties, or of another kind
         return None
     sets = {s: (1.0 - draw.uniform) * p for s, p in draw.chances.items() if p > NEGLIGIBLE}
-    return _Parts(sets, draw.uniform, frozenset(), 1.0)
+    return _Mixture(sets, draw.uniform, frozenset(), 1.0)
 
 
 def set_weights(batch: Batch, logged: Propensities, choice: Choice) -> Weights:
@@ -192,29 +192,29 @@ def set_weights(batch: Batch, logged: Propensities, choice: Choice) -> Weights:
     w[~fits] = np.nan
     if choice.draws is None:
         common = (batch.top & choice.top).sum(axis=1)
-        for (n, m, gamma, b, a), rows in _groups(logged.n, logged.m, batch.gamma, size, common):
+        for (n, m, gamma, b, a), rows in _equal_rows(logged.n, logged.m, batch.gamma, size, common):
             if m == b:
-                square[rows] = _square(int(n), int(m), gamma, int(a), choice.gamma) if m < n else 1.0
+                square[rows] = _mean_square(int(n), int(m), gamma, int(a), choice.gamma) if m < n else 1.0
     else:
         by_row |= ~np.isnan(batch.gamma)
     for i in np.flatnonzero(by_row & fits):
-        square[i] = _square_by_row(batch, choice, int(i), int(logged.n[i]), int(size[i]))
+        square[i] = _mean_square_by_row(batch, choice, int(i), int(logged.n[i]), int(size[i]))
     w[np.isposinf(square)] = np.nan
     square[np.isposinf(square)] = np.nan
     return Weights(w, square, np.full(len(batch), np.nan))
 
 
-def _square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> float:
+def _mean_square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> float:
     """E[w^2] where one of the two draws has a rule of its own; inf where B's sets are not all possible.
 
     m is the size of B's top set.
     """
-    design, own = batch.designs[i], choice.parts(i)
+    design, own = batch.designs[i], choice.mixture(i)
     if design is None:
         top = frozenset(np.flatnonzero(batch.top[i]).tolist())
-        logged: _Parts | None = _Parts({}, 1.0, top, float(batch.gamma[i]))
+        logged: _Mixture | None = _Mixture({}, 1.0, top, float(batch.gamma[i]))
     else:
-        logged = _parts_of(design.draw)
+        logged = _mixture_of(design.draw)
     vary, theirs = (False, m) if design is None else (design.sizes_vary, design.m)
     if m >= n and not vary:
         return 1.0
@@ -232,7 +232,7 @@ def _square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> floa
         return np.inf
     if own.share:
         common = m if 1.0 in (own.gamma, logged.gamma) else len(own.top & logged.top)
-        total = own.share**2 / logged.share * _square(n, m, logged.gamma, common, own.gamma)
+        total = own.share**2 / logged.share * _mean_square(n, m, logged.gamma, common, own.gamma)
     for s in own.sets.keys() | logged.sets.keys():
         mine, chance = own.chance(s, n, m), logged.chance(s, n, theirs)
         if mine > 0.0:
@@ -243,7 +243,7 @@ def _square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> floa
 
 
 @lru_cache(maxsize=65536)
-def _square(n: int, m: int, gamma: float, common: int, gamma_b: float | None) -> float:
+def _mean_square(n: int, m: int, gamma: float, common: int, gamma_b: float | None) -> float:
     """E[w^2] = sum over sets of P_B(S)^2 / p(S), where the two top sets share ``common`` labels."""
     logged = blocks(n, m, gamma).log_set
     if gamma_b is None:
@@ -271,18 +271,18 @@ def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> Weights:
     own = np.array([design is not None for design in batch.designs])
     by_weight = np.isnan(batch.gamma) & ~own & ~np.isnan(logged.propensity)
     # a uniform draw is one around any top set
-    around = _Inside(pi, shown, np.where(by_weight[:, None], shown, batch.top))
-    anywhere = _Inside(pi, shown, shown)
-    for (total, m), rows in _groups(logged.n, logged.m):
+    around = _BlockSums(pi, shown, np.where(by_weight[:, None], shown, batch.top))
+    anywhere = _BlockSums(pi, shown, shown)
+    for (total, m), rows in _equal_rows(logged.n, logged.m):
         if m < total:
-            uniform[rows] = anywhere.square(blocks(int(total), int(m), 1.0), rows)
+            uniform[rows] = anywhere.mean_square(blocks(int(total), int(m), 1.0), rows)
         else:  # everything was shown: it answers for that set alone
             same = (np.abs(pi[rows] - shown[rows]) < 1e-9).all(axis=1)
             w[rows] = square[rows] = np.where(same, 1.0, np.nan)
-    for (total, m, gamma), rows in _groups(logged.n, logged.m, np.where(by_weight, 1.0, batch.gamma)):
+    for (total, m, gamma), rows in _equal_rows(logged.n, logged.m, np.where(by_weight, 1.0, batch.gamma)):
         if m < total:
             plan = blocks(int(total), int(m), gamma)
-            w[rows], square[rows] = around.weight(plan, rows), around.square(plan, rows)
+            w[rows], square[rows] = around.weight(plan, rows), around.mean_square(plan, rows)
     for i in np.flatnonzero(own):
         design = batch.designs[i]
         assert design is not None
@@ -295,20 +295,22 @@ def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> Weights:
     return Weights(w, square, uniform)
 
 
-class _Inside:
+class _BlockSums:
     """Sums over the labels inside and outside of a top set, by row."""
 
     def __init__(self, pi: Array, shown: Array, top: Array) -> None:
-        def of(values: Array) -> tuple[Array, Array]:
-            within = (values * top).sum(axis=1)
-            return within, values.sum(axis=1) - within
+        def sums(values: Array) -> tuple[Array, Array]:
+            inside = (values * top).sum(axis=1)
+            return inside, values.sum(axis=1) - inside
 
-        self.asked, self.seen, self.both, self.squares = map(of, (pi, shown, pi * shown, pi**2))
+        self.pi, self.shown, self.pi_shown, self.pi_pi = map(sums, (pi, shown, pi * shown, pi**2))
 
     def weight(self, plan: Blocks, rows: Array) -> Array:
-        a, s, both = ((x[rows], y[rows]) for x, y in (self.asked, self.seen, self.both))
-        return plan.product(a, s, both)
+        return plan.product(*_at(rows, self.pi, self.shown, self.pi_shown))
 
-    def square(self, plan: Blocks, rows: Array) -> Array:
-        a, squares = ((x[rows], y[rows]) for x, y in (self.asked, self.squares))
-        return plan.product(a, a, squares)
+    def mean_square(self, plan: Blocks, rows: Array) -> Array:
+        return plan.product(*_at(rows, self.pi, self.pi, self.pi_pi))
+
+
+def _at(rows: Array, *sums: tuple[Array, Array]) -> list[tuple[Array, Array]]:
+    return [(inside[rows], outside[rows]) for inside, outside in sums]

@@ -146,7 +146,7 @@ def _scale(axis: Axis, values: polars.Series) -> Any:
 
     if not axis.log:
         return alt.Scale(zero=False, nice=False)
-    return alt.Scale(type="log", nice=False, domain=_ends(values))
+    return alt.Scale(type="log", nice=False, domain=_range(values))
 
 
 def _axis(axis: Axis, values: polars.Series) -> Any:
@@ -155,9 +155,9 @@ def _axis(axis: Axis, values: polars.Series) -> Any:
     if axis.whole:
         return alt.Axis(format="d", values=sorted(set(values.to_list())))
     if axis.log:
-        return alt.Axis(labelExpr=SHORT, values=log_ticks(*_ends(values)))
+        return alt.Axis(labelExpr=SHORT, values=log_ticks(*_range(values)))
     return alt.Axis(labelExpr=SHORT)
 
 
-def _ends(values: polars.Series) -> list[float]:
+def _range(values: polars.Series) -> list[float]:
     return [float(values.min()), float(values.max())]  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from superarm.experiments import Experiment
     from superarm.experiments.figure import Figure
 
-__all__ = ["charts", "chosen", "curve_charts", "look"]
+__all__ = ["charts", "curve_charts", "curve_styles", "select_runs"]
 
 WORDS = {
     "error_rate": "error rate (share of rounds)",
@@ -42,7 +42,7 @@ def charts(
     ]
 
 
-def chosen(figure: Figure, frame: polars.DataFrame) -> polars.DataFrame:
+def select_runs(figure: Figure, frame: polars.DataFrame) -> polars.DataFrame:
     """The runs or curves that a figure is about."""
     import polars as pl
 
@@ -66,7 +66,7 @@ def _figure(
     if figure.kind == "price":
         return price_charts(stem)
     frame = curves if figure.kind in ("rounds", "bound") else runs
-    frame = chosen(figure, frame) if len(frame) else frame
+    frame = select_runs(figure, frame) if len(frame) else frame
     if not len(frame):
         return []
     order = {name: i for i, name in enumerate(experiment.learners)}
@@ -92,7 +92,7 @@ def curve_charts(
 
     column = COLUMNS[figure.kind]
     if column == "gamma":
-        frame = _with_flat(frame)
+        frame = _with_level_lines(frame)
     if not len(frame):
         return
     frame = with_series(
@@ -107,7 +107,7 @@ def curve_charts(
         yield _chart(slug, f"{title}, {words}" if words else title, figure, table, learners)
 
 
-def _with_flat(frame: polars.DataFrame) -> polars.DataFrame:
+def _with_level_lines(frame: polars.DataFrame) -> polars.DataFrame:
     """For an axis of gammas: learners that have none get a level line from end to end."""
     import polars as pl
 
@@ -147,7 +147,7 @@ def _chart(name: str, title: str, figure: Figure, frame: polars.DataFrame, learn
     first: dict[str, tuple[Any, ...]] = {}
     for series, *facts in frame.select("series", "data", "learner", "set_size", "gamma").iter_rows():
         first.setdefault(series, tuple(facts))
-    looks = look(first, learners, by_gamma=figure.kind != "gamma")
+    looks = curve_styles(first, learners, by_gamma=figure.kind != "gamma")
     table = with_interval(frame, ["series", "x"], figure.y)
     x_log = "x" in figure.log or figure.kind == "gamma"
     y_log = "y" in figure.log or _is_squeezed(table, figure.kind)
@@ -160,7 +160,7 @@ def _chart(name: str, title: str, figure: Figure, frame: polars.DataFrame, learn
     return Chart(name, title, spec)
 
 
-def look(
+def curve_styles(
     series: dict[str, tuple[Any, ...]], learners: Sequence[str], *, by_gamma: bool
 ) -> tuple[list[str], list[list[int]]]:
     """A colour and a dash for each curve, from its (data, learner, set size, gamma).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from superarm.report.figures import chosen
+from superarm.report.figures import select_runs
 from superarm.report.stats import differences, summary, with_interval, with_series
 from superarm.report.theory import bound_floor
 
@@ -38,7 +38,7 @@ def findings(experiment: Experiment, figure: Figure, runs: polars.DataFrame) -> 
     wanted = figure.finding or ("final" if figure.kind == "rounds" else None)
     if wanted not in kinds or not len(runs):
         return []
-    runs = chosen(figure, runs)
+    runs = select_runs(figure, runs)
     names = dict.fromkeys(runs["data"].to_list())
     parts = {name: runs.filter(pl.col("data") == name) for name in names}
     sentences = [kinds[wanted](name, part, figure.y, experiment.reference) for name, part in parts.items()]

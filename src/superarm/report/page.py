@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from superarm.experiments.figure import Figure
     from superarm.experiments.results import Failed
 
-__all__ = ["Drawn", "Section", "page"]
+__all__ = ["FigureView", "Section", "page"]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class FigureView:
     """A figure, its charts, and what came out."""
 
     figure: Figure
@@ -36,7 +36,7 @@ class Section:
     """What the page shows of one experiment."""
 
     experiment: Experiment
-    figures: list[Drawn]
+    figures: list[FigureView]
     tables: list[TableView]
     facts: dict[str, str]  # versions and machines
     failures: list[Failed]
@@ -48,17 +48,17 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
     import vl_convert
 
     links = "".join(
-        f'<a href="#{_e(s.experiment.name)}">{_e(s.experiment.name)}: {_e(s.experiment.title)}</a>'
+        f'<a href="#{_escape(s.experiment.name)}">{_escape(s.experiment.name)}: {_escape(s.experiment.title)}</a>'
         for s in sections
     )
-    body = f"<h1>{_e(title)}</h1>\n<p>{_e(intro)}</p>\n" + (
+    body = f"<h1>{_escape(title)}</h1>\n<p>{_escape(intro)}</p>\n" + (
         f"<nav>{links}</nav>\n" if len(sections) > 1 else ""
     )
     body += "\n".join(_section(section, alone=len(sections) == 1) for section in sections)
     charts = {chart.name: chart.spec for s in sections for drawn in s.figures for chart in drawn.charts}
     content = {"charts": charts, "light": LIGHT, "dark": DARK, "ink": INK}
     return Template((Path(__file__).parent / "page.html").read_text(encoding="utf-8")).substitute(
-        title=_e(title),
+        title=_escape(title),
         body=body,
         library=vl_convert.javascript_bundle().replace("</script", "<\\/script"),  # type: ignore[call-arg]
         figures=json.dumps(content, separators=(",", ":")).replace("</", "<\\/"),
@@ -67,45 +67,45 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
 
 def _section(section: Section, *, alone: bool) -> str:
     experiment = section.experiment
-    parts = [f'<section id="{_e(experiment.name)}">']
+    parts = [f'<section id="{_escape(experiment.name)}">']
     if not alone:  # else it is the page's title
-        parts.append(f"<h2>{_e(experiment.title)}</h2>")
+        parts.append(f"<h2>{_escape(experiment.title)}</h2>")
     if section.failures or section.missing:
-        parts.append(_troubles(section))
+        parts.append(_missing_runs(section))
     for drawn in section.figures:
         figure = drawn.figure
         if figure.title:
-            parts.append(f"<h3>{_e(figure.title)}</h3>")
+            parts.append(f"<h3>{_escape(figure.title)}</h3>")
         if figure.note:
-            parts.append(f"<p>{_e(figure.note)}</p>")
+            parts.append(f"<p>{_escape(figure.note)}</p>")
         if figure.paper:
-            parts.append(f'<div class="said"><b>The paper says</b>{_e(figure.paper)}</div>')
+            parts.append(f'<div class="said"><b>The paper says</b>{_escape(figure.paper)}</div>')
         if drawn.findings:
-            items = "".join(f"<li>{_e(one)}</li>" for one in drawn.findings)
+            items = "".join(f"<li>{_escape(one)}</li>" for one in drawn.findings)
             parts.append(f'<div class="said"><b>What came out</b><ul>{items}</ul></div>')
         parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in drawn.charts)}</div>')
     for i, view in enumerate(section.tables):
         shown = " open" if i == 0 and len(view.frame) <= 12 else ""
         links = f'<a href="tables/{view.name}.csv">CSV</a> <a href="tables/{view.name}.md">Markdown</a>'
         parts.append(
-            f"<details{shown}><summary>{_e(view.title)}</summary>{to_html(view.frame)}"
+            f"<details{shown}><summary>{_escape(view.title)}</summary>{to_html(view.frame)}"
             f'<span class="quiet">{links}</span></details>'
         )
-    parts.append(f"<details><summary>The spec</summary><pre>{_e(experiment.spec)}</pre></details>")
+    parts.append(f"<details><summary>The spec</summary><pre>{_escape(experiment.spec)}</pre></details>")
     if section.facts:
         text = "; ".join(f"{key}: {value}" for key, value in section.facts.items())
-        parts.append(f'<p class="quiet">{_e(text)}</p>')
+        parts.append(f'<p class="quiet">{_escape(text)}</p>')
     return "\n".join([*parts, "</section>"])
 
 
-def _troubles(section: Section) -> str:
+def _missing_runs(section: Section) -> str:
     kinds: dict[str, int] = {}
     for one in section.failures:
         kinds[one.error] = kinds.get(one.error, 0) + 1
     items = [f"{count} failed: {error}" for error, count in kinds.items()]
     if section.missing:
         items.append(f"{section.missing} have not run yet")
-    text = "".join(f"<li>{_e(item)}</li>" for item in items)
+    text = "".join(f"<li>{_escape(item)}</li>" for item in items)
     return f'<div class="said bad"><b>Runs that are missing here</b><ul>{text}</ul></div>'
 
 
@@ -114,10 +114,10 @@ def _chart(chart: Chart) -> str:
         f'<a href="figures/{chart.name}.{kind}">{kind.upper()}</a>' for kind in ("svg", "pdf", "png")
     )
     return (
-        f"<figure><figcaption>{_e(chart.title)}</figcaption>"
-        f'<div class="chart" id="chart-{_e(chart.name)}"></div><span class="quiet">{links}</span></figure>'
+        f"<figure><figcaption>{_escape(chart.title)}</figcaption>"
+        f'<div class="chart" id="chart-{_escape(chart.name)}"></div><span class="quiet">{links}</span></figure>'
     )
 
 
-def _e(text: object) -> str:
+def _escape(text: object) -> str:
     return html.escape(str(text))

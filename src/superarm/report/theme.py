@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from superarm.report.chart import Chart
 
-__all__ = ["DARK", "DASHES", "GREY", "INK", "LIGHT", "PALETTE", "dressed", "legend_columns", "style"]
+__all__ = ["DARK", "DASHES", "GREY", "INK", "LIGHT", "PALETTE", "legend_columns", "standalone", "style"]
 
 WIDTH, HEIGHT = 560, 320  # of figures in files and notebooks
 
@@ -62,7 +62,7 @@ def legend_columns(longest: int, width: int) -> int:
     return max(1, min(3, width // (60 + 7 * longest)))
 
 
-def dressed(chart: Chart) -> dict[str, Any]:
+def standalone(chart: Chart) -> dict[str, Any]:
     """A chart that stands alone: with its title, a size, and the look of light paper."""
     columns = {"columns": legend_columns(chart.spec["usermeta"]["longest"], WIDTH)}
     config = LIGHT | {"legend": LIGHT["legend"] | columns}

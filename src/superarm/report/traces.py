@@ -9,7 +9,7 @@ from superarm.errors import InvalidInput
 from superarm.experiments.figure import Figure
 from superarm.report.chart import Chart, offline
 from superarm.report.figures import curve_charts
-from superarm.report.theme import dressed
+from superarm.report.theme import standalone
 from superarm.simulation import RATES
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def as_altair(charts: Sequence[Chart]) -> Any:
     """Charts as Altair's own, to be shown, changed or saved; several stand one under another."""
     import altair as alt
 
-    specs = [dressed(chart) for chart in charts]
+    specs = [standalone(chart) for chart in charts]
     if len(specs) == 1:
         return offline(alt.Chart.from_dict(specs[0]))
     shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these

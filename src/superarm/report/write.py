@@ -65,14 +65,14 @@ def write_report(
 def _section(store: Store, experiment: Experiment, learners: list[str]) -> Section:
     from superarm.report.figures import charts
     from superarm.report.findings import findings
-    from superarm.report.page import Drawn, Section
+    from superarm.report.page import FigureView, Section
     from superarm.report.tables import tables
 
     runs, curves = store.frames(experiment.name)
     experiment = replace(experiment, figures=experiment.figures or _usual_figures(runs))
     failures = store.failures(experiment.keys)
     figures = [
-        Drawn(figure, drawn, findings(experiment, figure, runs))
+        FigureView(figure, drawn, findings(experiment, figure, runs))
         for figure, drawn in zip(experiment.figures, charts(experiment, runs, curves, learners), strict=True)
     ]
     missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
@@ -131,17 +131,17 @@ def _write_files(section: Section, output: Path) -> None:
         (output / "tables" / f"{view.name}.md").write_text(text, encoding="utf-8")
     for drawn in section.figures:
         for chart in drawn.charts:
-            for kind, content in _drawn(chart).items():
+            for kind, content in _rendered(chart).items():
                 (output / "figures" / f"{chart.name}.{kind}").write_bytes(content)
 
 
-def _drawn(chart: Chart) -> dict[str, bytes]:
+def _rendered(chart: Chart) -> dict[str, bytes]:
     """A chart as SVG, PDF and PNG, drawn without a browser."""
     import vl_convert
 
-    from superarm.report.theme import dressed
+    from superarm.report.theme import standalone
 
-    svg = vl_convert.vegalite_to_svg(dressed(chart))
+    svg = vl_convert.vegalite_to_svg(standalone(chart))
     return {
         "svg": svg.encode(),
         "pdf": vl_convert.svg_to_pdf(svg),

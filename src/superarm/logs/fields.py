@@ -11,7 +11,16 @@ import numpy as np
 from superarm.decisions.decision import Label
 from superarm.errors import InvalidInput
 
-__all__ = ["BadRow", "hit_in", "label_in", "labels_in", "number_in", "numbers_in", "rule_in", "share_in"]
+__all__ = [
+    "BadRow",
+    "parse_hit",
+    "parse_label",
+    "parse_labels",
+    "parse_number",
+    "parse_numbers",
+    "parse_probability",
+    "parse_rule",
+]
 
 WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SEPARATOR = ";"
@@ -22,7 +31,7 @@ class BadRow(InvalidInput):
     """A row of a log that cannot be used; the message names its row and field."""
 
 
-def number_in(value: Any) -> float | None:
+def parse_number(value: Any) -> float | None:
     """The finite number in a cell, or None."""
     try:
         number = float(value)
@@ -31,7 +40,7 @@ def number_in(value: Any) -> float | None:
     return number if isfinite(number) else None
 
 
-def label_in(value: Any, field: str, where: str) -> Label:
+def parse_label(value: Any, field: str, where: str) -> Label:
     """A label; "3" and 3.0 are the number 3 (learners find it by its name either way)."""
     if isinstance(value, str):
         text = value.strip()
@@ -40,13 +49,13 @@ def label_in(value: Any, field: str, where: str) -> Label:
         if text:
             return text
     elif not isinstance(value, bool | np.bool_):
-        number = number_in(value)
+        number = parse_number(value)
         if number is not None and number.is_integer():
             return int(number)
     raise BadRow.must(field, where, "labels (names or whole numbers)", value)
 
 
-def _list_in(value: Any, field: str, where: str, separator: str | None) -> list[Any]:
+def _parse_list(value: Any, field: str, where: str, separator: str | None) -> list[Any]:
     """A list from a cell: as it is, as JSON, or with a separator between."""
     if isinstance(value, str):
         if not value.lstrip().startswith("["):
@@ -62,9 +71,9 @@ def _list_in(value: Any, field: str, where: str, separator: str | None) -> list[
     return value.to_list() if hasattr(value, "to_list") else [value]
 
 
-def labels_in(value: Any, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
+def parse_labels(value: Any, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
     """The labels in a cell; ``separator`` None is a semicolon that nobody has asked for."""
-    labels = tuple(label_in(part, field, where) for part in _list_in(value, field, where, separator))
+    labels = tuple(parse_label(part, field, where) for part in _parse_list(value, field, where, separator))
     if separator is None and len(labels) == 1 and isinstance(value, str):
         other = next((mark for mark in LIKELY if mark in value), None)
         if other is not None and not value.lstrip().startswith("["):
@@ -74,15 +83,15 @@ def labels_in(value: Any, field: str, where: str, separator: str | None = None) 
     return labels
 
 
-def numbers_in(value: Any, field: str, where: str, separator: str | None = None) -> Any:
+def parse_numbers(value: Any, field: str, where: str, separator: str | None = None) -> Any:
     """A vector of numbers."""
     try:
-        return np.array(_list_in(value, field, where, separator), np.float64)
+        return np.array(_parse_list(value, field, where, separator), np.float64)
     except (TypeError, ValueError):
         raise BadRow.must(field, where, "numbers", value) from None
 
 
-def hit_in(value: Any, field: str, where: str) -> bool | None:
+def parse_hit(value: Any, field: str, where: str) -> bool | None:
     """A yes or no."""
     if value is None or isinstance(value, bool):
         return value
@@ -92,17 +101,17 @@ def hit_in(value: Any, field: str, where: str) -> bool | None:
     return WORDS[text]
 
 
-def share_in(value: Any, field: str, where: str) -> float | None:
+def parse_probability(value: Any, field: str, where: str) -> float | None:
     """A probability."""
     if value is None:
         return None
-    number = number_in(value)
+    number = parse_number(value)
     if number is None or not 0.0 < number <= 1.0:
         raise BadRow.must(field, where, "in (0, 1]", value)
     return number
 
 
-def rule_in(value: Any, where: str) -> dict[str, Any] | None:
+def parse_rule(value: Any, where: str) -> dict[str, Any] | None:
     """How a set was drawn, as superarm writes it; somebody else's column of that name is not looked at."""
     if isinstance(value, str):
         if not value.lstrip().startswith("{"):
