@@ -123,7 +123,7 @@ def test_a_label_that_stands_twice_is_named_with_its_lines(tmp_path: Path) -> No
     ):
         read_labels(path)
     path.write_text("login\n\n")
-    with pytest.raises(InvalidInput, match=r"a file with at least two labels, got '.*labels.txt'"):
+    with pytest.raises(InvalidInput, match=r"labels of .*labels.txt must be at least two, one a line, got 1"):
         read_labels(path)
 
 

@@ -85,7 +85,7 @@ def evaluate(
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
     from superarm.logs import survey
-    from superarm.logs.figure import ENDINGS
+    from superarm.logs.charts import ENDINGS
 
     if figure is not None:
         need("plots")

@@ -25,5 +25,5 @@ def read_labels(path: Path) -> list[str]:
         if label:
             line_of[label] = number
     if len(line_of) < 2:
-        raise InvalidInput.must("--labels", "superarm", "a file with at least two labels", str(path))
+        raise InvalidInput.must("labels", str(path), "at least two, one a line", len(line_of))
     return list(line_of)
