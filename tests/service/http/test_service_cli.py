@@ -84,7 +84,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_pat
     with pytest.raises(InvalidInput, match="one label a line"):
         run("serve", "--labels", tmp_path / "missing.txt", "--features", D, "--journal", tmp_path / "e.db")
     (tmp_path / "twice.txt").write_text("a\na\n")
-    with pytest.raises(InvalidInput, match="line 2 of .* must be another label than that of line 1"):
+    with pytest.raises(InvalidInput, match=r"line 2 of .* must be another label than that of line 1"):
         run("serve", "--labels", tmp_path / "twice.txt", "--features", D, "--journal", tmp_path / "e.db")
     with pytest.raises(JournalForeign, match="--labels of superarm serve must be given for a new journal"):
         run("serve", "--journal", tmp_path / "e.db")
