@@ -11,19 +11,6 @@ import typer
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
 
-__all__ = [
-    "ColumnsFile",
-    "Dates",
-    "LeaveOut",
-    "Numbers",
-    "Text",
-    "Vectors",
-    "Words",
-    "asked",
-    "column_lines",
-    "names",
-]
-
 PANEL = "What columns are"
 ColumnsFile = Annotated[
     Path | None,

@@ -10,8 +10,6 @@ import typer
 
 from superarm.errors import InvalidInput
 
-__all__ = ["read_config"]
-
 
 def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     """Let a TOML file give the defaults of all other options of a command."""

@@ -70,7 +70,7 @@ def get(
 
     Example: **superarm data get mnist fashion-mnist**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
     from superarm.streams.download import fetch
     from superarm.streams.features import WEIGHTS
@@ -106,7 +106,7 @@ def features(
 
     Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
     from superarm.streams.features import make_features
     from superarm.streams.images import IMAGE_SETS

@@ -35,7 +35,7 @@ def decide(
 
     Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.nightly import decide_file
 
     check_output(output, "decide", force=force)

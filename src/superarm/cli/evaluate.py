@@ -11,6 +11,7 @@ import typer
 
 from superarm._extras import need
 from superarm.cli import log_options as opt
+from superarm.cli.column_options import names
 from superarm.cli.groups import show_parts
 from superarm.cli.output import AsJson, Force, check_output, print_json
 from superarm.errors import InvalidInput
@@ -81,7 +82,7 @@ def evaluate(
 
     Example: **superarm evaluate log.parquet --learner set-logit --set-size 2,3,4 --grid**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
     from superarm.logs import survey
@@ -96,9 +97,7 @@ def evaluate(
         got = ", ".join(reading.kinds) or str(reading.columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, loaded.values())
-    source.keep_columns(
-        name for text in [*(scores or []), *(probabilities or [])] for name in opt.names(text)
-    )
+    source.keep_columns(name for text in [*(scores or []), *(probabilities or [])] for name in names(text))
     source.keep_columns([] if group is None else [group])
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
@@ -119,7 +118,7 @@ def evaluate(
             for level in levels
         ]
         for kind, columns_of_scores in (("scores", scores), ("probabilities", probabilities)):
-            rankings += [{"name": text, kind: opt.names(text)} for text in columns_of_scores or []]
+            rankings += [{"name": text, kind: names(text)} for text in columns_of_scores or []]
         policies = _policies(rankings, fixed or [], sizes, facts.set_size, gammas, drawn_by)
         share, split_seed = split or (None, 0)
         answer = evaluate_policies(
@@ -182,7 +181,7 @@ def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
     if text is None:
         return [None]
     try:
-        values = [kind(part) for part in opt.names(text)]
+        values = [kind(part) for part in names(text)]
     except ValueError:
         raise InvalidInput.must(option, "evaluate", "numbers with commas between", text) from None
     if not values or (len(values) > 1 and not grid):
@@ -226,7 +225,7 @@ def _policies(
         for share in gammas
     ]
     policies += [
-        Policy(text, fixed=opt.names(text), gamma=share, rule=rule) for text in fixed for share in gammas
+        Policy(text, fixed=names(text), gamma=share, rule=rule) for text in fixed for share in gammas
     ]
     if not policies:
         wanted = "given by --model, --learner, --scores, --probabilities or --fixed"

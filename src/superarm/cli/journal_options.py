@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["JournalArgument", "OwnLearner"]
-
 JournalArgument = Annotated[
     str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
 ]

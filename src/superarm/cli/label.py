@@ -175,7 +175,8 @@ def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
 
 
 def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool) -> None:
-    from superarm.cli.show import progress_bar, table
+    from superarm._progress import progress_bar
+    from superarm.cli.show import table
     from superarm.label.simulated import play
 
     with progress_bar(len(rows.keys), quiet=as_json) as tick:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from superarm.errors import InvalidInput
 
-__all__ = ["read_labels"]
-
 
 def read_labels(path: Path) -> list[str]:
     """One label a line; empty lines, and the mark that some editors put first, do not count."""

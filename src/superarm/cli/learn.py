@@ -32,7 +32,7 @@ def learn(
 
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.nightly import learn_file
 
     check_output(log, "learn", force=force, option="--log")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
     from superarm.logs import Log
 
-__all__ = ["HOLDOUT", "Labels", "LogFiles", "Reading", "labels_or_count", "names", "reads_logs"]
-
 HOLDOUT = 0.2  # the share of rows that judge, where none is said
 COLUMNS = "Columns of the file"
 LogFiles = Annotated[

@@ -24,7 +24,7 @@ def move(
 
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.journal.store import is_url
 
     if not is_url(to):

@@ -12,8 +12,6 @@ import typer
 
 from superarm.errors import InvalidInput
 
-__all__ = ["AsJson", "Force", "check_output", "print_json"]
-
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 

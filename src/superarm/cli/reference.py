@@ -7,8 +7,6 @@ from typing import Any
 
 import typer.main
 
-__all__ = ["markdown"]
-
 
 def markdown() -> str:
     """The reference of all commands as Markdown."""

@@ -31,7 +31,7 @@ def replay(
 
     Example: **superarm replay events.db --output model.npz**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.journal.replay import replay as run
     from superarm.journal.store import open_store
 

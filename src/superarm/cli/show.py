@@ -16,12 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from superarm._progress import progress_bar
-
 if TYPE_CHECKING:
     from superarm.experiments import RunProgress
-
-__all__ = ["open_page", "progress_bar", "run_progress", "table", "tell"]
 
 LOG_EVERY = 10.0  # seconds
 

@@ -70,7 +70,8 @@ def simulate(
 
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
-    from superarm.cli.show import progress_bar, table, tell
+    from superarm._progress import progress_bar
+    from superarm.cli.show import table, tell
     from superarm.data.columns import Columns
     from superarm.groups import pooled
     from superarm.learners.algorithm import SCALINGS

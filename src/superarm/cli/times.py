@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from superarm.errors import InvalidInput
 
-__all__ = ["seconds_of"]
-
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 

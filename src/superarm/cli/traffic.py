@@ -38,7 +38,7 @@ def traffic(
 
     Example: **superarm traffic http://127.0.0.1:8800 --data digits --decisions 5000**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.service.client.traffic import Habits
     from superarm.service.client.traffic import traffic as run
     from superarm.streams import open_data

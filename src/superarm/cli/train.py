@@ -59,7 +59,8 @@ def train(
 
     Example: **superarm train slates.csv --labels-column first,second,third --hit-column clicked**
     """
-    from superarm.cli.show import progress_bar, table
+    from superarm._progress import progress_bar
+    from superarm.cli.show import table
     from superarm.learners import load
     from superarm.learners.registry import make
     from superarm.logs import survey

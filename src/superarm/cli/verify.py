@@ -26,7 +26,7 @@ def verify(
 
     Example: **superarm verify events.db**
     """
-    from superarm.cli.show import progress_bar
+    from superarm._progress import progress_bar
     from superarm.journal import verify as core
     from superarm.journal.store import is_url
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
     from superarm.streams import Stream
 
-__all__ = ["Cell", "Data", "canonical", "code_digest", "make_learner", "open_stream"]
-
 FORMAT = 2  # of results; a change makes all cells run again
 
 

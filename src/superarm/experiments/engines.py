@@ -14,8 +14,6 @@ from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.results import Failed, Finished, run_cell
 
-__all__ = ["results"]
-
 PATIENCE = "10s"  # for a Dask scheduler to answer
 
 

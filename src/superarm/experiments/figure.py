@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from superarm.simulation import RATES
 
-__all__ = ["Figure"]
-
 KINDS = ("rounds", "gamma", "set-size", "bound", "price")
 
 

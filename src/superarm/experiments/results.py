@@ -15,8 +15,6 @@ from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell, code_digest, make_learner, open_stream
 from superarm.native import cpu_level
 
-__all__ = ["Failed", "Finished", "Machine", "run_cell"]
-
 
 @dataclass(frozen=True, slots=True)
 class Machine:

@@ -15,8 +15,6 @@ from superarm.experiments.results import Failed
 from superarm.experiments.spec import BestGamma, Spec, read_spec
 from superarm.experiments.store import Experiment, Store
 
-__all__ = ["DEMO", "PAPER", "RunProgress", "RunSummary", "best_gammas", "paper_specs", "run"]
-
 PAPER = Path(__file__).parent / "paper"
 DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
 

@@ -17,8 +17,6 @@ from superarm.experiments.cells import Cell, Data, open_stream
 from superarm.experiments.figure import Figure
 from superarm.experiments.toml import KeyPath, TomlFile
 
-__all__ = ["BEST", "Axes", "LearnerEntry", "Spec", "read_spec"]
-
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
 BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma

@@ -26,8 +26,6 @@ from superarm.simulation import RATES
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Experiment", "Store"]
-
 Stored = TypeVar("Stored", "Experiment", Finished, Failed)
 
 

@@ -11,8 +11,6 @@ from msgspec import Struct, ValidationError, convert
 
 from superarm.errors import InvalidInput, must
 
-__all__ = ["KeyPath", "TomlFile"]
-
 KeyPath = tuple[str | int, ...]  # from the file's top to a value: keys, and numbers in lists
 T = TypeVar("T", bound=Struct)
 

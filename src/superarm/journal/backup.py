@@ -22,8 +22,6 @@ from superarm.journal.sqlite_log import COPY
 from superarm.journal.sqlite_schema import connect
 from superarm.journal.verify import Verified, verify
 
-__all__ = ["backup"]
-
 
 def backup(path: str | Path, to: str | Path) -> Verified:
     """Copy a journal to a new file, and verify the copy."""

@@ -21,8 +21,6 @@ from superarm.journal.snapshots import learner_from
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner
 
-__all__ = ["LabelSettings", "check_change"]
-
 LONGEST_LABEL = 1_000
 
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import NamedTuple
 
-__all__ = ["Ages", "clock_problem"]
-
 DRIFT = 1.0  # seconds by which the two clocks may part before a new era begins
 
 

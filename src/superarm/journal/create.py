@@ -18,8 +18,6 @@ from superarm.journal.store import Snapshot
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
-__all__ = ["ASKED", "UNIFORM", "check_same_purpose", "new_journal"]
-
 # The default share of uniform sets of SetLogit and Scores. It costs
 # UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 UNIFORM = 0.02

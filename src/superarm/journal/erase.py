@@ -22,8 +22,6 @@ from superarm.journal.projector import Projector
 from superarm.journal.snapshots import SnapshotDraft
 from superarm.journal.store import Store
 
-__all__ = ["ERASED", "SCRUBBED", "Eraser"]
-
 log = logging.getLogger("superarm.service")
 
 NEAR = 100  # events: two snapshots with fewer between them may reveal a single row

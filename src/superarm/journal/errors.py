@@ -18,20 +18,6 @@ from __future__ import annotations
 
 from superarm.errors import SuperarmError
 
-__all__ = [
-    "Conflict",
-    "Erased",
-    "JournalDamaged",
-    "JournalDown",
-    "JournalError",
-    "JournalForeign",
-    "JournalFull",
-    "JournalHeld",
-    "Overloaded",
-    "Refused",
-    "UnknownDecision",
-]
-
 
 class Refused(SuperarmError, ValueError):
     """A request that cannot be taken."""

@@ -40,29 +40,6 @@ from superarm.decisions import Decision
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-__all__ = [
-    "ANSWER",
-    "CHANGE",
-    "CORRECTION",
-    "DECISION",
-    "ERASURE",
-    "KINDS",
-    "OUTCOME",
-    "TIMEOUT",
-    "AnswerBody",
-    "DecisionBody",
-    "Event",
-    "OutcomeBody",
-    "chain_start",
-    "decision_event",
-    "digest",
-    "dumps",
-    "link",
-    "loads",
-    "pack_row",
-    "unpack_row",
-]
-
 DECISION, OUTCOME, TIMEOUT, ANSWER, CORRECTION, CHANGE, ERASURE = range(1, 8)
 KINDS = {
     DECISION: "decision",

@@ -24,8 +24,6 @@ from superarm.journal.snapshots import check_kind
 from superarm.journal.store import Store
 from superarm.logs.writing import Writer
 
-__all__ = ["export", "rows"]
-
 
 def rows(store: Store) -> Iterator[tuple[Decision, dict[str, Any]]]:
     """Each decision with its outcome, id, time and context, in the order they were made.

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from superarm.journal.errors import JournalDown, JournalForeign, JournalHeld
 
-__all__ = ["FileLock", "clear_parts", "discard", "real_path", "sync_file"]
-
 PRIVATE_FILE = 0o600
 
 

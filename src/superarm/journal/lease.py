@@ -15,8 +15,6 @@ from superarm.journal.postgres_address import Connection
 from superarm.journal.postgres_clock import NOW
 from superarm.journal.postgres_schema import LOCKS
 
-__all__ = ["Lease", "LeaseLost", "try_acquire"]
-
 log = logging.getLogger("superarm.service")
 
 

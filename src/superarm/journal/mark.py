@@ -16,8 +16,6 @@ from typing import NamedTuple
 from superarm.journal.events import digest
 from superarm.journal.files import PRIVATE_FILE
 
-__all__ = ["Mark", "Marker", "is_damaged", "read_copy", "read_mark"]
-
 WORD, COPY = "superarm-mark", "superarm-copy"
 
 

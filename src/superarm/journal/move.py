@@ -18,8 +18,6 @@ from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import CLEAN, COLUMNS, meta_statements, snapshot_statements
 
-__all__ = ["move"]
-
 KINDS = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 
 

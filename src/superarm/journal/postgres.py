@@ -19,8 +19,6 @@ from superarm.journal.postgres_address import Address, Connection, failures, psy
 from superarm.journal.postgres_schema import check
 from superarm.journal.store import Head, Snapshot, Statement, Store, meta_statements, snapshot_statements
 
-__all__ = ["PostgresStore"]
-
 # we log a database that is away ourselves: once, in one line
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 

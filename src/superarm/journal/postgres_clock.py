@@ -11,8 +11,6 @@ from time import monotonic
 
 from superarm.journal.postgres_address import Connection
 
-__all__ = ["NOW", "DatabaseClock"]
-
 NOW = "extract(epoch FROM clock_timestamp())"
 SLOW = 0.5  # seconds; a query that took longer is too inexact
 

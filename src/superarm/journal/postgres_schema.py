@@ -17,8 +17,6 @@ from superarm.journal.errors import JournalForeign
 from superarm.journal.postgres_address import Address, Connection, failures
 from superarm.journal.tables import TABLES
 
-__all__ = ["BLOCK", "FORMAT", "GRANTS", "LOCKS", "check", "make_tables"]
-
 FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
 BLOCK = 256  # rounds that a process takes at once
 LOCKS = 0x5A4  # our part of the advisory locks

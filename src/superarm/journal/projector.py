@@ -13,6 +13,7 @@ from math import exp
 from typing import Any
 
 from msgspec import to_builtins
+from orjson import loads
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
@@ -28,7 +29,6 @@ from superarm.journal.events import (
     TIMEOUT,
     DecisionBody,
     Event,
-    loads,
 )
 from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
@@ -37,8 +37,6 @@ from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot, Store
 from superarm.learners import Learner
 from superarm.learners.stored_updates import StoredUpdates
-
-__all__ = ["ErasedPast", "Projector"]
 
 AT_ONCE = 4_000  # events that are read at once
 MOST_REFUSED = 1_000  # refusals that are remembered

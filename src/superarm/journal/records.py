@@ -16,8 +16,6 @@ from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Ev
 if TYPE_CHECKING:
     from superarm.journal.changes import LabelSettings
 
-__all__ = ["DecisionRecord", "DecisionStatus", "Records", "was_learnt"]
-
 
 class DecisionStatus(Enum):
     PENDING = "pending"

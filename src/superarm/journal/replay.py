@@ -26,8 +26,6 @@ from superarm.journal.store import Store
 from superarm.learners import Learner
 from superarm.native.core import Cursor
 
-__all__ = ["Replay", "Replayed", "replay"]
-
 AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
 Tick = Callable[[int], object]
 

@@ -26,8 +26,6 @@ from superarm.learners.registry import make, parse
 from superarm.logs.estimates import Sums
 from superarm.logs.weights import Weights
 
-__all__ = ["HitRateEstimate", "Shadow", "ShadowReport", "make_shadows"]
-
 AT_ONCE = 256
 
 

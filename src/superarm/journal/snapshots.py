@@ -18,16 +18,6 @@ from superarm.native import cpu_level
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
 
-__all__ = [
-    "SnapshotDraft",
-    "check_kind",
-    "is_own_class",
-    "learner_from",
-    "load_class",
-    "made_by",
-    "model_bytes",
-]
-
 
 def check_kind(meta: dict[str, Any]) -> None:
     """Refuse a journal that is not a service's."""

@@ -23,8 +23,6 @@ from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log
 from superarm.journal.sqlite_schema import check_format, connect, down
 from superarm.journal.store import Head, Statement, Store
 
-__all__ = ["SqliteStore"]
-
 
 class SqliteStore(Store):
     """An open journal.

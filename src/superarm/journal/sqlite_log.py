@@ -21,8 +21,6 @@ from superarm.journal.store import Head
 if TYPE_CHECKING:
     from superarm.journal.sqlite import SqliteStore
 
-__all__ = ["COPY", "check_log", "check_mark", "foreign_log", "log_of"]
-
 AT_ONCE = 1_000  # events
 COPY = "copy"  # the progress that tells which copy of a journal this is
 

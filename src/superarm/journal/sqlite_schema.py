@@ -17,8 +17,6 @@ from superarm.journal.files import PRIVATE_FILE, FileLock, clear_parts
 from superarm.journal.store import Snapshot, meta_statements, snapshot_statements
 from superarm.journal.tables import TABLES
 
-__all__ = ["FORMAT", "check_format", "connect", "create", "down", "format_of"]
-
 FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
 

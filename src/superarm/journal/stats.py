@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, convert, field, to_builtins
 
-__all__ = ["AGES", "Stats"]
-
 # seconds
 AGES = (
     0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0

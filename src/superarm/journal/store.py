@@ -22,8 +22,6 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, Event, chain_start, digest
 
-__all__ = ["Head", "Pending", "Snapshot", "SnapshotNote", "Statement", "Store", "is_url", "open_store"]
-
 Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
 
 ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)

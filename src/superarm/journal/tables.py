@@ -10,8 +10,6 @@ progress    how far some work has come, by its name
 
 from __future__ import annotations
 
-__all__ = ["TABLES"]
-
 TABLES = """
 CREATE TABLE meta (key {text} PRIMARY KEY, value {text} NOT NULL){by_key};
 CREATE TABLE events (

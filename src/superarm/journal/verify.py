@@ -14,8 +14,6 @@ from superarm.journal.mark import read_mark
 from superarm.journal.replay import Replayed, replay
 from superarm.journal.store import SnapshotNote, Store, open_store
 
-__all__ = ["Verified", "Verifier", "accept_loss", "verify"]
-
 MOST_LISTED = 20  # of one kind of damage
 
 

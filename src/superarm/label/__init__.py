@@ -6,6 +6,8 @@ results.py what came out; journal.py where it is kept; formats.py and take_over.
 page; notebook.py the same in a notebook; simulated.py a labeller that knows the truth.
 """
 
-from superarm.label.job import Labelling, Progress, Question
+from superarm.label.job import Labelling
+from superarm.label.question import Question
+from superarm.label.results import Progress
 
 __all__ = ["Labelling", "Progress", "Question"]

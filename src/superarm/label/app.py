@@ -22,8 +22,6 @@ from superarm.service.http.tokens import Tokens
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["KEYS", "LabellingPage", "check_page", "export_command", "serve_labelling"]
-
 OWNER = "superarm label"
 # what a key does; "labels" has one for each button, in their order
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}

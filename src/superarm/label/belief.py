@@ -20,8 +20,6 @@ import numpy as np
 
 from superarm._types import Array
 
-__all__ = ["Answer", "WrongAnswers", "is_true", "likelihood", "possible", "posterior"]
-
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 RATES = np.geomspace(1e-4, 0.3, 16)
 STEPS = 4

@@ -13,8 +13,6 @@ import numpy as np
 from superarm._types import Array
 from superarm.theory.platt import platt, sigmoid
 
-__all__ = ["chance", "fit", "logit"]
-
 RECENT = 0.5  # of all checks: how far back they count
 FEWEST = 50.0
 STEPS = 50  # of Newton's method

@@ -24,8 +24,6 @@ from superarm.label.names import check_name, check_person
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["FORMATS", "ImportedAnswer", "export_labels", "import_answers", "shown_text", "shown_values"]
-
 SOURCE = "superarm"
 ExportedRows = list[tuple[dict[str, Any], dict[str, Any]]]  # what people see of a row, and its result
 # of a Prodigy task, what says nothing of the row itself

@@ -11,12 +11,10 @@ from superarm.errors import FeedbackError, InvalidInput
 from superarm.label.names import FILE, OWNER, check_known_person, check_name, check_names, check_person
 from superarm.label.plan import Plan
 from superarm.label.question import OpenQuestions, Question, choose_labels
-from superarm.label.results import Progress, Results
+from superarm.label.results import Results
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 from superarm.parameters import number, share, whole
-
-__all__ = ["Labelling", "Progress", "Question"]
 
 
 class Labelling(Results):

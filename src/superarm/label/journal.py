@@ -28,8 +28,6 @@ from superarm.label.names import FILE, check_known_person
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 
-__all__ = ["LabelJournal", "erase_person", "journal_exists", "read_meta"]
-
 KIND = "labelling"
 
 

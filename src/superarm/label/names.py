@@ -7,8 +7,6 @@ from unicodedata import category
 
 from superarm.errors import InvalidInput
 
-__all__ = ["FILE", "OWNER", "check_known_person", "check_name", "check_names", "check_person"]
-
 OWNER = "Labelling"
 FILE = "file"  # who gave the labels that the table had
 LONGEST = 1_000  # characters; the page has the same limit

@@ -11,9 +11,8 @@ from superarm.errors import SuperarmError
 from superarm.label.formats import shown_text
 
 if TYPE_CHECKING:
-    from superarm.label.job import Labelling, Question
-
-__all__ = ["label_here"]
+    from superarm.label.job import Labelling
+    from superarm.label.question import Question
 
 HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 

@@ -8,8 +8,6 @@ from superarm.errors import InvalidInput
 from superarm.label.names import FILE, check_person
 from superarm.service.http.tokens import Tokens
 
-__all__ = ["People"]
-
 
 class People(Tokens):
     """Tokens of people: in the file, one a line, each after its person's name. All may do the same.

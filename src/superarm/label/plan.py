@@ -28,8 +28,6 @@ from superarm._types import Array
 from superarm.label.calibration import chance, fit, logit
 from superarm.label.state import State
 
-__all__ = ["Estimate", "Plan"]
-
 AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no row may be accepted yet
 SAMPLE = 64  # rows among which the next is chosen

@@ -14,8 +14,6 @@ from superarm.errors import FeedbackError
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["OpenQuestions", "Question", "choose_labels", "reasons"]
-
 BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
 MOST_WORDS = 60  # of a text that are weighed
 REMEMBERED = 1_000  # questions that were answered: the same answer, sent again, is no error

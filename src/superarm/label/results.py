@@ -18,8 +18,6 @@ from superarm.label.rows import LabelRows
 from superarm.label.state import State
 from superarm.learners import SetLogit
 
-__all__ = ["Progress", "Results"]
-
 FIRST = 50  # clicks before anything is estimated
 STRETCHES = 40  # points of the curve
 RECENT = 200  # rows that tell how many clicks a row takes now

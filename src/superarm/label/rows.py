@@ -26,8 +26,6 @@ from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
 from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
-__all__ = ["PICTURES", "LabelRows"]
-
 PICTURES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",

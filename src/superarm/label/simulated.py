@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from superarm.label.job import Labelling, Question
-
-__all__ = ["play"]
+from superarm.label.job import Labelling
+from superarm.label.question import Question
 
 
 def play(

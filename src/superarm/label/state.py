@@ -22,8 +22,6 @@ from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
 from superarm.native.randomness import uniform_number
 
-__all__ = ["State"]
-
 REPLAYS = 2  # rows of before that teach again with each new one
 # a row is not looked at again if there were no more doubt about it than this, had a careless person answered
 KEEP_PRIOR, CARELESS = 0.005, 0.05

@@ -14,8 +14,6 @@ from superarm.label.rows import PICTURES
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-__all__ = ["TakenOver", "take_over"]
-
 UPLOADED = re.compile(r"^[0-9a-f]{8}-")  # what Label Studio puts before the name of a file
 
 

@@ -20,8 +20,6 @@ from superarm.logs.fields import BadRow
 from superarm.logs.slots import slots_draw
 from superarm.logs.survey import relabel
 
-__all__ = ["Batch", "batches"]
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

@@ -14,8 +14,6 @@ import numpy as np
 from superarm._types import Array
 from superarm.theory.platt import platt, sigmoid
 
-__all__ = ["Calibration"]
-
 EDGE = 9.0  # logits beyond count as this: no model knows 1 in 10,000
 BINS = 73  # of logits: four a unit
 BLOCK = 64  # rows between two fits

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from superarm.logs.reading import Log
     from superarm.logs.verdicts import Evaluation, Verdict
 
-__all__ = ["chart", "log_chart", "save", "verdict_chart"]
-
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
 PARTS, LEAST = 40, 50  # points of a log's curve, and rows behind each
 MOST = 25  # labels

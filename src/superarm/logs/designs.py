@@ -24,8 +24,6 @@ from superarm.explore import Draw, FewSets
 from superarm.explore.dilute import inclusion, log_set_probabilities, overlap_probabilities
 from superarm.explore.draws import uniform_pair
 
-__all__ = ["Blocks", "Design", "blocks"]
-
 NEGLIGIBLE = 1e-12  # chances below this are no chances
 OUTSIDE = 1e-6  # how far from the range of M rounding may lead
 

@@ -34,8 +34,6 @@ from superarm._extras import need
 from superarm._types import Array
 from superarm.logs.weights import Weights
 
-__all__ = ["ESTIMATORS", "Estimate", "Sums", "Wanted", "interval"]
-
 T = TypeVar("T", float, Array)
 
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")

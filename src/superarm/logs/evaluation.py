@@ -21,8 +21,6 @@ from superarm.logs.tallies import PartsTally, Tally
 from superarm.logs.verdicts import Evaluation, nested
 from superarm.logs.weights import logged_propensities
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     log: Log,

@@ -11,17 +11,6 @@ import numpy as np
 from superarm.decisions.decision import Label
 from superarm.errors import InvalidInput
 
-__all__ = [
-    "BadRow",
-    "parse_hit",
-    "parse_label",
-    "parse_labels",
-    "parse_number",
-    "parse_numbers",
-    "parse_probability",
-    "parse_rule",
-]
-
 WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SEPARATOR = ";"
 LIKELY = ("|", ",", "\t")  # what other people put between labels

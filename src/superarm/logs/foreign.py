@@ -15,8 +15,6 @@ import numpy as np
 from superarm.errors import InvalidInput
 from superarm.logs.fields import parse_number
 
-__all__ = ["from_dsjson", "from_obp", "is_dsjson"]
-
 
 def slots(*drawn: tuple[list[Any], list[float]]) -> dict[str, Any]:
     """The rule of labels that were drawn slot by slot: (labels, chances) of each."""

@@ -17,8 +17,6 @@ from superarm.logs.reading import Log
 from superarm.logs.verdicts import Evaluation, Verdict
 from superarm.logs.weights import Propensities
 
-__all__ = ["LogCheck"]
-
 ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from superarm.decisions.decision import COLUMNS
 
-__all__ = ["LogColumns"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogColumns:

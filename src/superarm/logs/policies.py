@@ -23,8 +23,6 @@ from superarm.logs.fields import BadRow, parse_numbers
 from superarm.logs.survey import label_numbers
 from superarm.logs.weights import Choice
 
-__all__ = ["Policy", "PolicyRunner", "has_probabilities"]
-
 Scores = Callable[[Any], Any] | str | Sequence[str]
 
 

@@ -32,8 +32,6 @@ from superarm.logs.fields import (
 from superarm.logs.log_columns import LogColumns
 from superarm.logs.sources import open_source
 
-__all__ = ["Log"]
-
 SAMPLE = 200  # rows looked at to find out which columns there are
 KEPT = 2**27  # bytes of rows that stay in memory after the first reading; a longer log is read again
 ROW_BYTES = 1500  # of a row in memory beside its numbers, about

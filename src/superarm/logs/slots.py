@@ -11,8 +11,6 @@ import numpy as np
 from superarm.data.labels import Label
 from superarm.explore import Draw, FewSets
 
-__all__ = ["slots_draw"]
-
 
 def slots_draw(record: dict[str, Any], eligible: Sequence[Label]) -> Draw:
     """The distribution that the rule "slots" describes."""

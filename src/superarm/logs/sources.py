@@ -11,8 +11,6 @@ from superarm.data.tables import FrameTable, JsonTable, Table, TableRow, open_ta
 from superarm.errors import InvalidInput
 from superarm.logs.foreign import from_dsjson, from_obp, is_dsjson
 
-__all__ = ["ENDINGS", "kind_of", "open_source"]
-
 ENDINGS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 
 

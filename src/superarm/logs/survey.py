@@ -18,8 +18,6 @@ from superarm.logs.fields import BadRow, parse_label
 from superarm.logs.reading import UNIFORM, Log
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Survey", "held_out", "label_numbers", "relabel", "survey"]
-
 
 @dataclass(frozen=True, slots=True)
 class Survey:

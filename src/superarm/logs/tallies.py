@@ -20,8 +20,6 @@ from superarm.logs.policies import PolicyRunner
 from superarm.logs.verdicts import Verdict, best_of
 from superarm.logs.weights import Choice, Propensities, linear_weights, logged_propensities, set_weights
 
-__all__ = ["PartsTally", "Tally"]
-
 
 class Tally:
     """What has been added up about one policy."""

@@ -27,8 +27,6 @@ from superarm.logs.verdicts import best_of
 from superarm.logs.weights import logged_propensities
 from superarm.native.randomness import uniform_number
 
-__all__ = ["Progress", "Training", "train"]
-
 KEPT = 20_000  # held-out rows that are looked at for progress
 REPORTS = 5  # a pass
 PACE = 1_000  # rows between two looks at how far it is

@@ -16,8 +16,6 @@ from superarm.logs.policies import Policy
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Evaluation", "Verdict", "best_of", "isotonic", "nested"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:

@@ -30,8 +30,6 @@ from superarm.explore.draws import log_comb
 from superarm.logs.batches import Batch
 from superarm.logs.designs import NEGLIGIBLE, Blocks, blocks
 
-__all__ = ["Choice", "Propensities", "Weights", "linear_weights", "logged_propensities", "set_weights"]
-
 
 def _equal_rows(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
     """Rows that agree in all columns; a row with NaN belongs to no group."""

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 from superarm._extras import need
 from superarm.decisions.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
-from superarm.logs.sources import ENDINGS, kind_of
+from superarm.logs.sources import kind_of
 
 if TYPE_CHECKING:
     import polars
-
-__all__ = ["ENDINGS", "Writer"]
 
 BATCH = 8192
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Axis", "Chart", "line_chart", "log_ticks", "offline"]
-
 SHORT = "format(datum.value, datum.value >= 1000 ? '~s' : '~g')"  # 100k, but 0.1 and not 100m
 
 

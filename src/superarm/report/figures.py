@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from superarm.experiments import Experiment
     from superarm.experiments.figure import Figure
 
-__all__ = ["charts", "curve_charts", "curve_styles", "select_runs"]
-
 WORDS = {
     "error_rate": "error rate (share of rounds)",
     "miss_rate": "misses of the top set (share of rounds)",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from superarm.experiments import Experiment
     from superarm.experiments.figure import Figure
 
-__all__ = ["findings"]
-
 NOUNS = {
     "error_rate": "error",
     "miss_rate": "miss rate of the top set",

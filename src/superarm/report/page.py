@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from superarm.experiments.figure import Figure
     from superarm.experiments.results import Failed
 
-__all__ = ["FigureView", "Section", "page"]
-
 
 @dataclass(frozen=True, slots=True)
 class FigureView:

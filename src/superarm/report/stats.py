@@ -9,8 +9,6 @@ from superarm.simulation import RATES
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["differences", "half_width", "summary", "with_interval", "with_series"]
-
 CONFIDENCE = 0.95
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from superarm.experiments import Experiment
 
-__all__ = ["TableView", "cells", "tables", "to_html", "to_markdown"]
-
 # Table 1 of the paper: the best gamma of SOBA, and of MC-DBF with low, medium and high m
 PAPER_COLUMNS = ("paper: SOBA", "paper: low m", "paper: medium m", "paper: high m")
 PAPER_GAMMAS = {

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from superarm.report.chart import Chart
 
-__all__ = ["DARK", "DASHES", "GREY", "INK", "LIGHT", "PALETTE", "legend_columns", "standalone", "style"]
-
 WIDTH, HEIGHT = 560, 320  # of figures in files and notebooks
 
 INK = "#000000"  # stands for the text's colour: black on light pages, white on dark ones

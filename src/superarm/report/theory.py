@@ -12,8 +12,6 @@ from superarm.report.theme import DASHES, GREY, INK, PALETTE, style
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["bound_chart", "bound_floor", "price_charts"]
-
 ESTIMATES = ("ordered", "set", "minimum-variance")
 IN_TOP = 0.9
 TRIVIAL = "all rounds are misses"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from superarm.simulation import Trace
 
-__all__ = ["as_altair", "runs_frame", "traces_chart"]
-
 
 def as_altair(charts: Sequence[Chart]) -> Any:
     """Charts as Altair's own, to be shown, changed or saved; several stand one under another."""

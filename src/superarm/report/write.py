@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from superarm.report.chart import Chart
     from superarm.report.page import Section
 
-__all__ = ["write_report"]
-
 
 def write_report(
     store_dir: Path | str,

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from orjson import dumps, loads
+
 from superarm.data.rows import AnyRow, as_row, fitted
 from superarm.data.values import plain_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
@@ -27,16 +29,12 @@ from superarm.journal.events import (
     Event,
     OutcomeBody,
     decision_event,
-    dumps,
-    loads,
     pack_row,
 )
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Pending, Store
 from superarm.learners import Learner, Scores
 from superarm.service.turns import Call
-
-__all__ = ["DecisionRequest", "Inputs", "OutcomeRequest", "RequestHandler", "RetryNextPass", "ServingModel"]
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64

@@ -19,8 +19,6 @@ from superarm.service.handler import ServingModel
 from superarm.service.metrics import Metric, gauge
 from superarm.service.settings import Settings
 
-__all__ = ["LocalModel"]
-
 JUMP = 86_400.0  # seconds by which the clock may be set while it runs, before nothing is erased by it
 
 

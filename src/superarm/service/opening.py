@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from superarm.service.service import Service
     from superarm.service.shared import SharedModel
 
-__all__ = ["Purpose", "open_service"]
-
 log = logging.getLogger("superarm.service")
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from superarm.service.local import LocalModel
     from superarm.service.shared import SharedModel
 
-__all__ = ["Service"]
-
 log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0

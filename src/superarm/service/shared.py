@@ -39,8 +39,6 @@ from superarm.service.learning import Learning
 from superarm.service.metrics import Metric, gauge
 from superarm.service.settings import Settings
 
-__all__ = ["SharedModel"]
-
 log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 0.5

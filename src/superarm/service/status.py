@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from superarm.journal.stats import Stats
 from superarm.learners import Learner
 
-__all__ = ["Status", "falling_sentence", "promise_sentences"]
-
 HUNG_SECONDS = 10.0  # a turn that has been under way for longer than this is stuck
 
 

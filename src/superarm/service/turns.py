@@ -19,8 +19,6 @@ from typing import Any
 
 from superarm.journal.errors import Overloaded
 
-__all__ = ["Call", "Done", "Turns"]
-
 MOST_TOGETHER = 256  # so that a turn never takes long
 MOST_WAITING = 10_000
 SHORTEST_TIMER = 0.0005  # seconds; the loop's timers round to a millisecond

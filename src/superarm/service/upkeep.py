@@ -13,8 +13,6 @@ from superarm.journal.snapshots import model_bytes
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
-__all__ = ["Upkeep"]
-
 log = logging.getLogger("superarm.service")
 
 EVERY = 0.5  # seconds

@@ -20,8 +20,6 @@ from superarm.service.status import Status, falling_sentence, promise_sentences
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
-__all__ = ["changes", "find", "info", "pending", "snapshots", "stats", "status"]
-
 MOST_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 

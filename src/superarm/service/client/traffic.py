@@ -15,8 +15,6 @@ from superarm.errors import InvalidInput
 from superarm.service.client.client import Client, ServiceError
 from superarm.streams import Stream
 
-__all__ = ["Habits", "Tally", "traffic"]
-
 
 @dataclass(frozen=True, slots=True)
 class Habits:

@@ -9,8 +9,6 @@ from superarm.service.http.exchange import Request
 from superarm.service.http.faults import HttpRefused
 from superarm.service.http.tokens import Tokens
 
-__all__ = ["ANY_ROLE", "DECIDE", "OPEN", "OPERATE", "PERSON", "READ", "Admission"]
-
 # who may use a route: the roles of its tokens
 OPEN = frozenset[str]()  # no token is needed
 DECIDE = frozenset({"decide", "operate"})

@@ -24,8 +24,6 @@ from superarm.service.http.router import Router
 from superarm.service.http.routes import Context
 from superarm.service.http.tokens import Tokens
 
-__all__ = ["Application", "asgi"]
-
 log = logging.getLogger("superarm.service")
 
 REFRESH_SECONDS = 1.0

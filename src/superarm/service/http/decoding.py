@@ -25,8 +25,6 @@ from superarm.service.http import messages as m
 from superarm.service.http.faults import HttpRefused
 from superarm.service.http.messages import ID_WORDS, IS_ID, Id
 
-__all__ = ["check_id", "read", "read_query", "to_decision", "to_outcome"]
-
 MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MOST_NAMES = 5_000  # named features of a row
 

@@ -13,8 +13,6 @@ from urllib.parse import unquote_plus
 
 from superarm.service.http.faults import HttpRefused
 
-__all__ = ["Disconnected", "Receive", "Request", "Response", "Scope", "Send", "read_body", "send_response"]
-
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -14,8 +14,6 @@ from superarm.journal.errors import (
 )
 from superarm.service.http.messages import Error, Fault
 
-__all__ = ["MEANINGS", "HttpRefused", "error_of", "server_refusal", "status_of"]
-
 
 class HttpRefused(Refused):
     """A request that is refused for its HTTP: its head, its token, its path.

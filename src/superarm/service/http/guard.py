@@ -23,8 +23,6 @@ from uvicorn.server import ServerState
 from superarm.service.http.exchange import CLOSED, SAFE
 from superarm.service.http.faults import server_refusal
 
-__all__ = ["Connection", "Guard", "Limits"]
-
 log = logging.getLogger("superarm.service")
 
 SWEEP_SECONDS = 0.5

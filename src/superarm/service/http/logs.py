@@ -10,8 +10,6 @@ from queue import Empty, Full, Queue
 from threading import Thread
 from typing import Any
 
-__all__ = ["JsonFormatter", "NonBlockingHandler", "log_to"]
-
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 MOST_LINES = 10_000  # that wait to be written
 LAST_SECONDS = 1.0  # for the last lines, at the end

@@ -13,8 +13,6 @@ from superarm.service.http.faults import MEANINGS
 if TYPE_CHECKING:
     from superarm.service.http.router import Route
 
-__all__ = ["document"]
-
 WRITING = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
 LOOKING = (401, 403, 429, 503)
 REFERENCE = "#/components/schemas/{name}"

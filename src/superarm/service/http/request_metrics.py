@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from superarm.service.http.guard import Guard
     from superarm.service.http.logs import NonBlockingHandler
 
-__all__ = ["RequestMetrics"]
-
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 
 

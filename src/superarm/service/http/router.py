@@ -28,8 +28,6 @@ from superarm.service.http.exchange import (
 )
 from superarm.service.http.faults import HttpRefused, error_of
 
-__all__ = ["Handler", "Route", "Router"]
-
 log = logging.getLogger("superarm.service")
 
 encode = msgspec.json.Encoder().encode

@@ -24,8 +24,6 @@ from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
 from superarm.service.http.tokens import Tokens
 
-__all__ = ["ROUTES", "Context", "route"]
-
 ROUTES: list[Route] = []
 DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
 

@@ -33,8 +33,6 @@ from superarm.service.http.logs import log_to
 from superarm.service.http.router import Router
 from superarm.service.http.tokens import Tokens, check_regular
 
-__all__ = ["Listener", "Server", "check_exposure", "run", "serve"]
-
 log = logging.getLogger("superarm.service")
 
 GRACE_SECONDS = 30  # for answers under way, at the end

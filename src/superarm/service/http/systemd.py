@@ -6,8 +6,6 @@ import os
 import socket
 import time
 
-__all__ = ["notify", "reloading", "watchdog_seconds"]
-
 
 def notify(*lines: str) -> None:
     """Notify systemd, if it has started us."""

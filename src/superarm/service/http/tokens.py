@@ -10,8 +10,6 @@ from stat import S_ISREG
 
 from superarm.errors import InvalidInput
 
-__all__ = ["ROLES", "Tokens", "check_regular"]
-
 log = logging.getLogger("superarm.service")
 
 ROLES = ("decide", "read", "operate")
