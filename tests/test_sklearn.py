@@ -158,6 +158,7 @@ def test_a_scorer_of_hit_rates(pairs):
         SetScorer("accuracy")(model, X[test], hit[test], shown=shown[test])
 
 
+@pytest.mark.slow
 def test_scorers_in_cross_validation_and_searches(pairs):
     import sklearn
 

@@ -48,6 +48,7 @@ def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
             assert not anchor or anchor in anchors.get(there, {anchor}), f"{path.name} links to {link}"
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
     import superarm
 
@@ -68,6 +69,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
         assert not missing, f"superarm.{room}: {missing} have no docstring, or no page"
 
 
+@pytest.mark.slow
 def test_examples_of_docstrings_are_code(site: Path) -> None:
     """As docs/doctests.py makes them."""
     page = (site / "api" / "decisions.html").read_text(encoding="utf-8")
@@ -75,6 +77,7 @@ def test_examples_of_docstrings_are_code(site: Path) -> None:
     assert "<blockquote>" not in page, "lines with >>> have become a quotation"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_a_reader_without_a_network_finds_a_page(site: Path, width: int, dark: bool) -> None:
     """Opened as a file: search finds, and every block has its copy button."""

@@ -291,7 +291,7 @@ def test_the_row_of_a_bad_cell_is_that_of_its_own_file(slates, tmp_path):
 def test_evaluate_is_told_what_columns_are(slates, tmp_path):
     """As train is: what a learner is trained on there, it is trained on here."""
     odd = tmp_path / "odd.csv"
-    head, *lines = slates.read_text().splitlines()
+    head, *lines = slates.read_text().splitlines()[:3001]
     odd.write_text("\n".join([head + ",code", *(f"{line},{i % 4}" for i, line in enumerate(lines))]) + "\n")
     model = tmp_path / "m.npz"
     for options in (

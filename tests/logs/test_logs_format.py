@@ -267,16 +267,16 @@ def test_reading_streams(tmp_path, ending, monkeypatch):
     monkeypatch.setattr("superarm.logs.reading.KEPT", 50_000)
     path = tmp_path / f"log.{ending}"
     with Writer(path) as log:
-        for _ in range(4000):
+        for _ in range(1500):
             log.add(row((1, 2), x=np.ones(300, np.float32), hit=True))
     reader = Log(path)
     tracemalloc.start()
     rows = sum(1 for _ in reader)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert rows == 4000
+    assert rows == 1500
     assert peak < path.stat().st_size / 10
-    assert sum(1 for _ in reader) == 4000  # read again
+    assert sum(1 for _ in reader) == 1500  # read again
 
 
 def test_recording_is_simulating(tmp_path):

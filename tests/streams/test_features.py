@@ -74,6 +74,7 @@ def test_made_once_from_the_same_images_and_weights(images, weights):
     assert make_features(str(images), weights=weights, size=40) == (path, True)
 
 
+@pytest.mark.slow
 def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
     with np.load(images) as file:
         np.savez(
