@@ -7,6 +7,7 @@ import sys
 import pytest
 from lab_kit import small_spec, write_spec
 
+from superarm._progress import progress_bar
 from superarm.cli import show as screen
 from superarm.errors import InvalidInput, MissingExtra
 from superarm.experiments import RunProgress, Store, read_spec, run
@@ -47,7 +48,7 @@ def test_a_terminal_gets_a_live_line(monkeypatch, capsys):
 def test_amounts(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
-    with screen.progress_bar(2000, "bytes") as tick:
+    with progress_bar(2000, "bytes") as tick:
         tick(1000)
     assert "1,000 of 2,000 bytes" in capsys.readouterr().err
 

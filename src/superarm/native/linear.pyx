@@ -80,6 +80,10 @@ cdef class Weights(Stage):
             <const Py_ssize_t*><size_t>labels.ctypes.data, <const double*><size_t>c.ctypes.data, len(labels), &f
         )
 
+    def subtract_mean(self):
+        """`centre`, from Python."""
+        self.centre()
+
     cdef object _features(self, x, indices, values, float factor, float bias, float sparse_bias, Features* f):
         """Fill f with one row; what must be kept alive as long as f is used."""
         dense = np.zeros(self.d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
