@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click.testing
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
@@ -186,8 +187,6 @@ def test_the_version_is_that_of_the_package_and_of_the_citation() -> None:
 
 
 def test_every_help_has_an_example() -> None:
-    import typer.main
-
     root = typer.main.get_command(app)
     groups = {name: one for name, one in root.commands.items() if hasattr(one, "commands")}
     lines = [[], *([name] for name in root.commands)]
@@ -403,3 +402,31 @@ def test_a_missing_folder_is_told_before_anything_is_read(
     wanted = f"{arguments[-2]} of superarm .* must be a file in an existing folder, got '{arguments[-1]}'\n"
     assert re.fullmatch(f"superarm: {wanted}", capsys.readouterr().err)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_option_given_twice_is_refused(tmp_path: Path) -> None:
+    for line, option in (
+        (["train", "log.csv", "--leave-out", "a", "--leave-out=b"], "--leave-out of superarm train"),
+        (["data", "features", "mnist", "--size", "8", "--size", "9"], "--size of superarm data features"),
+    ):
+        with pytest.raises(InvalidInput, match=f"{option} must be given once, got '2 times'"):
+            click.testing.CliRunner().invoke(
+                typer.main.get_command(app), line, prog_name="superarm", catch_exceptions=False
+            )
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+    table = tmp_path / "rows.parquet"
+    table.write_bytes(b"precious")
+    for line in (
+        ["decide", "model.npz", str(table), "--output", str(table), "--force"],
+        ["train", str(table), "--output", str(table), "--force"],
+    ):
+        with pytest.raises(InvalidInput, match="must be another file than those that are read"):
+            CliRunner().invoke(app, line, catch_exceptions=False)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,b,kind\n" + "1,2,x\n3,4,y\n" * 20, encoding="utf-8")
+    line = ["simulate", "--data", str(rows), "--label", "kind", "--log", str(rows), "--force"]
+    with pytest.raises(InvalidInput, match="must be another file than those that are read"):
+        CliRunner().invoke(app, line, catch_exceptions=False)
+    assert rows.read_text(encoding="utf-8").startswith("a,b,kind")

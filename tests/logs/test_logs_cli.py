@@ -321,3 +321,13 @@ def test_dates_that_could_be_two_days_are_warned_of(slates, tmp_path):
     told = run("train", dated, *MAPPED, "--output", tmp_path / "m.npz")
     assert "due (dates, day first, which no cell tells)" in told
     assert "WARNING: 1/2/2024 is read as the first of February, since no cell tells" in told
+
+
+def test_a_log_of_text_alone_says_what_its_features_are(tmp_path):
+    table, log = tmp_path / "texts.csv", tmp_path / "log.jsonl"
+    words = {"red": "blood and roses", "green": "grass in spring", "blue": "sky over sea"}
+    lines = [f"{words[colour]} number {i},{colour}" for i in range(60) for colour in words]
+    table.write_text("text,colour\n" + "\n".join(lines) + "\n")
+    common = ("--rounds", 180, "--set-size", 2, "--text", "text", "--log", log)
+    run("simulate", "--data", table, "--label", "colour", *common)
+    assert "features: sparse rows with " in run("train", log, "--output", tmp_path / "m.npz")

@@ -10,6 +10,7 @@ from superarm import __version__
 from superarm.cli import change, data, labels
 from superarm.cli.backup import backup
 from superarm.cli.bench import bench
+from superarm.cli.commands import App
 from superarm.cli.decide import decide
 from superarm.cli.demo import demo
 from superarm.cli.erase import erase
@@ -31,7 +32,7 @@ from superarm.cli.traffic import traffic
 from superarm.cli.train import train
 from superarm.cli.verify import verify
 
-app = typer.Typer(
+app = App(
     name="superarm",
     no_args_is_help=True,
     rich_markup_mode="markdown",

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from superarm.cli.commands import App
 from superarm.cli.output import AsJson, print_json
 from superarm.cli.times import seconds_of
 from superarm.errors import InvalidInput
 
-app = typer.Typer(
+app = App(
     help="Change a running service; each change is an event of its journal.\n\n"
     "A token (role operate) is read from the environment variable SUPERARM_TOKEN.\n\n"
     "Example: **superarm change http://127.0.0.1:8800 add-label weather**",

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from superarm.cli.commands import App
 from superarm.cli.output import Force, check_output
 
-app = typer.Typer(no_args_is_help=True)
+app = App(no_args_is_help=True)
 
 
 @app.callback()

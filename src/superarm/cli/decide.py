@@ -38,7 +38,7 @@ def decide(
     from superarm._progress import progress_bar
     from superarm.nightly import decide_file
 
-    check_output(output, "decide", force=force)
+    check_output(output, "decide", force=force, inputs=[model, rows])
     with progress_bar(None, "rows", quiet=as_json) as tick:
         batch = decide_file(
             model,

@@ -35,7 +35,7 @@ def learn(
     from superarm._progress import progress_bar
     from superarm.nightly import learn_file
 
-    check_output(log, "learn", force=force, option="--log")
+    check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
     with progress_bar(None, "decisions", quiet=as_json) as tick:
         result = learn_file(model, decisions, answers, log=log, progress=tick, **columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from math import isnan
 from pathlib import Path
 from typing import Annotated
@@ -20,9 +20,15 @@ BESIDE = ("-wal", "-shm", "-mark", ".lock")  # what a journal has beside it
 
 
 def check_output(
-    path: Path | None, command: str, *, force: bool, option: str = "--output", endings: Collection[str] = ()
+    path: Path | None,
+    command: str,
+    *,
+    force: bool,
+    option: str = "--output",
+    endings: Collection[str] = (),
+    inputs: Iterable[Path | str] = (),
 ) -> None:
-    """Before the work: refuse a missing folder, a journal, another file without --force, or another ending."""
+    """Before the work: refuse a missing folder, a journal, an input, a wrong ending, a file without --force."""
     if path is None:
         return
     owner = f"superarm {command}"
@@ -34,6 +40,8 @@ def check_output(
         raise InvalidInput.must(option, owner, wanted, str(path))
     if path.is_dir():
         raise InvalidInput.must(option, owner, "a file", f"the folder {path}")
+    if any(Path(read).exists() and path.resolve() == Path(read).resolve() for read in inputs):
+        raise InvalidInput.must(option, owner, "another file than those that are read", str(path))
     if path.exists() and not force:
         raise InvalidInput.must(option, owner, "a new file, or given with --force", str(path))
     if endings and path.suffix not in endings:

@@ -95,7 +95,7 @@ def simulate(
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
         raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))
-    check_output(log, "simulate", force=force, option="--log")
+    check_output(log, "simulate", force=force, option="--log", inputs=[data])
     if scaling not in (*SCALINGS, "own"):
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
     same = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})

@@ -68,9 +68,7 @@ def train(
 
     columns_path = output.with_suffix(".columns.json")
     for path in (output, columns_path):
-        check_output(path, "train", force=force)
-    if output.resolve() in [Path(path).resolve() for path in log]:
-        raise InvalidInput.must("--output", "superarm train", "another file than the logs", str(output))
+        check_output(path, "train", force=force, inputs=log)
     given = opt.labels_or_count(labels)
     if model is not None:
         _check_left_out(model, learner, set_size, reading)
@@ -185,9 +183,12 @@ def _learnt_before(source: Log, model: Learner) -> list[str]:
 
 def _columns(source: Log, model: Learner) -> Iterator[str]:
     """Which columns are features, as what, and which are not."""
-    if model.columns is None:
-        yield f"features: {source.n_features} numbers in x"
-    else:
+    layout = model.inputs.layout
+    if model.columns is None and layout is not None:
+        parts = [f"{layout.d} numbers in x"] if layout.d else []
+        parts += [f"sparse rows with {layout.width:,} places"] if layout.width else []
+        yield f"features: {' and '.join(parts)}"
+    elif model.columns is not None:
         yield from col.column_lines(model.columns, model.n_labels)
     for sentence in source.notices.values():
         yield f"WARNING: {sentence}"
