@@ -430,3 +430,17 @@ def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="must be another file than those that are read"):
         CliRunner().invoke(app, line, catch_exceptions=False)
     assert rows.read_text(encoding="utf-8").startswith("a,b,kind")
+
+
+def test_warnings_are_sentences(tmp_path: Path) -> None:
+    log, rows = tmp_path / "log.csv", tmp_path / "rows.csv"
+    lines = [f"{20 + i},{('x;y', 'y;z', 'x;z')[i % 3]},{i % 2}\n" for i in range(60)]
+    log.write_text("age,labels,hit\n" + "".join(lines), encoding="utf-8")
+    superarm("train", str(log), "--output", str(tmp_path / "m.npz"))
+    rows.write_text("id,age\n1,twenty\n", encoding="utf-8")
+    command = ["-m", "superarm", "decide", "m.npz", "rows.csv", "--output", "decisions.parquet"]
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "WARNING: " in done.stderr, done.stderr
+    assert ".py:" not in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from io import TextIOWrapper
 
 __all__ = ["main"]
@@ -15,6 +16,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that knows no ± gets a question mark
             stream.reconfigure(errors="replace")
+    warnings.formatwarning = lambda message, *_, **__: f"WARNING: {message}\n"  # without our source line
     try:
         from superarm.cli.app import app
         from superarm.errors import SuperarmError
