@@ -434,7 +434,7 @@ def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
 
 def test_warnings_are_sentences(tmp_path: Path) -> None:
     log, rows = tmp_path / "log.csv", tmp_path / "rows.csv"
-    lines = [f"{20 + i},{('x;y', 'y;z', 'x;z')[i % 3]},{i % 2}\n" for i in range(60)]
+    lines = [f"{20 + i * 7 % 60},{('x;y', 'y;z', 'x;z')[i % 3]},{i % 2}\n" for i in range(60)]
     log.write_text("age,labels,hit\n" + "".join(lines), encoding="utf-8")
     superarm("train", str(log), "--output", str(tmp_path / "m.npz"))
     rows.write_text("id,age\n1,twenty\n", encoding="utf-8")
