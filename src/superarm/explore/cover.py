@@ -46,7 +46,7 @@ from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
-from superarm.parameters import number, share, whole
+from superarm.parameters import check_int, check_number, check_share
 
 MOST_LEVELS = 16
 ENOUGH = 1000  # answers from which a broken promise is told
@@ -140,14 +140,14 @@ class Cover(Rule):
         super().__init__(**common)
         owner = type(self).__name__
         self.coverage = checked_coverage(coverage, owner)
-        self.warm_up = None if warm_up is None else whole("warm_up", owner, warm_up, 0)
-        self.eta = number("eta", owner, eta, 0.0, 10.0)
-        self.uniform = share("uniform", owner, uniform)
+        self.warm_up = None if warm_up is None else check_int("warm_up", owner, warm_up, 0)
+        self.eta = check_number("eta", owner, eta, 0.0, 10.0)
+        self.uniform = check_share("uniform", owner, uniform)
         if self.uniform and self.uniform + self.coverage >= 1.0 - 1e-9:
             wanted = f"below 1 - coverage = {1.0 - self.coverage:.4g}, as most uniform sets miss"
             raise InvalidInput.must("uniform", owner, wanted, uniform)
-        self.false_no = share("false_no", owner, false_no, 0.99)
-        self.false_yes = share("false_yes", owner, false_yes, 0.99)
+        self.false_no = check_share("false_no", owner, false_no, 0.99)
+        self.false_yes = check_share("false_yes", owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise InvalidInput.must("false_no", owner, "below 1 - false_yes: else a yes means no", false_no)
         self._asked: float | None = None

@@ -33,7 +33,7 @@ from superarm.learners.predictions import Predictions
 from superarm.native import loops
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
-from superarm.parameters import whole
+from superarm.parameters import check_int
 
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
 INSIDE = {
@@ -77,7 +77,7 @@ class Learner(Predictions):
         self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
         self.core: Any = None
         self._size, self._id = self.inputs.size(1 if set_size is None else set_size), uuid.uuid4().hex[:16]
-        self.seed = whole("seed", self.owner, seed, 0)
+        self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
             raise self.invalid("intercept", "True, False or a number from 0 to 10^6", intercept)
