@@ -207,7 +207,7 @@ class Cover(Rule):
             raise InvalidInput.must("coverage", owner, wanted, coverage)
         return level
 
-    def facts(self, native: CoverRule, level: float) -> Coverage:
+    def coverage_at_level(self, native: CoverRule, level: float) -> Coverage:
         """What came of the promise of one ``level``, by ``native``, the compiled twin."""
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
@@ -230,7 +230,7 @@ class Cover(Rule):
         if native.short and not self._warned:
             self._warned = True
             levels = [level for level in native.state()["levels"].tolist() if level]
-            for trouble in filter(None, (self.facts(native, level).trouble for level in levels)):
+            for trouble in filter(None, (self.coverage_at_level(native, level).trouble for level in levels)):
                 warnings.warn(trouble, stacklevel=3)
 
     # ------------------------------------------------------------ alone, on anybody's scores
@@ -269,7 +269,7 @@ class Cover(Rule):
                 native.restore(self._state)
         else:
             native = self._core.rule
-        return self.facts(native, self.coverage if coverage is None else coverage)
+        return self.coverage_at_level(native, self.coverage if coverage is None else coverage)
 
     def _at(self, coverage: float | None, call: Any, scores: Any, how: dict[str, Any]) -> Any:
         self._asked = coverage

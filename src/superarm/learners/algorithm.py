@@ -122,7 +122,7 @@ class Algorithm(LearnerInfo):
         """The same for another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
-        return rule.facts(native, rule.coverage if coverage is None else coverage)
+        return rule.coverage_at_level(native, rule.coverage if coverage is None else coverage)
 
     def _coverage_rule(self, coverage: Any) -> Cover:
         if not isinstance(self.rule, Cover):
