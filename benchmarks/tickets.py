@@ -130,10 +130,9 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
     journal = folder / f"{'open' if columns is None else 'declared'}.db"
     service = Service.open(journal, labels=TEAMS, set_size=3, columns=columns)
     for row in rows:
-        done: list[Any] = service.take([(service.decide_now, DecisionRequest(features(row)), 0)])
-        shown = done[0][1]
+        shown = service.call(service.decide_now, DecisionRequest(features(row)))
         outcome = OutcomeRequest(shown["id"], row["team"] in shown["labels"])
-        service.take([(service.outcome_now, outcome, 0)])
+        service.call(service.outcome_now, outcome)
     learner = service.model.model().learner
     service.close()
     return learner

@@ -29,6 +29,7 @@ from superarm.journal.errors import (
 )
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.turns import Call
 
 # ---------------------------------------------------------------- 1: one request
 
@@ -203,7 +204,7 @@ def test_expiry_reads_what_is_due_and_no_more(drive):
     clock.now += 5.0
     service = session.service
     for _ in range(20):
-        service.take([(service.decide_now, DecisionRequest(rows(1)[0]), None)] * 250)
+        service.run_turn([Call(service.decide_now, DecisionRequest(rows(1)[0]))] * 250)
     clock.now += 6.0
     steps = []
     session.store._reader.set_progress_handler(lambda: steps.append(1), 100)

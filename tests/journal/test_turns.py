@@ -12,6 +12,7 @@ from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import Conflict, JournalForeign, Refused, UnknownDecision
 from superarm.journal.stats import Stats
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.turns import Call
 
 
 def test_the_same_bits_as_the_library(drive):
@@ -203,12 +204,14 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     X = rows(3)
     X[1] = 1e20
     made = [twin.decide(x) for x in X]
-    session.service.take(
-        [(session.service.decide_now, DecisionRequest(x, id_), None) for id_, x in zip("abc", X, strict=True)]
+    session.service.run_turn(
+        [Call(session.service.decide_now, DecisionRequest(x, id_)) for id_, x in zip("abc", X, strict=True)]
     )
     answers = [OutcomeRequest(id_, hit=True) for id_ in "abc"]
-    told = session.service.take([(session.service.outcome_now, one, None) for one in answers])  # in one turn
-    assert [told_["outcome"]["learnt"] for _, told_, _ in told] == [True, False, True]
+    told = session.service.run_turn(
+        [Call(session.service.outcome_now, one) for one in answers]
+    )  # in one turn
+    assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
     assert not session.find("b").outcome["learnt"]
     twin.update(made[0], hit=True)

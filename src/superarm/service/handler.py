@@ -133,9 +133,8 @@ class RequestHandler:
         self._at = None
         self.records.next_turn()
         kinds = (DecisionRequest, OutcomeRequest)
-        self.load_records(
-            [call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None]
-        )
+        requests = [call.argument for call in calls if isinstance(call.argument, kinds)]
+        self.load_records([request.id for request in requests if request.id is not None])
 
     def load_records(self, ids: Sequence[str]) -> None:
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
@@ -153,7 +152,7 @@ class RequestHandler:
             if record is not None:
                 self.records.put(record)
 
-    def take(self) -> list[Event]:
+    def staged_events(self) -> list[Event]:
         """The events that the turn has to write, in their order."""
         return sorted([*self._staged.values(), *self._more], key=attrgetter("kind"))
 

@@ -44,7 +44,7 @@ PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
 class Service:
     """One model and its journal. Use `Service.open`.
 
-    ``take`` and ``call`` belong to one thread at a time; `start` lets turns run in a thread of their own, and
+    ``run_turn`` and ``call`` belong to one thread at a time; `start` lets turns run in a thread of their own, and
     everything that is awaited needs it.
     """
 
@@ -109,7 +109,7 @@ class Service:
 
     # ------------------------------------------------------------ turns
 
-    def take(self, calls: list[Call]) -> list[Done]:
+    def run_turn(self, calls: list[Call]) -> list[Done]:
         """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
         done: list[Done] = []
@@ -127,10 +127,10 @@ class Service:
 
     def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
         """One call in a turn of its own."""
-        [(_, result, error)] = self.take([(method, argument, None)])  # type: ignore[list-item]
-        if error is not None:
-            raise error
-        return result
+        [done] = self.run_turn([Call(method, argument)])
+        if done.error is not None:
+            raise done.error
+        return done.result
 
     def _commit_once(self, calls: list[Call], done: list[Done]) -> list[Call]:
         """One commit; the calls that must be made again."""
@@ -140,14 +140,14 @@ class Service:
         retry: list[Call] = []
         for call in calls:
             try:
-                results.append((call, call[0](call[1])))
+                results.append((call, call.method(call.argument)))
             except RetryNextPass:
                 retry.append(call)
             except (JournalDown, JournalForeign):  # that concerns all calls
                 raise
             except Exception as error:  # of that call alone
-                done.append((call[2], None, error))
-        events = handler.take()
+                done.append(Done(call.future, None, error))
+        events = handler.staged_events()
         if events:
             lost = self.store.append(events)
             if lost:  # another process was faster: these calls are made again, and find what it wrote
@@ -158,15 +158,15 @@ class Service:
                 kinds = {DecisionRequest: DECISION, OutcomeRequest: OUTCOME}
                 kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
                 for call, result in results:
-                    argument = call[1]
-                    if (kinds.get(type(argument), 0), getattr(argument, "id", None)) in taken:
+                    request = call.argument
+                    if (kinds.get(type(request), 0), getattr(request, "id", None)) in taken:
                         retry.append(call)
                     else:
                         kept.append((call, result))
                 results = kept
             self._project(events)
         for call, result in results:
-            done.append((call[2], result() if callable(result) else result, None))
+            done.append(Done(call.future, result() if callable(result) else result))
         return retry
 
     def _project(self, events: Any) -> None:
@@ -249,7 +249,7 @@ class Service:
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
-        self.turns = Turns(self.take, patience=self.model.patience, stuck=self._stuck)
+        self.turns = Turns(self.run_turn, patience=self.model.patience, stuck=self._stuck)
         self.upkeep.start()
 
     async def stop(self) -> None:
