@@ -63,7 +63,7 @@ class OutcomeRequest:
     label: str | None = None
 
 
-class Inputs(NamedTuple):
+class RequestSchema(NamedTuple):
     """Valid contents of a request."""
 
     width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
@@ -74,7 +74,7 @@ class Inputs(NamedTuple):
     scores: bool  # rows are scores of the labels
 
     @classmethod
-    def of(cls, learner: Learner, begun: bool, promised: float | None) -> Inputs:
+    def of(cls, learner: Learner, begun: bool, promised: float | None) -> RequestSchema:
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
         plain = (
             learner.columns is not None and learner.columns.is_plain

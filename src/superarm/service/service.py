@@ -22,7 +22,13 @@ from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
 from superarm.service import views
-from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest, RequestHandler, RetryNextPass
+from superarm.service.handler import (
+    DecisionRequest,
+    OutcomeRequest,
+    RequestHandler,
+    RequestSchema,
+    RetryNextPass,
+)
 from superarm.service.metrics import Metric, counter, gauge, service_metrics
 from superarm.service.opening import Purpose, open_service
 from superarm.service.settings import Settings
@@ -58,7 +64,7 @@ class Service:
         self.handler = RequestHandler(self.store, model.records, model.now, model.next_round)
         self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
-        self._inputs_of: Any = None
+        self._schema_of: Any = None
         learner, default = model.learner, settings.default
         if default is not None and "hit" not in learner.feedback:
             wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
@@ -335,13 +341,13 @@ class Service:
     # ------------------------------------------------------------ for people on call
 
     @property
-    def inputs(self) -> Inputs:
+    def request_schema(self) -> RequestSchema:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
         learner, begun = self.model.learner, self.model.stats.decisions > 0
         now = (learner.known, learner.inputs.layout, learner.set_size, begun)
-        if now != self._inputs_of:
-            self._inputs, self._inputs_of = Inputs.of(learner, begun, self.meta.get("coverage")), now
-        return self._inputs
+        if now != self._schema_of:
+            self._schema, self._schema_of = RequestSchema.of(learner, begun, self.meta.get("coverage")), now
+        return self._schema
 
     def status(self) -> Status:
         """The state of the service, for people on call."""
