@@ -28,7 +28,7 @@ from superarm.logs import Log, LogColumns, survey, train
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame
-from superarm.streams.files import read_data
+from superarm.streams.data_files import read_data
 
 THINGS = {
     "access": "password login badge account locked", "backup": "restore backup snapshot deleted recover",

@@ -20,7 +20,7 @@ from superarm.nightly import decide_file, learn_file
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame
-from superarm.streams.files import read_data
+from superarm.streams.data_files import read_data
 
 TEAMS = ["ads", "billing", "login", "shipping"]
 WORDS = {"ads": "banner", "billing": "invoice", "login": "password", "shipping": "parcel"}

@@ -12,8 +12,8 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.explore.base import Rule, RuleParams, own_order
 from superarm.explore.draws import Draw, FewSets
+from superarm.explore.rule import Rule, RuleParams, own_order
 from superarm.native.boltzmann import BoltzmannRule
 from superarm.parameters import check_number
 

@@ -42,8 +42,8 @@ from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.rule import Rule, RuleParams
 from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
 from superarm.parameters import check_int, check_number, check_share

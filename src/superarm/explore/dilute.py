@@ -19,8 +19,8 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label
-from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, log_comb
+from superarm.explore.rule import Rule, RuleParams
 from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import check_number
 

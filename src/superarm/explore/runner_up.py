@@ -34,8 +34,8 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule, RuleParams, own_order
 from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.rule import Rule, RuleParams, own_order
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import check_share
 

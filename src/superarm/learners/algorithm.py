@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, Coverage
 from superarm.explore.registry import rule_from
+from superarm.explore.rule import Rule
 from superarm.learners.info import LearnerInfo
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor

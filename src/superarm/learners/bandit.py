@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
+from superarm.explore.rule import Rule
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.parameters import check_number

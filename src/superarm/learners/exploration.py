@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, checked_coverage
 from superarm.explore.registry import rule_from
+from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp, strength
 from superarm.learners.learner import Learner
 from superarm.parameters import check_share

@@ -9,7 +9,7 @@ from typing import Any, Self, TypedDict
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
+from superarm.explore.rule import Rule
 from superarm.learners.inputs import Inputs
 from superarm.native.ledger import Ledger
 from superarm.parameters import complete_signature, parameters

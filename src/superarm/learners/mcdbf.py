@@ -26,9 +26,9 @@ from typing import Any, Unpack
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
 from superarm.explore.registry import rule_from
+from superarm.explore.rule import Rule
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core

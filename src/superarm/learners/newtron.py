@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.explore.base import Rule
 from superarm.explore.boltzmann import Boltzmann
+from superarm.explore.rule import Rule
 from superarm.learners.bandit import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import NewtronCore

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from superarm._types import Array
 from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
-from superarm.explore.base import Rule
+from superarm.explore.rule import Rule
 from superarm.learners.exploration import ExploringLearner
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner

@@ -15,7 +15,7 @@ from superarm.data.labels import Labels
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
-from superarm.explore.base import LARGEST, log_scores
+from superarm.explore.rule import LARGEST, log_scores
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from superarm.journal.create import check_same_purpose, new_journal
 from superarm.journal.errors import JournalDown, JournalForeign
-from superarm.journal.files import real_path
+from superarm.journal.journal_files import real_path
 from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
