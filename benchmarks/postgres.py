@@ -120,7 +120,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     labels = [f"label-{i}" for i in range(10)]
     url = database.fresh()
     width, rows = rows_of(kind, features)
-    service = Service.open(url, labels=labels, n_features=width, set_size=3, learn=False)
+    service = Service.open(url, labels=labels, n_features=width, set_size=3, may_learn=False)
     began = time.perf_counter()
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]

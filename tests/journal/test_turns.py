@@ -145,7 +145,7 @@ def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
     drive, default, learnt_first, learnt_late
 ):
     clock = Clock()
-    session = drive(timeout=10.0, default=default, clock=clock)
+    session = drive(timeout=10.0, default_outcome=default, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], id="a"))
     clock.now += 9.9
     assert session.expire() == 0
@@ -168,7 +168,7 @@ def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
     model, totals = session.model_file(), session.stats.to_dict()
     assert replayed(session, from_start=True).sha256 == sha256_of(session)
     session.store.close()
-    again = drive(timeout=10.0, default=default, clock=clock)
+    again = drive(timeout=10.0, default_outcome=default, clock=clock)
     assert again.model_file() == model
     assert again.stats.to_dict() == totals
 

@@ -65,7 +65,7 @@ class Service:
         self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
         self._schema_of: Any = None
-        learner, default = model.learner, settings.default
+        learner, default = model.learner, settings.default_outcome
         if default is not None and "hit" not in learner.feedback:
             wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
             given = "hit" if default else "miss"
@@ -85,7 +85,7 @@ class Service:
         columns: Columns | dict[str, Any] | str | Path | None = None,
         group: str | None = None,
         model: str | Path | None = None,
-        max_mb: int | None = None,
+        max_journal_mb: int | None = None,
         create: bool = True,
         **settings: Any,
     ) -> Service:
@@ -104,14 +104,14 @@ class Service:
             group: a column of rows with names, or a name in the context: the coverage is also counted for each of
                 its values.
             model: a model file to start a new journal with, instead of all the above.
-            max_mb: a limit for the size of the journal, if it is a file.
+            max_journal_mb: a limit for the size of the journal, if it is a file.
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
         declared = None if columns is None else Columns.of(columns).to_dict()
         given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
         asked = dict(zip(ASKED, given, strict=True))
-        return open_service(cls, journal, Purpose(asked, model, create), Settings(**settings), max_mb)
+        return open_service(cls, journal, Purpose(asked, model, create), Settings(**settings), max_journal_mb)
 
     # ------------------------------------------------------------ turns
 
@@ -230,7 +230,7 @@ class Service:
         timeout = self.settings.timeout
         if timeout is None or self.model.clock_problem() is not None:
             return 0
-        return self.handler.expire(self.model.due(timeout, EXPIRED_AT_ONCE), self.settings.default)
+        return self.handler.expire(self.model.due(timeout, EXPIRED_AT_ONCE), self.settings.default_outcome)
 
     def change_now(self, change: dict[str, Any]) -> Any:
         event = self.handler.change(change)
