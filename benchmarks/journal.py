@@ -24,6 +24,7 @@ from superarm.data.rows import Row
 from superarm.journal.projector import Projector
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
+from superarm.service.turns import Call
 
 TOGETHER = 32
 
@@ -53,9 +54,9 @@ def run(kind: str, features: int, seconds: float) -> dict[str, float]:
 
         def turn(n: int) -> None:
             asked = [DecisionRequest(X[(n + i) % 1000]) for i in range(TOGETHER)]
-            made = service.take([(service.decide_now, one, None) for one in asked])
-            told = [OutcomeRequest(shown["id"], hit=i % 3 == 0) for i, (_, shown, _) in enumerate(made)]
-            service.take([(service.outcome_now, one, None) for one in told])
+            made = service.run_turn([Call(service.decide_now, one) for one in asked])
+            told = [OutcomeRequest(done.result["id"], hit=i % 3 == 0) for i, done in enumerate(made)]
+            service.run_turn([Call(service.outcome_now, one) for one in told])
 
         for n in range(20):  # fill the caches
             turn(n)

@@ -112,6 +112,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from superarm.service.learning import Learning
     from superarm.service.service import Service
     from superarm.service.settings import Settings
+    from superarm.service.turns import Call
 
     gc.collect()
     gc.freeze()
@@ -119,13 +120,13 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     labels = [f"label-{i}" for i in range(10)]
     url = database.fresh()
     width, rows = rows_of(kind, features)
-    service = Service.open(url, labels=labels, n_features=width, set_size=3, learn=False)
+    service = Service.open(url, labels=labels, n_features=width, set_size=3, may_learn=False)
     began = time.perf_counter()
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
-        made = service.take([(service.decide_now, one, None) for one in asked])
-        told = [OutcomeRequest(shown["id"], hit=i % 2 == 0) for i, (_, shown, _) in enumerate(made)]
-        service.take([(service.outcome_now, one, None) for one in told])
+        made = service.run_turn([Call(service.decide_now, one) for one in asked])
+        told = [OutcomeRequest(done.result["id"], hit=i % 2 == 0) for i, done in enumerate(made)]
+        service.run_turn([Call(service.outcome_now, one) for one in told])
     written = time.perf_counter() - began
     address = service.model.address
     service.close()

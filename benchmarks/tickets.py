@@ -28,7 +28,7 @@ from superarm.logs import Log, LogColumns, survey, train
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame
-from superarm.streams.files import read_data
+from superarm.streams.data_files import read_data
 
 THINGS = {
     "access": "password login badge account locked", "backup": "restore backup snapshot deleted recover",
@@ -130,10 +130,9 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
     journal = folder / f"{'open' if columns is None else 'declared'}.db"
     service = Service.open(journal, labels=TEAMS, set_size=3, columns=columns)
     for row in rows:
-        done: list[Any] = service.take([(service.decide_now, DecisionRequest(features(row)), 0)])
-        shown = done[0][1]
+        shown = service.call(service.decide_now, DecisionRequest(features(row)))
         outcome = OutcomeRequest(shown["id"], row["team"] in shown["labels"])
-        service.take([(service.outcome_now, outcome, 0)])
+        service.call(service.outcome_now, outcome)
     learner = service.model.model().learner
     service.close()
     return learner

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from superarm.logs.batches import Batch
-from superarm.logs.weights import Choice
+from superarm.logs.weights import PolicyChoice
 
 Array = np.ndarray[Any, Any]
 
@@ -58,5 +58,5 @@ class World:
     def truth(self, sets: Array, gamma: float | None) -> float:
         """The hit rate of a policy that shows sets[context], or draws around them."""
         every = np.ones_like(self.p, bool)
-        pi = Choice(mask(sets, self.k), gamma).inclusion(every)
+        pi = PolicyChoice(mask(sets, self.k), gamma).inclusion(every)
         return float((pi * self.p).sum(axis=1).mean())

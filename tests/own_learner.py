@@ -9,7 +9,7 @@ import numpy as np
 
 from superarm import PlainLearner
 from superarm.explore import Dilute
-from superarm.parameters import number
+from superarm.parameters import check_number
 
 
 class UpAndDown(PlainLearner):
@@ -17,8 +17,8 @@ class UpAndDown(PlainLearner):
 
     def __init__(self, *, gamma: float = 0.1, rate: float = 1.0, **common: Any) -> None:
         super().__init__(explore=Dilute(gamma=gamma), **{k: v for k, v in common.items() if k != "explore"})
-        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
-        self.rate = number("rate", self.owner, rate, 0.0)
+        self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
+        self.rate = check_number("rate", self.owner, rate, 0.0)
 
     def begin(self) -> dict[str, Any]:
         return {"W": np.zeros((self.n_labels, self.row_length), np.float32)}

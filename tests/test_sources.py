@@ -32,7 +32,7 @@ def load(path, name):
 def test_a_run_stands_on_its_learner_its_rule_its_stream_and_compiled_code_and_no_more():
     learner = sa.MCDBF(n_labels=10)
     behind = names(files_behind(learner, learner.rule, open_data("digits"), sa.simulate))
-    assert {"learners/mcdbf.py", "learners/learner.py", "explore/dilute.py", "explore/base.py"} <= behind
+    assert {"learners/mcdbf.py", "learners/learner.py", "explore/dilute.py", "explore/rule.py"} <= behind
     assert {"simulation.py", "streams/arrays.py", "native/core.pyx", "native/mcdbf.pyx"} <= behind
     assert {"native/core.pxd", "native/c/linear.h", "native/c/vectors.c"} <= behind
     assert "native/core.c" not in behind

@@ -1,7 +1,7 @@
 """Parameters of learners and rules, ours or your own: checks, each with its one clear sentence, and signatures.
 
 A class whose `__init__` names what it adds, and passes the rest on as ``**common``, gets its whole signature and its
-whole docstring from `complete`: ``help``, notebooks and `parameters` know of no ``**common``.
+whole docstring from `complete_signature`: ``help``, notebooks and `parameters` know of no ``**common``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def as_bit(value: Any) -> bool | None:
     return None
 
 
-def whole(parameter: str, owner: str, value: Any, least: int) -> int:
+def check_int(parameter: str, owner: str, value: Any, least: int) -> int:
     """A whole number from ``least`` to 2**62."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidInput.must(parameter, owner, f"a whole number of at least {least}", value)
@@ -34,7 +34,7 @@ def whole(parameter: str, owner: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def number(parameter: str, owner: str, value: Any, above: float, most: float = np.inf) -> float:
+def check_number(parameter: str, owner: str, value: Any, above: float, most: float = np.inf) -> float:
     """A number above ``above``, up to ``most``."""
     ok = isinstance(value, int | float | np.number) and above < value <= most and value < np.inf
     if isinstance(value, bool) or not ok:
@@ -43,14 +43,14 @@ def number(parameter: str, owner: str, value: Any, above: float, most: float = n
     return float(value)
 
 
-def share(parameter: str, owner: str, value: Any, most: float = 1.0) -> float:
+def check_share(parameter: str, owner: str, value: Any, most: float = 1.0) -> float:
     """A number from 0 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 <= value <= most:
         raise InvalidInput.must(parameter, owner, f"in [0, {most:g}]", value)
     return float(value)
 
 
-def choice(parameter: str, owner: str, value: Any, choices: tuple[str, ...]) -> str:
+def check_choice(parameter: str, owner: str, value: Any, choices: tuple[str, ...]) -> str:
     """One of a few words."""
     if value not in choices:
         raise InvalidInput.must(parameter, owner, " or ".join(map(repr, choices)), value)
@@ -69,7 +69,7 @@ def existing_file(path: Path) -> Path:
 # ---------------------------------------------------------------- signatures
 
 
-def complete(cls: type) -> None:
+def complete_signature(cls: type) -> None:
     """Give a class the signature and the docstring that it has with what its base classes add."""
     own: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__[:-1]:

@@ -20,7 +20,7 @@ from superarm.nightly import decide_file, learn_file
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame
-from superarm.streams.files import read_data
+from superarm.streams.data_files import read_data
 
 TEAMS = ["ads", "billing", "login", "shipping"]
 WORDS = {"ads": "banner", "billing": "invoice", "login": "password", "shipping": "parcel"}
@@ -155,16 +155,13 @@ def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected:
     try:
         for row in rows:
             x = {name: row[name] for name in FEATURES}
-            call: list[Any] = service.take([(service.decide_now, DecisionRequest(x), 0)])
-            shown = call[0][1]
+            shown = service.call(service.decide_now, DecisionRequest(x))
             assert "warnings" not in shown
             hit = row["team"] in shown["labels"]
-            service.take([(service.outcome_now, OutcomeRequest(shown["id"], hit), 0)])
+            service.call(service.outcome_now, OutcomeRequest(shown["id"], hit))
         assert state(service.model.model().learner) == expected
-        strange: list[Any] = service.take(
-            [(service.decide_now, DecisionRequest({"age": "old", "size": 3}), 0)]
-        )
-        assert strange[0][1]["warnings"] == [
+        strange = service.call(service.decide_now, DecisionRequest({"age": "old", "size": 3}))
+        assert strange["warnings"] == [
             "column 'age' holds numbers, got 'old': a missing number, and a word",
             "column 'size' is new: it is left out",
             *(f"column {name!r} is missing" for name in FEATURES if name != "age"),

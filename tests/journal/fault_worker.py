@@ -54,7 +54,7 @@ class Work:
         self.rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
 
     def open(self) -> Driver:
-        options: dict[str, Any] = {"timeout": 50.0, "default": False, "keep_snapshots": 1}
+        options: dict[str, Any] = {"timeout": 50.0, "default_outcome": False, "keep_snapshots": 1}
         opened = Driver.open(self.path, labels=LABELS, n_features=5, set_size=2, clock=self.clock, **options)
         if opened.down is not None:
             opened.store.close()

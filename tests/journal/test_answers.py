@@ -88,7 +88,7 @@ def test_who_cannot_learn_from_other_sets_says_so_and_keeps_the_answer(drive):
 def test_a_late_yes_after_a_learnt_no_is_learnt_where_the_learner_can(drive, learner):
     clock = Clock()
     can = learner == "set-logit"
-    session = drive(learner=learner, set_size=1 + can, timeout=10.0, default=False, clock=clock)
+    session = drive(learner=learner, set_size=1 + can, timeout=10.0, default_outcome=False, clock=clock)
     twin = twin_of() if can else make(learner, labels=LABELS, n_features=D, set_size=1, seed=0)
     (x,) = rows(1)
     session.decide(DecisionRequest(x, "a"))

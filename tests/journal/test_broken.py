@@ -29,6 +29,7 @@ from superarm.journal.errors import (
 )
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.turns import Call
 
 # ---------------------------------------------------------------- 1: one request
 
@@ -57,7 +58,7 @@ def test_a_context_that_cannot_be_kept_is_refused_before_anything_moves(drive, c
 @pytest.mark.parametrize("call", ["decide", "outcome", "expire", "freeze"])
 def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
     clock = Clock()
-    session = drive(timeout=5.0, default=True, clock=clock)
+    session = drive(timeout=5.0, default_outcome=True, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], "a"))
     before, totals = session.model_file(), repr(session.projector.totals())
     clock.now += 10.0
@@ -106,7 +107,7 @@ def test_a_commit_of_which_nobody_knows_whether_it_happened_is_found_out(drive, 
 
 
 def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
-    session = drive(max_mb=1)
+    session = drive(max_journal_mb=1)
     for i, x in enumerate(rows(100)):
         session.decide(DecisionRequest(x, f"d{i}"))
     session.learner.notes["ballast"] = "x" * 1_200_000
@@ -203,7 +204,7 @@ def test_expiry_reads_what_is_due_and_no_more(drive):
     clock.now += 5.0
     service = session.service
     for _ in range(20):
-        service.take([(service.decide_now, DecisionRequest(rows(1)[0]), None)] * 250)
+        service.run_turn([Call(service.decide_now, DecisionRequest(rows(1)[0]))] * 250)
     clock.now += 6.0
     steps = []
     session.store._reader.set_progress_handler(lambda: steps.append(1), 100)
@@ -376,7 +377,7 @@ def test_settings_that_make_no_sense_are_refused(drive, wrong):
 
 def test_a_default_outcome_that_the_learner_cannot_use_is_refused(drive):
     with pytest.raises(InvalidInput, match=r"--default-outcome .* learns from labels"):
-        drive(learner="perceptron", timeout=5.0, default=False)
+        drive(learner="perceptron", timeout=5.0, default_outcome=False)
 
 
 def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):

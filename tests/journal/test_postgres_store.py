@@ -19,7 +19,7 @@ from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
-QUICK = {"lease": 1.0, "every": 0.02}
+QUICK = {"lease": 1.0, "publish_every": 0.02}
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_another_process_learns_when_the_first_is_gone(shared):
 
 
 def test_changes_and_erasing_are_made_by_whoever_learns(shared):
-    one, two = shared(learn=False), shared()
+    one, two = shared(may_learn=False), shared()
     for i, x in enumerate(rows(30)):
         one.decide(DecisionRequest(x, f"d{i}"))
         one.outcome(OutcomeRequest(f"d{i}", hit=True))
@@ -120,7 +120,7 @@ def test_changes_and_erasing_are_made_by_whoever_learns(shared):
 
 
 def test_an_erased_decision_is_forgotten_by_every_process(shared):
-    one, learns = shared(learn=False), shared()
+    one, learns = shared(may_learn=False), shared()
     for i, x in enumerate(rows(22)):
         one.decide(DecisionRequest(x, f"d{i}"))
         one.call(one.service.erase_now, ([f"d{i}"], None))
@@ -134,7 +134,7 @@ def test_an_erased_decision_is_forgotten_by_every_process(shared):
 
 
 def test_timeouts_are_closed_once(shared):
-    one = shared(timeout=0.2, default=False)
+    one = shared(timeout=0.2, default_outcome=False)
     one.decide(DecisionRequest(rows(1)[0], "a"))
     soon(lambda: one.find("a").status == "expired")
     caught_up(one)
@@ -209,7 +209,7 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
         connection.execute("CREATE ROLE looks LOGIN")
         connection.execute("GRANT USAGE ON SCHEMA superarm TO looks")
         connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA superarm TO looks")
-    looking = Driver.open(database.address(name, "looks"), learn=False)
+    looking = Driver.open(database.address(name, "looks"), may_learn=False)
     try:
         assert not looking.status().ready
         assert "may do this" in looking.status().trouble[0]

@@ -48,7 +48,7 @@ def test_the_model_was_spoilt(drive):
 
 
 def test_a_disk_is_full(drive):
-    driver = drive(max_mb=1)
+    driver = drive(max_journal_mb=1)
     kept = []
     with pytest.raises(JournalFull):  # noqa: PT012
         for i in range(10_000):

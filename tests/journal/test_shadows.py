@@ -130,7 +130,7 @@ def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
     from service_kit import Clock
 
     clock = Clock()
-    session = drive(shadows=SPECS[:1], timeout=10.0, default=False, clock=clock)
+    session = drive(shadows=SPECS[:1], timeout=10.0, default_outcome=False, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], "a"))
     clock.now += 20.0
     session.expire()

@@ -115,7 +115,7 @@ def fill_until_down(session, most=100_000):
 
 
 def test_a_full_journal_refuses_keeps_serving_and_recovers(drive):
-    session = drive(max_mb=1)
+    session = drive(max_journal_mb=1)
     kept, error = fill_until_down(session)
     assert isinstance(error, JournalFull)
     assert len(kept) > 50

@@ -12,6 +12,7 @@ from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import Conflict, JournalForeign, Refused, UnknownDecision
 from superarm.journal.stats import Stats
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.turns import Call
 
 
 def test_the_same_bits_as_the_library(drive):
@@ -144,7 +145,7 @@ def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
     drive, default, learnt_first, learnt_late
 ):
     clock = Clock()
-    session = drive(timeout=10.0, default=default, clock=clock)
+    session = drive(timeout=10.0, default_outcome=default, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], id="a"))
     clock.now += 9.9
     assert session.expire() == 0
@@ -167,7 +168,7 @@ def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
     model, totals = session.model_file(), session.stats.to_dict()
     assert replayed(session, from_start=True).sha256 == sha256_of(session)
     session.store.close()
-    again = drive(timeout=10.0, default=default, clock=clock)
+    again = drive(timeout=10.0, default_outcome=default, clock=clock)
     assert again.model_file() == model
     assert again.stats.to_dict() == totals
 
@@ -203,12 +204,14 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     X = rows(3)
     X[1] = 1e20
     made = [twin.decide(x) for x in X]
-    session.service.take(
-        [(session.service.decide_now, DecisionRequest(x, id_), None) for id_, x in zip("abc", X, strict=True)]
+    session.service.run_turn(
+        [Call(session.service.decide_now, DecisionRequest(x, id_)) for id_, x in zip("abc", X, strict=True)]
     )
     answers = [OutcomeRequest(id_, hit=True) for id_ in "abc"]
-    told = session.service.take([(session.service.outcome_now, one, None) for one in answers])  # in one turn
-    assert [told_["outcome"]["learnt"] for _, told_, _ in told] == [True, False, True]
+    told = session.service.run_turn(
+        [Call(session.service.outcome_now, one) for one in answers]
+    )  # in one turn
+    assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
     assert not session.find("b").outcome["learnt"]
     twin.update(made[0], hit=True)

@@ -10,7 +10,7 @@ from superarm.logs import Estimate, Log, Policy, Verdict, Wanted, Writer, evalua
 from superarm.logs.calibration import Calibration
 from superarm.logs.estimates import Sums
 from superarm.logs.verdicts import isotonic, nested
-from superarm.logs.weights import Weights
+from superarm.logs.weights import ImportanceWeights
 
 K, D, M = 8, 5, 3
 
@@ -131,7 +131,7 @@ def test_a_model_that_was_never_wrong_is_not_certain():
     """Expectations that always came true leave no spread; the interval still allows for one surprise."""
     n, half = 500, np.full(500, 0.5)
     sums, f = Sums("set"), (np.arange(n) % 2).astype(float)
-    weights = Weights(np.arange(n) // 2 % 2 * 2.0, np.full(n, 2.0), np.full(n, np.nan))
+    weights = ImportanceWeights(np.arange(n) // 2 % 2 * 2.0, np.full(n, 2.0), np.full(n, np.nan))
     sums.add(weights, f, half, f, half, np.ones(n), np.ones(n, bool))
     found = sums.estimates()[-1]
     assert found.value == pytest.approx(0.5)

@@ -17,7 +17,7 @@ from superarm.logs.designs import Design
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.slots import slots_draw
 from superarm.logs.tallies import Tally
-from superarm.logs.weights import Choice, linear_weights, logged_propensities, set_weights
+from superarm.logs.weights import PolicyChoice, linear_weights, logged_propensities, set_weights
 from superarm.streams import Arrays
 
 K = 6
@@ -101,8 +101,8 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
     answered = {"linear": 0, "set": 0}
     others = [drawn_by(RunnerUp(explore=0.2), draw.m, draw.eligible), DRAWS["mixed of 2"](), draw]
     sets = [s for m in range(1, len(draw.eligible)) for s in combinations(draw.eligible, m)]
-    choices = [Choice(mask(np.array([s] * len(p)), K), g) for s in sets for g in (None, 0.3)]
-    choices += [Choice(batch.top, None, [other] * len(p)) for other in others if other.m == draw.m]
+    choices = [PolicyChoice(mask(np.array([s] * len(p)), K), g) for s in sets for g in (None, 0.3)]
+    choices += [PolicyChoice(batch.top, None, [other] * len(p)) for other in others if other.m == draw.m]
     for choice in choices:
         pi = choice.inclusion(batch.eligible)
         # Is there any weight of the possible sets that gives pi?
@@ -139,7 +139,7 @@ def test_a_policy_of_few_sets_on_a_log_of_the_paper(policy):
     batch.top[:] = np.isin(np.arange(K), [0, 1])  # the two best of SCORES
     logged = logged_propensities(batch)
     np.testing.assert_allclose(logged.propensity, p)
-    choice = Choice(batch.top, None, [own] * len(p))
+    choice = PolicyChoice(batch.top, None, [own] * len(p))
     pi = choice.inclusion(batch.eligible)
     for weights in (set_weights(batch, logged, choice), linear_weights(batch, logged, pi)):
         np.testing.assert_allclose((p * weights.w) @ batch.shown, pi[0], atol=1e-9)
@@ -277,10 +277,10 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
     sets = np.array(list(combinations(range(k), m)))
     chances = [np.array([draw.probability(s) for s in sets]) for draw in draws]
     policies = {
-        "top": Choice(mask(np.array([np.argsort(-s)[:m] for s in scores]), k)),
-        "other": Choice(mask(world.order[:, :m], k)),
-        "larger": Choice(mask(world.order[:, : m + 1], k)),
-        "draws": Choice(mask(world.order[:, :m], k), None, draws),
+        "top": PolicyChoice(mask(np.array([np.argsort(-s)[:m] for s in scores]), k)),
+        "other": PolicyChoice(mask(world.order[:, :m], k)),
+        "larger": PolicyChoice(mask(world.order[:, : m + 1], k)),
+        "draws": PolicyChoice(mask(world.order[:, :m], k), None, draws),
     }
     found: dict[tuple[str, str], list[bool]] = {}
     designs = [Design(draw) for draw in draws]
@@ -300,7 +300,7 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
         logged = logged_propensities(batch)
         for name, policy in policies.items():
             own = None if policy.draws is None else [policy.draws[c] for c in context]
-            choice = Choice(policy.top[context], None, own)
+            choice = PolicyChoice(policy.top[context], None, own)
             truth = float((policy.inclusion(every) * world.p).sum(axis=1)[context].mean())
             tally = Tally()
             tally.add(batch, logged, choice, world.guess[context])

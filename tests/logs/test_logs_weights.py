@@ -12,7 +12,7 @@ from superarm.logs.batches import Batch
 from superarm.logs.designs import blocks
 from superarm.logs.estimates import LEAST_ROWS, Sums
 from superarm.logs.tallies import Tally
-from superarm.logs.weights import Choice, linear_weights, logged_propensities, set_weights
+from superarm.logs.weights import PolicyChoice, linear_weights, logged_propensities, set_weights
 
 
 def judged(batch, choice, guess=None):
@@ -60,7 +60,7 @@ def test_weights_are_unbiased_by_enumeration(k, m, gamma, gamma_b, few):
         assert p @ logged.surprise**2 == pytest.approx(logged.variance[0])
         for size in range(1, n):
             for own in combinations(eligible, size):
-                choice = Choice(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b)
+                choice = PolicyChoice(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b)
                 pi = choice.inclusion(batch.eligible)
                 target = pi[0]
                 linear = linear_weights(batch, logged, pi)
@@ -85,7 +85,7 @@ def test_linear_weights_need_no_design_where_every_set_has_a_known_chance(k, m):
     logged = logged_propensities(batch)
     for size in (1, 2, 3):
         for own in combinations(range(k), size):
-            choice = Choice(np.tile(np.isin(np.arange(k), own), (len(p), 1)))
+            choice = PolicyChoice(np.tile(np.isin(np.arange(k), own), (len(p), 1)))
             w = linear_weights(batch, logged, choice.top * 1.0)
             np.testing.assert_allclose((p * w.w) @ batch.shown, choice.top[0], atol=1e-9)
             assert np.isnan(w.square).all()
@@ -96,17 +96,17 @@ def test_a_row_that_showed_everything_answers_for_everything_alone():
     batch.gamma[:] = 0.5
     logged = logged_propensities(batch)
     assert logged.by_design.tolist() == [1.0]
-    whole, half = (Choice(np.isin(np.arange(4), own)[None]) for own in ([1, 2], [1]))
+    whole, half = (PolicyChoice(np.isin(np.arange(4), own)[None]) for own in ([1, 2], [1]))
     assert linear_weights(batch, logged, whole.top * 1.0).w.tolist() == [1.0]
     assert np.isnan(linear_weights(batch, logged, half.top * 1.0).w).all()
     assert set_weights(batch, logged, whole).w.tolist() == [1.0]
-    assert Choice(whole.top, 0.3).inclusion(batch.eligible).tolist() == [[0.0, 1.0, 1.0, 0.0]]
+    assert PolicyChoice(whole.top, 0.3).inclusion(batch.eligible).tolist() == [[0.0, 1.0, 1.0, 0.0]]
 
 
 def test_nothing_is_known_without_odds():
     batch = every_set(4, 2, [0, 1])
     batch.gamma[:] = np.nan
-    logged, choice = logged_propensities(batch), Choice(batch.shown)
+    logged, choice = logged_propensities(batch), PolicyChoice(batch.shown)
     assert np.isnan(linear_weights(batch, logged, choice.top * 1.0).w).all()
     assert np.isnan(set_weights(batch, logged, choice).w).all()
     tally = judged(batch, choice)
@@ -151,7 +151,7 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
         batch, context = world.log(rows, np.random.default_rng([7, k, run]))
         for name, (sets, gamma_b) in policies.items():
             truth = world.truth(sets, gamma_b)
-            choice = Choice(mask(sets[context], k), gamma_b)
+            choice = PolicyChoice(mask(sets[context], k), gamma_b)
             for e in judged(batch, choice, world.guess[context]).estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
@@ -169,7 +169,7 @@ def test_a_log_says_when_it_cannot_answer():
     world = World.make(12, 3, 0.02, 0.0, seed=1)
     batch, context = world.log(2000, np.random.default_rng(0))
     far = np.array([[r for r in range(12) if r not in top][:3] for top in world.top])
-    choice = Choice(mask(far[context], 12))
+    choice = PolicyChoice(mask(far[context], 12))
     tally = judged(batch, choice)
     for e in tally.estimates:
         assert e.effective < LEAST_ROWS
@@ -177,14 +177,14 @@ def test_a_log_says_when_it_cannot_answer():
     wanted = tally.by_label.wanted(batch.hit.mean())
     assert wanted.rows > 2000
     assert 0.02 < wanted.uniform < 1.0
-    other = judged(batch, Choice(mask(world.order[context, :4], 12)))
+    other = judged(batch, PolicyChoice(mask(world.order[context, :4], 12)))
     assert {e.problem for e in other.by_set.estimates()} == {"the log never shows a set of this policy's"}
 
 
 def test_few_hits_are_no_evidence():
     world = World.make(6, 2, 0.8, 0.99, seed=1)
     batch, context = world.log(1000, np.random.default_rng(0))
-    choice = Choice(mask(world.order[context, :2], 6))
+    choice = PolicyChoice(mask(world.order[context, :2], 6))
     assert all("hits" in e.problem for e in judged(batch, choice).by_label.estimates())
 
 
@@ -197,7 +197,7 @@ def test_wrong_odds_show_in_the_mean_weight(factor, message):
     logged = logged_propensities(batch)
     wrong = logged._replace(propensity=np.minimum(logged.propensity * factor, 1.0))
     sums, q = Sums("set"), np.zeros(4000)
-    choice = Choice(mask(world.order[context, :1], 4))
+    choice = PolicyChoice(mask(world.order[context, :1], 4))
     known = np.ones(4000, bool)
     sums.add(set_weights(batch, wrong, choice), batch.hit, q, q, q, np.ones(4000), known)
     assert all(message in e.problem for e in sums.estimates())
@@ -207,7 +207,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
     """Whatever would have happened in them, the interval holds the truth; too many of them are a problem."""
     world = World.make(4, 1, 0.5, 0.0, seed=1)
     batch, context = world.log(4000, np.random.default_rng(0))
-    choice = Choice(mask(world.order[context, :1], 4))
+    choice = PolicyChoice(mask(world.order[context, :1], 4))
     whole = judged(batch, choice).estimates
     batch.gamma[:400] = np.nan
     for before, e in zip(whole, judged(batch, choice).estimates, strict=True):

@@ -36,17 +36,17 @@ Vectors = Annotated[
 ]
 
 
-def names(text: str | None) -> tuple[str, ...]:
+def split_commas(text: str | None) -> tuple[str, ...]:
     """Words between commas."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-def asked(
+def column_kinds(
     text: str | None, words: str | None, numbers: str | None, dates: str | None, leave_out: str | None
 ) -> dict[str, Any]:
     """What the options say, as `superarm.Columns.look` takes it."""
     given = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
-    return {name: names(value) for name, value in given.items() if value}
+    return {name: split_commas(value) for name, value in given.items() if value}
 
 
 def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import typer
 
 from superarm._extras import need
 from superarm.cli import log_options as opt
-from superarm.cli.column_options import names
+from superarm.cli.column_options import split_commas
 from superarm.cli.groups import show_parts
 from superarm.cli.output import AsJson, Force, check_output, print_json
 from superarm.errors import InvalidInput
@@ -68,7 +68,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides which rows.", min=0)] = 0,
     labels: opt.Labels = None,
-    reading: opt.Reading = opt.Reading(),  # noqa: B008  (the options in its fields)
+    reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     as_json: AsJson = False,
 ) -> None:
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
@@ -97,7 +97,9 @@ def evaluate(
         got = ", ".join(reading.kinds) or str(reading.columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, loaded.values())
-    source.keep_columns(name for text in [*(scores or []), *(probabilities or [])] for name in names(text))
+    source.keep_columns(
+        name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)
+    )
     source.keep_columns([] if group is None else [group])
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
@@ -118,7 +120,7 @@ def evaluate(
             for level in levels
         ]
         for kind, columns_of_scores in (("scores", scores), ("probabilities", probabilities)):
-            rankings += [{"name": text, kind: names(text)} for text in columns_of_scores or []]
+            rankings += [{"name": text, kind: split_commas(text)} for text in columns_of_scores or []]
         policies = _policies(rankings, fixed or [], sizes, facts.set_size, gammas, drawn_by)
         share, split_seed = split or (None, 0)
         answer = evaluate_policies(
@@ -181,7 +183,7 @@ def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
     if text is None:
         return [None]
     try:
-        values = [kind(part) for part in names(text)]
+        values = [kind(part) for part in split_commas(text)]
     except ValueError:
         raise InvalidInput.must(option, "evaluate", "numbers with commas between", text) from None
     if not values or (len(values) > 1 and not grid):
@@ -225,7 +227,7 @@ def _policies(
         for share in gammas
     ]
     policies += [
-        Policy(text, fixed=names(text), gamma=share, rule=rule) for text in fixed for share in gammas
+        Policy(text, fixed=split_commas(text), gamma=share, rule=rule) for text in fixed for share in gammas
     ]
     if not policies:
         wanted = "given by --model, --learner, --scores, --probabilities or --fixed"

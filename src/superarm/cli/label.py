@@ -104,7 +104,7 @@ def label(
     if as_json and answers is None:
         raise InvalidInput.must("--json", "superarm label", "used with --answers", "without it")
     where = journal if journal is not None or answers is not None else default_journal(rows)
-    reading: dict[str, Any] = opt.asked(text, words, numbers, dates, leave_out)
+    reading: dict[str, Any] = opt.column_kinds(text, words, numbers, dates, leave_out)
     if vectors is not None:
         reading["vectors"] = vectors
     names = None
@@ -130,7 +130,7 @@ def label(
         target=target,
         yes_no=yes_no,
         most=most,
-        show=opt.names(show),
+        show=opt.split_commas(show),
         twice=twice,
         seed=seed,
     )
@@ -210,12 +210,12 @@ def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) ->
     from superarm.label.app import check_page
     from superarm.label.people import People
 
-    for pair in opt.names(keys):
+    for pair in opt.split_commas(keys):
         if "=" not in pair:
             raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
     page: dict[str, Any] = {
         "tokens": None if token_file is None else People(token_file),
-        "keys": dict(pair.split("=", 1) for pair in opt.names(keys)),
+        "keys": dict(pair.split("=", 1) for pair in opt.split_commas(keys)),
         "host": host,
         "port": port,
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli import column_options as col
-from superarm.cli.column_options import names
+from superarm.cli.column_options import split_commas
 from superarm.cli.label_file import read_labels
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that c
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LogOptions:
     """How to read a log: its fields are the options of `reads_logs`."""
 
     features: Features = None
@@ -89,7 +89,7 @@ class Reading:
     @property
     def kinds(self) -> dict[str, Any]:
         """The columns whose kinds are given."""
-        return col.asked(self.text, self.words, self.numbers, self.dates, self.leave_out)
+        return col.column_kinds(self.text, self.words, self.numbers, self.dates, self.leave_out)
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
         """The logs as one, with the columns that these models were trained with, if it has them."""
@@ -100,12 +100,12 @@ class Reading:
         if self.columns is not None:
             declared = [Columns.read(self.columns)]
         columns = LogColumns(
-            labels=names(self.labels_column),
+            labels=split_commas(self.labels_column),
             hit=self.hit_column,
             label=self.label_column,
             propensity=self.propensity_column,
             eligible=self.eligible_column,
-            features=names(self.features_columns) or None,
+            features=split_commas(self.features_columns) or None,
             **self.kinds,
         )
         return Log(
@@ -121,15 +121,15 @@ class Reading:
 
 
 def reads_logs(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Reading`, where its parameter ``reading`` stands."""
-    options = signature(Reading, eval_str=True).parameters
+    """Give a command the options of `LogOptions`, where its parameter ``reading`` stands."""
+    options = signature(LogOptions, eval_str=True).parameters
     parameters: list[Parameter] = []
     for parameter in signature(command, eval_str=True).parameters.values():
         parameters += options.values() if parameter.name == "reading" else [parameter]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        reading = Reading(**{name: given.pop(name) for name in options})
+        reading = LogOptions(**{name: given.pop(name) for name in options})
         command(reading=reading, **given)
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads

@@ -161,10 +161,10 @@ def serve(
         timeout=None if timeout is None else seconds_of(timeout, "--timeout", owner),
         retain=None if retain is None else seconds_of(retain, "--retain", owner),
         trust_clock=trust_clock,
-        default=DEFAULTS[default_outcome],
+        default_outcome=DEFAULTS[default_outcome],
         snapshot_every=snapshot_every,
         keep_snapshots=keep_snapshots,
-        max_mb=max_journal_mb,
+        max_journal_mb=max_journal_mb,
         lease=lease,
         patience=patience,
     )

@@ -80,7 +80,7 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
-    asked = opt.asked(text, words, numbers, dates, leave_out)
+    asked = opt.column_kinds(text, words, numbers, dates, leave_out)
     if columns is not None:
         asked["columns"] = Columns.read(columns)
     if vectors is not None:

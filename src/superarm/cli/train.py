@@ -40,7 +40,7 @@ def train(
     holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
     seed: Annotated[int, typer.Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
-    reading: opt.Reading = opt.Reading(),  # noqa: B008  (the options in its fields)
+    reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -145,7 +145,7 @@ def train(
     print(f"model: {output}" + ("" if columns_file is None else f" (its columns: {columns_file})"))
 
 
-def _check_left_out(model: Path, learner: str | None, size: int | None, reading: opt.Reading) -> None:
+def _check_left_out(model: Path, learner: str | None, size: int | None, reading: opt.LogOptions) -> None:
     """Refuse options whose values a model that goes on has already."""
     given: dict[str, object] = {"--learner": learner, "--set-size": size, "--columns": reading.columns}
     given |= {"--features-columns": reading.features_columns, "--text, --words and the like": reading.kinds}

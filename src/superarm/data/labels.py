@@ -9,7 +9,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.errors import InvalidInput
-from superarm.parameters import whole
+from superarm.parameters import check_int
 
 Label = Any  # an int, or a name if there are names
 
@@ -67,7 +67,7 @@ class Labels:
                     "n_labels", owner, f"left out or {named.count}, as labels has", n_labels
                 )
             n_labels = named.count
-        count = whole("n_labels", owner, n_labels, 2)
+        count = check_int("n_labels", owner, n_labels, 2)
         return cls(count, owner) if labels is None else named
 
     def __len__(self) -> int:
@@ -117,7 +117,7 @@ class Labels:
     def grown(self, labels: Any, owner: str) -> Labels:
         """With more labels: their names, or how many if these have no names."""
         if self.names is None:
-            return Labels(self.count + whole("labels", owner, labels, 1), owner)
+            return Labels(self.count + check_int("labels", owner, labels, 1), owner)
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise InvalidInput.must("labels", owner, "a list of names", labels)
         return Labels([*self.names, *labels], owner)

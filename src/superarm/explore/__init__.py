@@ -3,7 +3,6 @@
 draws.py says what can be asked of each: how probable is a set, how probable a label's place in it.
 """
 
-from superarm.explore.base import Rule
 from superarm.explore.boltzmann import Boltzmann
 from superarm.explore.cover import Cover, Coverage
 from superarm.explore.dilute import Dilute
@@ -11,6 +10,7 @@ from superarm.explore.draws import Draw, FewSets, TiedSets
 from superarm.explore.greedy import Greedy
 from superarm.explore.plain import Choice, DrawContext, PlainRule
 from superarm.explore.registry import draw_of, rule_from, rules
+from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp
 from superarm.explore.uniform import Uniform
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.explore.base import Rule, RuleParams, own_order
 from superarm.explore.draws import Draw, FewSets
+from superarm.explore.rule import Rule, RuleParams, own_order
 from superarm.native.boltzmann import BoltzmannRule
-from superarm.parameters import number
+from superarm.parameters import check_number
 
 
 class Boltzmann(Rule):
@@ -39,8 +39,8 @@ class Boltzmann(Rule):
         **common: Unpack[RuleParams],
     ) -> None:
         super().__init__(**common)
-        self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
-        self.alpha = number("alpha", type(self).__name__, alpha, 0.0)
+        self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
+        self.alpha = check_number("alpha", type(self).__name__, alpha, 0.0)
 
     def make_native(self, k: int, seed: int) -> Any:
         return BoltzmannRule(k, seed, self.gamma, self.alpha)

@@ -42,11 +42,11 @@ from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.rule import Rule, RuleParams
 from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
-from superarm.parameters import number, share, whole
+from superarm.parameters import check_int, check_number, check_share
 
 MOST_LEVELS = 16
 ENOUGH = 1000  # answers from which a broken promise is told
@@ -140,14 +140,14 @@ class Cover(Rule):
         super().__init__(**common)
         owner = type(self).__name__
         self.coverage = checked_coverage(coverage, owner)
-        self.warm_up = None if warm_up is None else whole("warm_up", owner, warm_up, 0)
-        self.eta = number("eta", owner, eta, 0.0, 10.0)
-        self.uniform = share("uniform", owner, uniform)
+        self.warm_up = None if warm_up is None else check_int("warm_up", owner, warm_up, 0)
+        self.eta = check_number("eta", owner, eta, 0.0, 10.0)
+        self.uniform = check_share("uniform", owner, uniform)
         if self.uniform and self.uniform + self.coverage >= 1.0 - 1e-9:
             wanted = f"below 1 - coverage = {1.0 - self.coverage:.4g}, as most uniform sets miss"
             raise InvalidInput.must("uniform", owner, wanted, uniform)
-        self.false_no = share("false_no", owner, false_no, 0.99)
-        self.false_yes = share("false_yes", owner, false_yes, 0.99)
+        self.false_no = check_share("false_no", owner, false_no, 0.99)
+        self.false_yes = check_share("false_yes", owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise InvalidInput.must("false_no", owner, "below 1 - false_yes: else a yes means no", false_no)
         self._asked: float | None = None
@@ -207,7 +207,7 @@ class Cover(Rule):
             raise InvalidInput.must("coverage", owner, wanted, coverage)
         return level
 
-    def facts(self, native: CoverRule, level: float) -> Coverage:
+    def coverage_at_level(self, native: CoverRule, level: float) -> Coverage:
         """What came of the promise of one ``level``, by ``native``, the compiled twin."""
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
@@ -230,7 +230,7 @@ class Cover(Rule):
         if native.short and not self._warned:
             self._warned = True
             levels = [level for level in native.state()["levels"].tolist() if level]
-            for trouble in filter(None, (self.facts(native, level).trouble for level in levels)):
+            for trouble in filter(None, (self.coverage_at_level(native, level).trouble for level in levels)):
                 warnings.warn(trouble, stacklevel=3)
 
     # ------------------------------------------------------------ alone, on anybody's scores
@@ -269,7 +269,7 @@ class Cover(Rule):
                 native.restore(self._state)
         else:
             native = self._core.rule
-        return self.facts(native, self.coverage if coverage is None else coverage)
+        return self.coverage_at_level(native, self.coverage if coverage is None else coverage)
 
     def _at(self, coverage: float | None, call: Any, scores: Any, how: dict[str, Any]) -> Any:
         self._asked = coverage

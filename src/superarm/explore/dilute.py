@@ -19,10 +19,10 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label
-from superarm.explore.base import Rule, RuleParams
 from superarm.explore.draws import Draw, log_comb
+from superarm.explore.rule import Rule, RuleParams
 from superarm.native.dilute import DiluteRule, log_set_table
-from superarm.parameters import number
+from superarm.parameters import check_number
 
 
 class Dilute(Rule):
@@ -41,7 +41,7 @@ class Dilute(Rule):
         **common: Unpack[RuleParams],
     ) -> None:
         super().__init__(**common)
-        self.gamma = number("gamma", type(self).__name__, gamma, 0.0, 1.0)
+        self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
 
     def make_native(self, k: int, seed: int) -> Any:
         return DiluteRule(k, seed, self.gamma)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from superarm.data.labels import Label
-from superarm.explore.base import Rule
 from superarm.explore.draws import Draw, FewSets
+from superarm.explore.rule import Rule
 from superarm.native.greedy import GreedyRule
 
 

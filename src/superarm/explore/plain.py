@@ -15,7 +15,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
+from superarm.explore.rule import Rule
 from superarm.native.python_rule import PythonRule
 from superarm.native.randomness import uniform_number
 

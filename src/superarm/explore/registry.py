@@ -8,8 +8,8 @@ from typing import Any
 from superarm.data.labels import Label
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
 from superarm.explore.draws import Draw
+from superarm.explore.rule import Rule
 
 
 def rules() -> dict[str, type[Rule]]:

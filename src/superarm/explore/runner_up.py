@@ -34,10 +34,10 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule, RuleParams, own_order
 from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.rule import Rule, RuleParams, own_order
 from superarm.native.runner_up import RunnerUpRule
-from superarm.parameters import share
+from superarm.parameters import check_share
 
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
 
@@ -49,7 +49,7 @@ def strength(explore: Any, owner: str) -> float:
     if isinstance(explore, str) and explore not in WORDS:
         wanted = "'show', 'balanced', 'rank', a number in [0, 1] or a rule"
         raise InvalidInput.must("explore", owner, wanted, explore)
-    return share("explore", owner, WORDS[explore] if isinstance(explore, str) else explore)
+    return check_share("explore", owner, WORDS[explore] if isinstance(explore, str) else explore)
 
 
 class RunnerUp(Rule):
@@ -82,8 +82,8 @@ class RunnerUp(Rule):
         owner = type(self).__name__
         self.explore: str | float = explore
         self.strength = strength(explore, owner)
-        self.uniform = share("uniform", owner, uniform)
-        self.forget = share("forget", owner, forget, 0.5)
+        self.uniform = check_share("uniform", owner, uniform)
+        self.forget = check_share("forget", owner, forget, 0.5)
 
     def make_native(self, k: int, seed: int) -> Any:
         return RunnerUpRule(k, seed, self.strength, self.uniform, self.forget)

@@ -15,7 +15,7 @@ from secrets import randbits
 from superarm._files import sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
-from superarm.journal.files import PRIVATE_FILE, discard, real_path
+from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
 from superarm.journal.mark import Marker
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.sqlite_log import COPY

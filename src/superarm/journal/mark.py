@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from superarm.journal.events import digest
-from superarm.journal.files import PRIVATE_FILE
+from superarm.journal.journal_files import PRIVATE_FILE
 
 WORD, COPY = "superarm-mark", "superarm-copy"
 

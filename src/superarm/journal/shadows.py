@@ -24,7 +24,7 @@ from superarm.journal.snapshots import learner_from, model_bytes
 from superarm.learners import Learner
 from superarm.learners.registry import make, parse
 from superarm.logs.estimates import Sums
-from superarm.logs.weights import Weights
+from superarm.logs.weights import ImportanceWeights
 
 AT_ONCE = 256
 
@@ -70,7 +70,9 @@ class HitRateEstimate:
         if self._waiting:
             w, f = np.array(self._waiting).T
             none, unknown = np.zeros(len(w)), np.full(len(w), np.nan)
-            self._sums.add(Weights(w, unknown, unknown), f, none, none, none, none + 1.0, ~np.isnan(w))
+            self._sums.add(
+                ImportanceWeights(w, unknown, unknown), f, none, none, none, none + 1.0, ~np.isnan(w)
+            )
             self._waiting.clear()
 
     def report(self, spec: str, learnt: int) -> ShadowReport:

@@ -1,7 +1,7 @@
 """A journal in one SQLite file. (sqlite_schema.py: its tables; store.py: what each method promises)
 
 Write-ahead log, synchronous=FULL: `append` returns after the log has reached the disk. One process at a time may
-write (files.py); a mark outside of the log says how far it had come (mark.py).
+write (journal_files.py); a mark outside of the log says how far it had come (mark.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orjson import dumps
 
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
-from superarm.journal.files import FileLock, clear_parts, real_path, sync_file
+from superarm.journal.journal_files import FileLock, clear_parts, real_path, sync_file
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down

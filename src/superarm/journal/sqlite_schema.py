@@ -1,6 +1,6 @@
 """A SQLite journal: its tables, its format number, connections, and how a new one comes into being.
 
-Beside the tables that all journals have (tables.py): probe, which is empty: to try whether anything can be written.
+Beside the tables that all journals have (ddl.py): probe, which is empty: to try whether anything can be written.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from superarm._files import sync_folder
+from superarm.journal.ddl import TABLES
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
-from superarm.journal.files import PRIVATE_FILE, FileLock, clear_parts
+from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts
 from superarm.journal.store import Snapshot, meta_statements, snapshot_statements
-from superarm.journal.tables import TABLES
 
 FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start
-from superarm.journal.files import real_path
+from superarm.journal.journal_files import real_path
 from superarm.journal.mark import read_mark
 from superarm.journal.replay import Replayed, replay
 from superarm.journal.store import SnapshotNote, Store, open_store

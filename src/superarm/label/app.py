@@ -60,7 +60,7 @@ class Settled(Strict):
     label: str
 
 
-class Row(Strict):
+class PictureQuery(Strict):
     """Which row's picture."""
 
     row: int
@@ -142,7 +142,7 @@ class LabellingPage:
         self.job.add_label(new.name, by=person)
         return {"labels": self.job.label_names}
 
-    def picture(self, row: Row) -> Response:
+    def picture(self, row: PictureQuery) -> Response:
         picture = self.job.picture(row.row)
         if picture is None:
             raise InvalidInput.must("row", "request", "one with a picture", row.row)
@@ -176,7 +176,7 @@ ROUTES = (
     Route("POST", "/skip", PERSON, LabellingPage.skip, takes=Skip, personal=True),
     Route("POST", "/undo", PERSON, LabellingPage.undo, personal=True),
     Route("POST", "/labels", PERSON, LabellingPage.add_label, takes=NewLabel, personal=True),
-    Route("GET", "/picture", PERSON, LabellingPage.picture, takes=Row),
+    Route("GET", "/picture", PERSON, LabellingPage.picture, takes=PictureQuery),
     Route("GET", "/disagreements", PERSON, LabellingPage.disagreements),
     Route("POST", "/settle", PERSON, LabellingPage.settle, takes=Settled, personal=True),
 )

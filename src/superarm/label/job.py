@@ -14,7 +14,7 @@ from superarm.label.question import OpenQuestions, Question, choose_labels
 from superarm.label.results import Results
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
-from superarm.parameters import number, share, whole
+from superarm.parameters import check_int, check_number, check_share
 
 
 class Labelling(Results):
@@ -57,11 +57,11 @@ class Labelling(Results):
         seed: int = 0,
     ) -> None:
         need("label")
-        self.target = number("target", OWNER, target, 0.0)
+        self.target = check_number("target", OWNER, target, 0.0)
         if not 0.5 <= self.target <= 1.0:
             raise InvalidInput.must("target", OWNER, "a share of right labels from 0.5 to 1", target)
-        self.twice = share("twice", OWNER, twice)
-        self.most, self.seed, self.yes_no = whole("most", OWNER, most, 1), seed, bool(yes_no)
+        self.twice = check_share("twice", OWNER, twice)
+        self.most, self.seed, self.yes_no = check_int("most", OWNER, most, 1), seed, bool(yes_no)
         column = labels if isinstance(labels, str) else None
         if not isinstance(rows, LabelRows):
             rows = LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))

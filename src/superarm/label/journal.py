@@ -19,7 +19,7 @@ from superarm._files import sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
-from superarm.journal.files import FileLock, discard
+from superarm.journal.journal_files import FileLock, discard
 from superarm.journal.snapshots import made_by
 from superarm.journal.sqlite_schema import create as create_file
 from superarm.journal.store import Snapshot, Store, is_url, open_store

@@ -45,7 +45,7 @@ UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wr
 MOST_ANSWERS = 5  # about one row, once its label was named
 
 
-class Estimate(NamedTuple):
+class TargetEstimate(NamedTuple):
     """How far it is to the target.
 
     Attributes:
@@ -86,7 +86,7 @@ class Plan:
         self._next = 0  # which row is scored again next
         self._answers = 0
         self._suspects: list[int] = []
-        self._estimate: Estimate | None = None
+        self._estimate: TargetEstimate | None = None
         self._stale = 0
         self._finished: tuple[tuple[int, frozenset[int]], bool] = (-1, frozenset()), False
         self._sweep_after = 0  # all rows are scored again to see whether it is the end
@@ -125,7 +125,7 @@ class Plan:
             self.model_label[batch] = p.argmax(axis=1)
             self.doubt[batch] = 1.0 - p.max(axis=1)
 
-    def estimate(self, *, fresh: bool = False) -> Estimate:
+    def estimate(self, *, fresh: bool = False) -> TargetEstimate:
         """How far it is to the target; made anew now and then, or when asked for."""
         if self._estimate is None or fresh or self._stale >= self.estimate_every:
             self._stale = 0
@@ -147,7 +147,7 @@ class Plan:
         every, _ = fit(z, e)
         self._fit, self._covariance = fit(z[audit], e[audit], every, AUDITS_DIFFER)
 
-    def _new_estimate(self) -> Estimate:
+    def _new_estimate(self) -> TargetEstimate:
         done = self.state.done
         open_ = np.flatnonzero(~done)
         e, w = self.wrong(open_), self.copies[open_]
@@ -156,7 +156,7 @@ class Plan:
         fits = np.cumsum((e * w)[by_size]) + self._doubts() <= (1.0 - self.target) * labelled
         last = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0  # the most that can be accepted
         accept = float(e[by_size][last]) if last < len(e) else 1.0
-        return Estimate(self.interval(open_, ONE_SIDED_80)[1], accept, len(e) - last)
+        return TargetEstimate(self.interval(open_, ONE_SIDED_80)[1], accept, len(e) - last)
 
     def _doubts(self) -> float:
         """How many labels of rows that were asked about are wrong, about."""

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, Coverage
 from superarm.explore.registry import rule_from
+from superarm.explore.rule import Rule
 from superarm.learners.info import LearnerInfo
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
@@ -122,7 +122,7 @@ class Algorithm(LearnerInfo):
         """The same for another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
-        return rule.facts(native, rule.coverage if coverage is None else coverage)
+        return rule.coverage_at_level(native, rule.coverage if coverage is None else coverage)
 
     def _coverage_rule(self, coverage: Any) -> Cover:
         if not isinstance(self.rule, Cover):

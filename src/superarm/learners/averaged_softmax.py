@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from superarm.explore.base import Rule
+from superarm.explore.rule import Rule
 from superarm.learners.full_information import AnySetLearner
 from superarm.learners.setlogit import LikelihoodLearner, LikelihoodParams
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
+from superarm.explore.rule import Rule
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
-from superarm.parameters import number
+from superarm.parameters import check_number
 
 
 class BanditParams(CommonParams, total=False):
@@ -29,7 +29,7 @@ class BanditLearner(Learner):
 
     def __init__(self, *, gamma: float = 0.1, **common: Unpack[CommonParams]) -> None:
         super().__init__(**common)
-        self.gamma = number("gamma", self.owner, gamma, 0.0, 1.0)
+        self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
 
     def make_rule(self) -> Rule:
         return Dilute(gamma=self.gamma)

@@ -25,7 +25,7 @@ from superarm.data.rows import Layout
 from superarm.learners.bandit import BanditLearner, BanditParams
 from superarm.native.bandits import EPABFCore
 from superarm.native.core import Core
-from superarm.parameters import choice, number
+from superarm.parameters import check_choice, check_number
 
 VARIANTS = ("EPABF", "EPABF-I", "EPABF-II")
 
@@ -48,8 +48,8 @@ class EPABF(BanditLearner):
         **common: Unpack[BanditParams],
     ) -> None:
         super().__init__(**common)
-        self.variant = choice("variant", self.owner, variant, VARIANTS)
-        self.C = number("C", self.owner, C, 0.0)
+        self.variant = check_choice("variant", self.owner, variant, VARIANTS)
+        self.C = check_number("C", self.owner, C, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
         return EPABFCore(**self.core_parts(layout), C=self.C, variant=VARIANTS.index(self.variant))

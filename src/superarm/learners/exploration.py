@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from superarm.explore.base import Rule
 from superarm.explore.cover import Cover, checked_coverage
 from superarm.explore.registry import rule_from
+from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp, strength
 from superarm.learners.learner import Learner
-from superarm.parameters import share
+from superarm.parameters import check_share
 
 
 class ExploringLearner(Learner):
@@ -31,7 +31,7 @@ class ExploringLearner(Learner):
         """Check and keep how sets are chosen; ``forget``, ``false_no`` and ``false_yes`` have been set before."""
         self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
         self._coverage = coverage
-        self.uniform = share("uniform", self.owner, uniform)
+        self.uniform = check_share("uniform", self.owner, uniform)
         if coverage is not None and explore != "balanced":
             raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
         if not isinstance(self.explore, Rule):

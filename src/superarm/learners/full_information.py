@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from superarm.explore.base import Rule
 from superarm.explore.greedy import Greedy
+from superarm.explore.rule import Rule
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 

@@ -9,10 +9,10 @@ from typing import Any, Self, TypedDict
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
+from superarm.explore.rule import Rule
 from superarm.learners.inputs import Inputs
 from superarm.native.ledger import Ledger
-from superarm.parameters import complete, parameters
+from superarm.parameters import complete_signature, parameters
 
 
 class CommonParams(TypedDict, total=False):
@@ -38,7 +38,7 @@ class LearnerInfo:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        complete(cls)
+        complete_signature(cls)
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """A new learner, if it knows all ``params`` that it is given; ``args`` are for classes that take such."""

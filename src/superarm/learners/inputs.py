@@ -20,7 +20,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput
-from superarm.parameters import whole
+from superarm.parameters import check_int
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -60,9 +60,9 @@ class Inputs:
         if n_features is None:
             return None
         if isinstance(n_features, list | tuple) and len(n_features) == 2:
-            d, width = (whole("n_features", self.owner, part, 1) for part in n_features)
+            d, width = (check_int("n_features", self.owner, part, 1) for part in n_features)
             return d, width
-        return whole("n_features", self.owner, n_features, 1)
+        return check_int("n_features", self.owner, n_features, 1)
 
     def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
         return InvalidInput.must(parameter, self.owner, be, got)
@@ -78,7 +78,7 @@ class Inputs:
 
     def size(self, size: Any) -> int:
         """A checked set_size."""
-        m = whole("set_size", self.owner, size, 1)
+        m = check_int("set_size", self.owner, size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory knows no larger sets)", m)
         if self.sizes_vary and m <= self.known.count:
@@ -162,7 +162,7 @@ class Inputs:
 
     def fix(self, layout: Layout) -> None:
         """From now on, rows look like this."""
-        whole("n_features", self.owner, layout.d + layout.width, 1)
+        check_int("n_features", self.owner, layout.d + layout.width, 1)
         self.layout, self.n_features = layout, layout.n_features
 
     def _declared_layout(self, layout: Layout) -> Layout:

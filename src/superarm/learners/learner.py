@@ -5,7 +5,7 @@
     core      the rule and the algorithm in compiled code (superarm.native), and the ledger of answered rounds
 
 algorithm.py is what a subclass defines (docs/extend.md); info.py and predictions.py are what can be
-asked; feedback.py and many.py say which answers can be taken; files.py is about model files and copies.
+asked; feedback.py and many.py say which answers can be taken; model_files.py is about model files and copies.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from superarm.data.values import plain_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import ModelFileError
-from superarm.explore.base import Rule
-from superarm.learners import feedback, files, many
+from superarm.explore.rule import Rule
+from superarm.learners import feedback, many, model_files
 from superarm.learners.algorithm import SCALINGS, Algorithm
 from superarm.learners.predictions import Predictions
 from superarm.native import loops
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
-from superarm.parameters import whole
+from superarm.parameters import check_int
 
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
 INSIDE = {
@@ -77,7 +77,7 @@ class Learner(Predictions):
         self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
         self.core: Any = None
         self._size, self._id = self.inputs.size(1 if set_size is None else set_size), uuid.uuid4().hex[:16]
-        self.seed = whole("seed", self.owner, seed, 0)
+        self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
             raise self.invalid("intercept", "True, False or a number from 0 to 10^6", intercept)
@@ -290,11 +290,11 @@ class Learner(Predictions):
 
     def with_params(self, **params: Any) -> Learner:
         """A copy with other parameters; all that it has learnt stays."""
-        return files.with_params(self, params)
+        return model_files.with_params(self, params)
 
     def rolled_back_to(self, old: Learner) -> Learner:
         """``old``, an earlier copy, in the present: its weights; rounds, answers, labels and names go on."""
-        files.bring_up_to_date(old, self)
+        model_files.bring_up_to_date(old, self)
         return old
 
     def never_show(self, label: int) -> None:
@@ -316,7 +316,7 @@ class Learner(Predictions):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to the file ``path``; loaded again, it goes on bit for bit."""
-        files.write(self, path)
+        model_files.write(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Learner:
@@ -332,10 +332,10 @@ class Learner(Predictions):
         return [name for name in super().__dir__() if name not in hooks | INSIDE]
 
     def __getstate__(self) -> dict[str, Any]:
-        return files.get_state(self)
+        return model_files.get_state(self)
 
     def __setstate__(self, values: dict[str, Any]) -> None:
-        files.set_state(self, values)
+        model_files.set_state(self, values)
 
     def rule_now(self) -> Rule:
         """A copy of its rule as it stands now, budget and all: to be asked alone, on anybody's scores."""
@@ -344,4 +344,4 @@ class Learner(Predictions):
 
 def load(path: str | PathLike[str]) -> Learner:
     """The learner that `Learner.save` wrote to ``path``; a class of your own must be imported first."""
-    return files.read(path, Learner)
+    return model_files.read(path, Learner)

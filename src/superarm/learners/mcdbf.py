@@ -26,14 +26,14 @@ from typing import Any, Unpack
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore.base import Rule
 from superarm.explore.dilute import Dilute
 from superarm.explore.registry import rule_from
+from superarm.explore.rule import Rule
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
-from superarm.parameters import choice, number
+from superarm.parameters import check_choice, check_number
 from superarm.theory.estimates import ESTIMATES
 
 
@@ -76,13 +76,13 @@ class MCDBF(Learner):
         if self.explore is not None and not isinstance(self.explore, Dilute):
             wanted = "left out or Dilute: its estimates divide by the paper's probabilities"
             raise InvalidInput.must("explore", self.owner, wanted, explore)
-        self.gamma = number(
+        self.gamma = check_number(
             "gamma", self.owner, gamma if self.explore is None else self.explore.gamma, 0.0, 1.0
         )
-        self.estimate = choice("estimate", self.owner, estimate, ESTIMATES)
+        self.estimate = check_choice("estimate", self.owner, estimate, ESTIMATES)
         self.gate = bool(gate)
-        self.margin = None if margin is None else number("margin", self.owner, margin, 0.0)
-        self.rho = None if rho is None else number("rho", self.owner, rho, 0.0, 1.0)
+        self.margin = None if margin is None else check_number("margin", self.owner, margin, 0.0)
+        self.rho = None if rho is None else check_number("rho", self.owner, rho, 0.0, 1.0)
 
     def make_rule(self) -> Rule:
         return Dilute(gamma=self.gamma)

@@ -15,7 +15,7 @@ from superarm.learners.full_information import LabelLearner
 from superarm.learners.info import CommonParams
 from superarm.native.core import Core
 from superarm.native.full_information import MCSLPCore
-from superarm.parameters import number
+from superarm.parameters import check_number
 
 
 class MCSLP(LabelLearner):
@@ -37,7 +37,7 @@ class MCSLP(LabelLearner):
     ) -> None:
         super().__init__(**common)
         self.gate = bool(gate)
-        self.margin = number("margin", self.owner, margin, 0.0)
+        self.margin = check_number("margin", self.owner, margin, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
         return MCSLPCore(**self.core_parts(layout), gate=self.gate, margin=self.margin)

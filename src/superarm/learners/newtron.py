@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.explore.base import Rule
 from superarm.explore.boltzmann import Boltzmann
+from superarm.explore.rule import Rule
 from superarm.learners.bandit import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import NewtronCore
-from superarm.parameters import number
+from superarm.parameters import check_number
 
 
 class Newtron(BanditLearner):
@@ -42,9 +42,9 @@ class Newtron(BanditLearner):
         **common: Unpack[BanditParams],
     ) -> None:
         super().__init__(**common)
-        self.alpha = number("alpha", self.owner, alpha, 0.0)
-        self.beta = number("beta", self.owner, beta, 0.0)
-        self.D = number("D", self.owner, D, 0.0)
+        self.alpha = check_number("alpha", self.owner, alpha, 0.0)
+        self.beta = check_number("beta", self.owner, beta, 0.0)
+        self.D = check_number("D", self.owner, D, 0.0)
 
     def make_rule(self) -> Rule:
         return Boltzmann(gamma=self.gamma, alpha=self.alpha)

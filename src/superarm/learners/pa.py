@@ -21,7 +21,7 @@ from superarm.data.rows import Layout
 from superarm.learners.full_information import AnySetLearner, AnySetParams
 from superarm.native.core import Core
 from superarm.native.full_information import PACore
-from superarm.parameters import choice, number
+from superarm.parameters import check_choice, check_number
 
 VARIANTS = ("PA", "PA-I", "PA-II")
 
@@ -44,8 +44,8 @@ class PA(AnySetLearner):
         **common: Unpack[AnySetParams],
     ) -> None:
         super().__init__(**common)
-        self.variant = choice("variant", self.owner, variant, VARIANTS)
-        self.C = number("C", self.owner, C, 0.0)
+        self.variant = check_choice("variant", self.owner, variant, VARIANTS)
+        self.C = check_number("C", self.owner, C, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
         return PACore(**self.core_parts(layout), C=self.C, variant=VARIANTS.index(self.variant))

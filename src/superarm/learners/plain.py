@@ -25,7 +25,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
-from superarm.explore.base import Rule
+from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner

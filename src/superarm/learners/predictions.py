@@ -54,7 +54,7 @@ class Predictions(Algorithm):
         rule = self._coverage_rule(coverage)
         s = self.scores(X)
         native = self.core.rule
-        edge = rule.facts(native, rule.level(native, coverage, self.owner)).edge
+        edge = rule.coverage_at_level(native, rule.level(native, coverage, self.owner)).edge
         can_show = self.inputs.can_show
         p = probabilities(s[:, can_show])
         order = np.argsort(-p, axis=1, kind="stable")

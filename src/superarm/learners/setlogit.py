@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from superarm._types import Array
 from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
-from superarm.explore.base import Rule
+from superarm.explore.rule import Rule
 from superarm.learners.exploration import ExploringLearner
 from superarm.learners.info import CommonParams
 from superarm.learners.learner import Learner
@@ -25,7 +25,7 @@ from superarm.learners.predictions import probabilities
 from superarm.native.core import Core
 from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.native.setlogit import SetLogitCore
-from superarm.parameters import number, share, whole
+from superarm.parameters import check_int, check_number, check_share
 
 MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post; rows with both parts: as dense ones
 REVIVE_DENSE, REVIVE_SPARSE, REVIVE_MIXED = 0.02, 0.2, 0.1  # (benchmarks/mixed.py)
@@ -69,8 +69,8 @@ class LikelihoodLearner(Learner):
         self, *, step: float | None = None, curves: int | None = None, **common: Unpack[CommonParams]
     ) -> None:
         super().__init__(**common)
-        self.step = None if step is None else number("step", self.owner, step, 0.0)
-        self.curves = None if curves is None else whole("curves", self.owner, curves, 0)
+        self.step = None if step is None else check_number("step", self.owner, step, 0.0)
+        self.curves = None if curves is None else check_int("curves", self.owner, curves, 0)
         if self.curves is not None and self.curves % 2:
             raise self.invalid("curves", "an even number (as many cosines as sines), or None", curves)
         if self.intercept is not True and not self.intercept < 1.0:
@@ -202,15 +202,15 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        self.forget = share("forget", self.owner, forget, 0.5)
-        self.false_no = share("false_no", self.owner, false_no, 0.99)
-        self.false_yes = share("false_yes", self.owner, false_yes, 0.99)
+        self.forget = check_share("forget", self.owner, forget, 0.5)
+        self.false_no = check_share("false_no", self.owner, false_no, 0.99)
+        self.false_yes = check_share("false_yes", self.owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
         self.none_label = plain(none_label)
         if none_label is not None:
-            number_ = self.known.number(none_label)
-            if number_ is None:
+            number = self.known.number(none_label)
+            if number is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
-            self.never_show(number_)
+            self.never_show(number)
         self.set_exploration(explore, coverage, uniform, set_size)

@@ -22,7 +22,7 @@ from superarm.data.rows import Layout
 from superarm.learners.bandit import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import SOBADiagonalCore, SOBAFullCore
-from superarm.parameters import choice, number
+from superarm.parameters import check_choice, check_number
 
 MATRICES = ("diagonal", "full")
 
@@ -45,8 +45,8 @@ class SOBA(BanditLearner):
         **common: Unpack[BanditParams],
     ) -> None:
         super().__init__(**common)
-        self.matrix = choice("matrix", self.owner, matrix, MATRICES)
-        self.a = number("a", self.owner, a, 0.0)
+        self.matrix = check_choice("matrix", self.owner, matrix, MATRICES)
+        self.a = check_number("a", self.owner, a, 0.0)
         self.moves_ineligible = self.couples_labels = self.matrix == "full"  # by A^-1
         if self.n_features is not None:
             self._check_memory(self.n_features if isinstance(self.n_features, int) else sum(self.n_features))

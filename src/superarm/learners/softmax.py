@@ -13,7 +13,7 @@ from superarm.learners.full_information import AnySetLearner, AnySetParams
 from superarm.learners.predictions import probabilities
 from superarm.native.core import Core
 from superarm.native.full_information import SoftmaxCore
-from superarm.parameters import number
+from superarm.parameters import check_number
 
 
 class Softmax(AnySetLearner):
@@ -32,7 +32,7 @@ class Softmax(AnySetLearner):
         **common: Unpack[AnySetParams],
     ) -> None:
         super().__init__(**common)
-        self.step = number("step", self.owner, step, 0.0)
+        self.step = check_number("step", self.owner, step, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
         return SoftmaxCore(**self.core_parts(layout), step=self.step)

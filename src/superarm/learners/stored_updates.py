@@ -21,7 +21,7 @@ from superarm.native import loops
 from superarm.native.core import Core
 
 
-class Facts(Protocol):
+class StoredBody(Protocol):
     """What is kept of a decision: the names are those of `Decision.to_dict`."""
 
     labels: list[str]
@@ -42,7 +42,7 @@ class Stored(Protocol):
 
     @property
     def body(self) -> Any:
-        """What is kept of it, as `Facts`."""
+        """What is kept of it, as `StoredBody`."""
 
     def row(self) -> Any:
         """What it was made for."""

@@ -32,7 +32,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._types import Array
-from superarm.logs.weights import Weights
+from superarm.logs.weights import ImportanceWeights
 
 T = TypeVar("T", float, Array)
 
@@ -159,7 +159,7 @@ class Sums:
 
     def add(
         self,
-        weights: Weights,
+        weights: ImportanceWeights,
         f: Array,
         q_policy: Array,
         q_logged: Array,

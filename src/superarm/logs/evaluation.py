@@ -25,7 +25,7 @@ from superarm.logs.weights import logged_propensities
 def evaluate(
     log: Log,
     policies: Sequence[Policy],
-    facts: Survey,
+    survey: Survey,
     *,
     holdout: float | None = 0.2,
     seed: int = 0,
@@ -37,29 +37,29 @@ def evaluate(
     Args:
         log: the log; it is read once.
         policies: they must have learnt from none of the rows that judge them.
-        facts: what `survey` found in it.
+        survey: what the function `survey` found in it.
         holdout: judge by this share of the rows, those that `train` keeps out with the same
             ``holdout`` and ``seed``; ``None`` judges by all of them.
         group: a column of the log; each verdict tells ``by_group`` what holds for its values.
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
-    labels = facts.known
+    labels = survey.known
     judged = [
-        (PolicyRunner(policy, labels, facts.n_features), Tally(), PartsTally(labels, group, log.name))
+        (PolicyRunner(policy, labels, survey.n_features), Tally(), PartsTally(labels, group, log.name))
         for policy in policies
     ]
     log.keep_columns(name for policy in policies for name in policy.columns)
     log.keep_columns([] if group is None else [group])
     check = LogCheck()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
-    model = None if all(runner.has_probabilities for runner, _, _ in judged) else SetLogit(**facts.common)
+    model = None if all(runner.has_probabilities for runner, _, _ in judged) else SetLogit(**survey.common)
     if model is not None:
-        facts.declare_columns(model)
+        survey.declare_columns(model)
 
     def judges(record: Record) -> bool:
         return holdout is None or held_out(record.number, holdout, seed)
 
-    records = ticked(log, progress, facts.rows, "rows")
+    records = ticked(log, progress, survey.rows, "rows")
     for batch in batches(_counted(records, check, judges), labels):
         chosen = [i for i, record in enumerate(batch.records) if judges(record)]
         if chosen:

@@ -15,13 +15,13 @@ from superarm.data.labels import Labels
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
-from superarm.explore.base import LARGEST, log_scores
+from superarm.explore.rule import LARGEST, log_scores
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
 from superarm.logs.fields import BadRow, parse_numbers
 from superarm.logs.survey import label_numbers
-from superarm.logs.weights import Choice
+from superarm.logs.weights import PolicyChoice
 
 Scores = Callable[[Any], Any] | str | Sequence[str]
 
@@ -178,13 +178,13 @@ class PolicyRunner:
         s = learner.scores(batch.matrix_for(learner))
         return s if self.order is None else s[:, self.order]
 
-    def choose(self, batch: Batch, s: Array | None) -> Choice:
+    def choose(self, batch: Batch, s: Array | None) -> PolicyChoice:
         """The policy's sets for a batch, given its scores."""
         top = np.zeros(batch.shown.shape, bool)
         if s is None:
             assert self.fixed is not None
             top[:, self.fixed[: self.size]] = True
-            return Choice(top & batch.eligible, self.gamma)
+            return PolicyChoice(top & batch.eligible, self.gamma)
         best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible
@@ -192,8 +192,8 @@ class PolicyRunner:
             p = probabilities(np.where(batch.eligible, s, -np.inf))
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
-            return Choice(top, self.gamma)
-        return Choice(top, None, [self._draw(s[i], batch.eligible[i]) for i in range(len(batch))])
+            return PolicyChoice(top, self.gamma)
+        return PolicyChoice(top, None, [self._draw(s[i], batch.eligible[i]) for i in range(len(batch))])
 
     def _draw(self, s: Array, eligible: Array) -> Any:
         assert self.rule is not None

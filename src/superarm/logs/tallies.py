@@ -18,7 +18,7 @@ from superarm.logs.calibration import Calibration
 from superarm.logs.estimates import Estimate, Sums
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.verdicts import Verdict, best_of
-from superarm.logs.weights import Choice, Propensities, linear_weights, logged_propensities, set_weights
+from superarm.logs.weights import PolicyChoice, Propensities, linear_weights, logged_propensities, set_weights
 
 
 class Tally:
@@ -28,7 +28,7 @@ class Tally:
         self.by_set, self.by_label, self.calibration = Sums("set"), Sums("linear"), Calibration()
         self.rows, self.shown = 0, 0.0
 
-    def add(self, batch: Batch, logged: Propensities, choice: Choice, p: Array) -> None:
+    def add(self, batch: Batch, logged: Propensities, choice: PolicyChoice, p: Array) -> None:
         """Rows, and the probabilities that the policy itself or a reward model gives their labels."""
         pi, known = choice.inclusion(batch.eligible), ~np.isnan(logged.propensity)
         self.rows, self.shown = self.rows + len(batch), self.shown + float(pi.sum())
@@ -63,7 +63,7 @@ class PartsTally:
         self.sums, self.named = np.zeros((labels.count, 3)), True
         self.tallies: dict[str, Tally] = {}
 
-    def add(self, batch: Batch, choice: Choice, p: Array) -> None:
+    def add(self, batch: Batch, choice: PolicyChoice, p: Array) -> None:
         self.named = self.named and all(record.label is not None for record in batch.records)
         if self.named:
             right = [self.labels.by_text(record.label) for record in batch.records]

@@ -81,7 +81,7 @@ class Training:
 def train(
     log: Log,
     learner: Learner,
-    facts: Survey,
+    survey: Survey,
     *,
     passes: int = 1,
     holdout: float = 0.2,
@@ -98,7 +98,7 @@ def train(
         log: the log, read once a pass; `Log` takes several files.
         learner: it must learn from given sets: SetLogit; MCDBF where the log has top and gamma. One that has
             learnt before (`superarm.load`) goes on from there.
-        facts: what `survey` found.
+        survey: what the function `survey` found in it.
         passes: how many times to go through the log. One pass is tried beside them, on nine rows in
             ten, and kept if it is better: several may know a small log by heart.
         holdout: the share of rows kept out, in [0, 1).
@@ -114,9 +114,9 @@ def train(
     def role(record: Record) -> str:
         return JUDGES if held_out(record.number, holdout, seed) else LEARNT
 
-    tried = _losses(log, learner, facts, passes, role, seed, progress) if passes > 1 else {}
+    tried = _losses(log, learner, survey, passes, role, seed, progress) if passes > 1 else {}
     best = min(tried, key=lambda number: tried[number], default=passes)
-    run = _Trainer(log, learner, facts, role, progress)
+    run = _Trainer(log, learner, survey, role, progress)
     run.learn(best, report)
     now = {"logs": log.fingerprints(), "holdout": holdout, "seed": seed, "passes": best, "rows": run.answered}
     learner.notes["training"] = [*learner.notes.get("training", ()), now]
@@ -144,11 +144,11 @@ class _Trainer:
         self,
         log: Log,
         learner: Learner,
-        facts: Survey,
+        survey: Survey,
         role: Callable[[Record], str],
         progress: ProgressBar,
     ) -> None:
-        self.log, self.learner, self.facts, self.role, self.progress = log, learner, facts, role, progress
+        self.log, self.learner, self.survey, self.role, self.progress = log, learner, survey, role, progress
         self.names = learner.known.all()
         self.judges: list[Record] = []  # rows that judge
         self.checks: list[Batch] = []  # the same, as arrays
@@ -156,9 +156,9 @@ class _Trainer:
         self.rows = self.answered = self.hits = self.held_out = self.useless = self.unanswered = 0
 
     def learn(self, passes: int, report: Callable[[Progress], object] | None = None) -> None:
-        learner, total = self.learner, self.facts.rows
+        learner, total = self.learner, self.survey.rows
         learner.anneal(1.0, passes)
-        self.facts.declare_columns(learner)
+        self.survey.declare_columns(learner)
         for turn in range(1, passes + 1):
             self.answered = self.hits = self.held_out = self.useless = self.unanswered = 0
             marks = [total * part // REPORTS for part in range(1, REPORTS)] if turn == 1 else []
@@ -205,7 +205,7 @@ class _Trainer:
         if not self.checks:
             self.checks.extend(batches(self.judges, self.learner.known))
         if self.checks:
-            self.history.append(_progress(self.learner, self.checks, turn, self.rows, self.facts))
+            self.history.append(_progress(self.learner, self.checks, turn, self.rows, self.survey))
             if report is not None:
                 report(self.history[-1])
 
@@ -213,7 +213,7 @@ class _Trainer:
 def _losses(
     log: Log,
     learner: Learner,
-    facts: Survey,
+    survey: Survey,
     passes: int,
     role: Callable[[Record], str],
     seed: int,
@@ -224,7 +224,7 @@ def _losses(
     Several passes know a small log by heart, noise and all; which number of them is better, only rows
     that were not learnt from can tell. Those kept out for `evaluate` have no say: they judge the model.
     """
-    share = min(CHOOSING_SHARE, KEPT / facts.rows)
+    share = min(CHOOSING_SHARE, KEPT / survey.rows)
 
     def chooses(record: Record) -> str:
         if role(record) != LEARNT:
@@ -234,7 +234,7 @@ def _losses(
     losses = dict[int, float]()
     if has_probabilities(learner):
         for number in (1, passes):
-            run = _Trainer(log, copy.deepcopy(learner), facts, chooses, progress)
+            run = _Trainer(log, copy.deepcopy(learner), survey, chooses, progress)
             run.learn(number)
             if run.history:
                 losses[number] = run.history[-1].log_loss
@@ -245,11 +245,11 @@ def _loss(p: Any, f: Any) -> float:
     return float(-np.log(np.clip(np.where(f > 0.5, p, 1.0 - p), 1e-12, 1.0)).mean())
 
 
-def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, facts: Survey) -> Progress:
+def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, survey: Survey) -> Progress:
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
     policy, tally = (
-        PolicyRunner(Policy(learner.name, learner=learner), learner.known, facts.n_features),
+        PolicyRunner(Policy(learner.name, learner=learner), learner.known, survey.n_features),
         Tally(),
     )
     likely = has_probabilities(learner)

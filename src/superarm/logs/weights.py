@@ -48,7 +48,7 @@ def _equal_rows(*columns: Array) -> list[tuple[tuple[float, ...], Array]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PolicyChoice:
     """What a policy would show for each row of a batch: its top set, a draw around it, or any draw."""
 
     top: Array  # n x k
@@ -70,9 +70,11 @@ class Choice:
                     pi[rows] = inside * eligible[rows]
         return pi
 
-    def part(self, i: Array) -> Choice:
+    def part(self, i: Array) -> PolicyChoice:
         """Some of the rows."""
-        return Choice(self.top[i], self.gamma, None if self.draws is None else [self.draws[at] for at in i])
+        return PolicyChoice(
+            self.top[i], self.gamma, None if self.draws is None else [self.draws[at] for at in i]
+        )
 
     def size(self) -> Array:
         """How many labels the policy shows in each row."""
@@ -118,7 +120,7 @@ class Propensities(NamedTuple):
     variance: Array
 
 
-class Weights(NamedTuple):
+class ImportanceWeights(NamedTuple):
     """Weights w (NaN where nobody knows), E[w^2] over the draw of the logged set (NaN where its rule is
     unknown), and what E[w^2] would be if the sets had been uniform."""
 
@@ -180,7 +182,7 @@ def _mixture_of(draw: Draw) -> _Mixture | None:
     return _Mixture(sets, draw.uniform, frozenset(), 1.0)
 
 
-def set_weights(batch: Batch, logged: Propensities, choice: Choice) -> Weights:
+def set_weights(batch: Batch, logged: Propensities, choice: PolicyChoice) -> ImportanceWeights:
     """P_B(S) / p(S); NaN where p is unknown, or the log could not show all that B would."""
     size, square = choice.size(), np.full(len(batch), np.nan)
     w = choice.chance(batch.shown, logged.n) / logged.propensity
@@ -199,10 +201,10 @@ def set_weights(batch: Batch, logged: Propensities, choice: Choice) -> Weights:
         square[i] = _mean_square_by_row(batch, choice, int(i), int(logged.n[i]), int(size[i]))
     w[np.isposinf(square)] = np.nan
     square[np.isposinf(square)] = np.nan
-    return Weights(w, square, np.full(len(batch), np.nan))
+    return ImportanceWeights(w, square, np.full(len(batch), np.nan))
 
 
-def _mean_square_by_row(batch: Batch, choice: Choice, i: int, n: int, m: int) -> float:
+def _mean_square_by_row(batch: Batch, choice: PolicyChoice, i: int, n: int, m: int) -> float:
     """E[w^2] where one of the two draws has a rule of its own; inf where B's sets are not all possible.
 
     m is the size of B's top set.
@@ -262,7 +264,7 @@ def _mean_square(n: int, m: int, gamma: float, common: int, gamma_b: float | Non
 # ---------------------------------------------------------------- by labels
 
 
-def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> Weights:
+def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> ImportanceWeights:
     """pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
     shown = batch.shown
     w, square, uniform = np.full((3, len(batch)), np.nan)
@@ -290,7 +292,7 @@ def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> Weights:
     free = by_weight & (logged.m < logged.n)
     w[free] *= np.exp(-logged.log_sets[free]) / logged.propensity[free]
     square[free] = np.nan
-    return Weights(w, square, uniform)
+    return ImportanceWeights(w, square, uniform)
 
 
 class _BlockSums:

@@ -21,7 +21,7 @@ cdef class CoverRule(Rule):
     cdef Py_ssize_t* mark  # 1 for the positions of a set; else 0
     cdef double q(self, double level) noexcept nogil
     cdef void use_level(self, Py_ssize_t at, double level) noexcept nogil
-    cdef Py_ssize_t place(self, double level) noexcept nogil
+    cdef Py_ssize_t level_index(self, double level) noexcept nogil
     cdef Py_ssize_t half(self, const float* s, Py_ssize_t n, Py_ssize_t m, double scale) noexcept nogil
     cdef Py_ssize_t above(self, Py_ssize_t n, double edge) noexcept nogil
     cdef double leave_out(self, const double* decided, double alpha, Py_ssize_t size) noexcept nogil

@@ -77,7 +77,7 @@ cdef class CoverRule(Rule):
 
     def has_room(self, double level):
         """Whether a threshold is kept for this coverage, or can be."""
-        return self.place(level) >= 0 or self.place(0.0) >= 0
+        return self.level_index(level) >= 0 or self.level_index(0.0) >= 0
 
     def threshold(self, double level):
         """q of this coverage."""
@@ -89,14 +89,14 @@ cdef class CoverRule(Rule):
         return exp(-q) if q < log(self.k / LEAST) else 0.0
 
     cdef double q(self, double level) noexcept nogil:
-        cdef Py_ssize_t at = self.place(level)
+        cdef Py_ssize_t at = self.level_index(level)
         return first_threshold(self.k, 1.0 - level) if at < 0 else self.thresholds[at]
 
     cdef void use_level(self, Py_ssize_t at, double level) noexcept nogil:
         self.levels[at], self.recent[at] = level, 1.0 - level
         self.thresholds[at] = first_threshold(self.k, 1.0 - level)
 
-    cdef Py_ssize_t place(self, double level) noexcept nogil:
+    cdef Py_ssize_t level_index(self, double level) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(LEVELS):
             if self.levels[i] == level:
@@ -243,7 +243,7 @@ cdef class CoverRule(Rule):
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1."""
         cdef Py_ssize_t i
         cdef double* own = self.own
-        cdef Py_ssize_t at = self.place(self.level)
+        cdef Py_ssize_t at = self.level_index(self.level)
         cdef double b, beta, certain, q = 1.0, cost = 0.0, t = decided[0], rest = max(1e-9, 1.0 - own[0])
         if decided[1] > 0.0:
             certain = decided[2] / t
@@ -325,9 +325,9 @@ cdef class CoverRule(Rule):
             weight = draw_log[6] if answer.hit else draw_log[5]
             clear = 1.0 - self.false_no - self.false_yes
             missed = (missed - self.false_no) / clear  # a true miss, on average
-        at = self.place(draw_log[0])
+        at = self.level_index(draw_log[0])
         if at < 0:
-            at = self.place(0.0)
+            at = self.level_index(0.0)
             if at < 0:
                 return
             self.use_level(at, draw_log[0])

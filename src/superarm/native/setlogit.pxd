@@ -28,5 +28,5 @@ cdef class SetLogitCore(Core):
     cdef double* c
     cdef double* sparse_c
     cdef void last_scores(self, const Features* x) noexcept nogil
-    cdef void expect(self, const Round* round, const Answer* answer) noexcept nogil
-    cdef void know(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil
+    cdef void set_gradient_point(self, const Round* round, const Answer* answer) noexcept nogil
+    cdef void set_posterior(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil

@@ -103,8 +103,8 @@ cdef class SetLogitCore(Core):
         if not safe_to_add(c, 0, round.x):
             return False
         self.last_scores(round.x)
-        self.know(round.s, round.drawn, round.m, answer)
-        self.expect(round, answer)
+        self.set_posterior(round.s, round.drawn, round.m, answer)
+        self.set_gradient_point(round, answer)
         rate = averaging_rate(self.weights.updates(), self.weights.forget, CREDIT)
         if self.weights.width > 0:
             if self.mixed_rows:
@@ -128,7 +128,7 @@ cdef class SetLogitCore(Core):
         if self.mixed_rows:
             self.parts.join_last(self.weights, self.last)
 
-    cdef void expect(self, const Round* round, const Answer* answer) noexcept nogil:
+    cdef void set_gradient_point(self, const Round* round, const Answer* answer) noexcept nogil:
         """c = the probabilities that the weights are to be moved away from; the curves make their step, and gates."""
         cdef double u = 1.0
         if self.mixed_rows:
@@ -146,7 +146,7 @@ cdef class SetLogitCore(Core):
         if self.mixed_rows:
             self.parts.move(round, answer, &self.noise)
 
-    cdef void know(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil:
+    cdef void set_posterior(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil:
         """post = the chance of each label, given the answer."""
         cdef Py_ssize_t r
         if answer.label >= 0:

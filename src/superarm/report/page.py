@@ -36,7 +36,7 @@ class Section:
     experiment: Experiment
     figures: list[FigureView]
     tables: list[TableView]
-    facts: dict[str, str]  # versions and machines
+    provenance: dict[str, str]  # versions and machines
     failures: list[Failed]
     missing: int
 
@@ -90,8 +90,8 @@ def _section(section: Section, *, alone: bool) -> str:
             f'<span class="quiet">{links}</span></details>'
         )
     parts.append(f"<details><summary>The spec</summary><pre>{_escape(experiment.spec)}</pre></details>")
-    if section.facts:
-        text = "; ".join(f"{key}: {value}" for key, value in section.facts.items())
+    if section.provenance:
+        text = "; ".join(f"{key}: {value}" for key, value in section.provenance.items())
         parts.append(f'<p class="quiet">{_escape(text)}</p>')
     return "\n".join([*parts, "</section>"])
 

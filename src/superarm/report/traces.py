@@ -43,7 +43,7 @@ def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     if y not in RATES:
         raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, among=RATES)
     parts = [
-        trace.to_frame().with_columns(_facts(name, trace))
+        trace.to_frame().with_columns(_run_columns(name, trace))
         for name, traces in runs.items()
         for trace in traces
     ]
@@ -85,7 +85,7 @@ def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> polars.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"gamma": pl.Float64})
 
 
-def _facts(name: str, trace: Trace) -> list[polars.Expr]:
+def _run_columns(name: str, trace: Trace) -> list[polars.Expr]:
     import polars as pl
 
     return [

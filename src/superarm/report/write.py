@@ -74,7 +74,7 @@ def _section(store: Store, experiment: Experiment, learners: list[str]) -> Secti
         for figure, drawn in zip(experiment.figures, charts(experiment, runs, curves, learners), strict=True)
     ]
     missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
-    return Section(experiment, figures, tables(experiment, runs), _facts(runs), failures, missing)
+    return Section(experiment, figures, tables(experiment, runs), _provenance(runs), failures, missing)
 
 
 def _usual_figures(runs: polars.DataFrame) -> tuple[Figure, ...]:
@@ -89,19 +89,19 @@ def _usual_figures(runs: polars.DataFrame) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def _facts(runs: polars.DataFrame) -> dict[str, str]:
+def _provenance(runs: polars.DataFrame) -> dict[str, str]:
     """Versions and machines behind the results."""
     if not len(runs):
         return {}
-    facts = {
+    provenance = {
         "runs": f"{len(runs):,}",
         "rounds": f"{sum(runs['rounds']):,}",
         "time in learners' loops": f"{sum(runs['seconds']):,.0f} s",
     }
     for column in ("cpu", "cores", "system", *(c for c in runs.columns if c.startswith("version_"))):
         values = [str(v) for v in dict.fromkeys(runs[column].to_list())]
-        facts[column.removeprefix("version_")] = ", ".join(values)
-    return facts
+        provenance[column.removeprefix("version_")] = ", ".join(values)
+    return provenance
 
 
 def _intro(sections: list[Section]) -> str:

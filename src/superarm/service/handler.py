@@ -63,7 +63,7 @@ class OutcomeRequest:
     label: str | None = None
 
 
-class Inputs(NamedTuple):
+class RequestSchema(NamedTuple):
     """Valid contents of a request."""
 
     width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
@@ -74,7 +74,7 @@ class Inputs(NamedTuple):
     scores: bool  # rows are scores of the labels
 
     @classmethod
-    def of(cls, learner: Learner, begun: bool, promised: float | None) -> Inputs:
+    def of(cls, learner: Learner, begun: bool, promised: float | None) -> RequestSchema:
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
         plain = (
             learner.columns is not None and learner.columns.is_plain
@@ -133,9 +133,8 @@ class RequestHandler:
         self._at = None
         self.records.next_turn()
         kinds = (DecisionRequest, OutcomeRequest)
-        self.load_records(
-            [call[1].id for call in calls if isinstance(call[1], kinds) and call[1].id is not None]
-        )
+        requests = [call.argument for call in calls if isinstance(call.argument, kinds)]
+        self.load_records([request.id for request in requests if request.id is not None])
 
     def load_records(self, ids: Sequence[str]) -> None:
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
@@ -153,7 +152,7 @@ class RequestHandler:
             if record is not None:
                 self.records.put(record)
 
-    def take(self) -> list[Event]:
+    def staged_events(self) -> list[Event]:
         """The events that the turn has to write, in their order."""
         return sorted([*self._staged.values(), *self._more], key=attrgetter("kind"))
 

@@ -81,7 +81,7 @@ class Learning:
                 self.eraser.finish()
         if len(events) == AT_ONCE:
             return 0.0
-        pause = max(self.settings.every, 5.0 * self._cost)
+        pause = max(self.settings.publish_every, 5.0 * self._cost)
         return max(0.0, min(self._published_at + pause - monotonic(), self.lease.seconds / 4.0))
 
     def _publish(self) -> None:
@@ -103,7 +103,7 @@ class Learning:
         now = self.clock()
         while due := self.store.pending(EXPIRED_AT_ONCE, before=now - timeout):
             timeouts = [
-                Event.new(now, TIMEOUT, OutcomeBody(decision.seq, self.settings.default), decision.id)
+                Event.new(now, TIMEOUT, OutcomeBody(decision.seq, self.settings.default_outcome), decision.id)
                 for decision in due
             ]
             self.store.append(timeouts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from superarm.journal.create import check_same_purpose, new_journal
 from superarm.journal.errors import JournalDown, JournalForeign
-from superarm.journal.files import real_path
+from superarm.journal.journal_files import real_path
 from superarm.journal.shadows import make_shadows
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
@@ -43,7 +43,7 @@ class Purpose(NamedTuple):
 
 
 def open_service(
-    kind: type[Service], journal: str | Path, purpose: Purpose, settings: Settings, max_mb: int | None
+    kind: type[Service], journal: str | Path, purpose: Purpose, settings: Settings, max_journal_mb: int | None
 ) -> Service:
     """See `Service.open`."""
     began = time.perf_counter()
@@ -57,7 +57,7 @@ def open_service(
             _check_purpose(database, purpose)
             model = Shared(database, settings)
         else:
-            file, created, down = _open_file(real_path(journal), purpose, max_mb, undo)
+            file, created, down = _open_file(real_path(journal), purpose, max_journal_mb, undo)
             undo.callback(file.close)
             _check_purpose(file, purpose)
             model = LocalModel(file, settings)
@@ -75,7 +75,7 @@ def _check_purpose(store: SqliteStore | PostgresStore, purpose: Purpose) -> None
 
 
 def _open_file(
-    path: Path, purpose: Purpose, max_mb: int | None, undo: ExitStack
+    path: Path, purpose: Purpose, max_journal_mb: int | None, undo: ExitStack
 ) -> tuple[SqliteStore, bool, JournalDown | None]:
     """The journal, whether it is new, and why it cannot be written."""
     created = not path.exists()
@@ -84,9 +84,9 @@ def _open_file(
         undo.callback(_remove, path)
         log.warning("new journal created", extra={"journal": str(path)})
     try:
-        return SqliteStore(path, max_mb=max_mb), created, None
+        return SqliteStore(path, max_mb=max_journal_mb), created, None
     except JournalDown as error:  # say, a read-only disk: what is there can still be looked at
-        return SqliteStore(path, read_only=True, max_mb=max_mb), created, error
+        return SqliteStore(path, read_only=True, max_mb=max_journal_mb), created, error
 
 
 def _open_database(

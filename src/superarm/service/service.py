@@ -22,7 +22,13 @@ from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
 from superarm.service import views
-from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest, RequestHandler, RetryNextPass
+from superarm.service.handler import (
+    DecisionRequest,
+    OutcomeRequest,
+    RequestHandler,
+    RequestSchema,
+    RetryNextPass,
+)
 from superarm.service.metrics import Metric, counter, gauge, service_metrics
 from superarm.service.opening import Purpose, open_service
 from superarm.service.settings import Settings
@@ -44,7 +50,7 @@ PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
 class Service:
     """One model and its journal. Use `Service.open`.
 
-    ``take`` and ``call`` belong to one thread at a time; `start` lets turns run in a thread of their own, and
+    ``run_turn`` and ``call`` belong to one thread at a time; `start` lets turns run in a thread of their own, and
     everything that is awaited needs it.
     """
 
@@ -58,8 +64,8 @@ class Service:
         self.handler = RequestHandler(self.store, model.records, model.now, model.next_round)
         self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
-        self._inputs_of: Any = None
-        learner, default = model.learner, settings.default
+        self._schema_of: Any = None
+        learner, default = model.learner, settings.default_outcome
         if default is not None and "hit" not in learner.feedback:
             wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
             given = "hit" if default else "miss"
@@ -79,7 +85,7 @@ class Service:
         columns: Columns | dict[str, Any] | str | Path | None = None,
         group: str | None = None,
         model: str | Path | None = None,
-        max_mb: int | None = None,
+        max_journal_mb: int | None = None,
         create: bool = True,
         **settings: Any,
     ) -> Service:
@@ -98,18 +104,18 @@ class Service:
             group: a column of rows with names, or a name in the context: the coverage is also counted for each of
                 its values.
             model: a model file to start a new journal with, instead of all the above.
-            max_mb: a limit for the size of the journal, if it is a file.
+            max_journal_mb: a limit for the size of the journal, if it is a file.
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
         declared = None if columns is None else Columns.of(columns).to_dict()
         given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
         asked = dict(zip(ASKED, given, strict=True))
-        return open_service(cls, journal, Purpose(asked, model, create), Settings(**settings), max_mb)
+        return open_service(cls, journal, Purpose(asked, model, create), Settings(**settings), max_journal_mb)
 
     # ------------------------------------------------------------ turns
 
-    def take(self, calls: list[Call]) -> list[Done]:
+    def run_turn(self, calls: list[Call]) -> list[Done]:
         """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
         done: list[Done] = []
@@ -127,10 +133,10 @@ class Service:
 
     def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
         """One call in a turn of its own."""
-        [(_, result, error)] = self.take([(method, argument, None)])  # type: ignore[list-item]
-        if error is not None:
-            raise error
-        return result
+        [done] = self.run_turn([Call(method, argument)])
+        if done.error is not None:
+            raise done.error
+        return done.result
 
     def _commit_once(self, calls: list[Call], done: list[Done]) -> list[Call]:
         """One commit; the calls that must be made again."""
@@ -140,14 +146,14 @@ class Service:
         retry: list[Call] = []
         for call in calls:
             try:
-                results.append((call, call[0](call[1])))
+                results.append((call, call.method(call.argument)))
             except RetryNextPass:
                 retry.append(call)
             except (JournalDown, JournalForeign):  # that concerns all calls
                 raise
             except Exception as error:  # of that call alone
-                done.append((call[2], None, error))
-        events = handler.take()
+                done.append(Done(call.future, None, error))
+        events = handler.staged_events()
         if events:
             lost = self.store.append(events)
             if lost:  # another process was faster: these calls are made again, and find what it wrote
@@ -158,15 +164,15 @@ class Service:
                 kinds = {DecisionRequest: DECISION, OutcomeRequest: OUTCOME}
                 kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
                 for call, result in results:
-                    argument = call[1]
-                    if (kinds.get(type(argument), 0), getattr(argument, "id", None)) in taken:
+                    request = call.argument
+                    if (kinds.get(type(request), 0), getattr(request, "id", None)) in taken:
                         retry.append(call)
                     else:
                         kept.append((call, result))
                 results = kept
             self._project(events)
         for call, result in results:
-            done.append((call[2], result() if callable(result) else result, None))
+            done.append(Done(call.future, result() if callable(result) else result))
         return retry
 
     def _project(self, events: Any) -> None:
@@ -224,7 +230,7 @@ class Service:
         timeout = self.settings.timeout
         if timeout is None or self.model.clock_problem() is not None:
             return 0
-        return self.handler.expire(self.model.due(timeout, EXPIRED_AT_ONCE), self.settings.default)
+        return self.handler.expire(self.model.due(timeout, EXPIRED_AT_ONCE), self.settings.default_outcome)
 
     def change_now(self, change: dict[str, Any]) -> Any:
         event = self.handler.change(change)
@@ -249,7 +255,7 @@ class Service:
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
-        self.turns = Turns(self.take, patience=self.model.patience, stuck=self._stuck)
+        self.turns = Turns(self.run_turn, patience=self.model.patience, stuck=self._stuck)
         self.upkeep.start()
 
     async def stop(self) -> None:
@@ -335,13 +341,13 @@ class Service:
     # ------------------------------------------------------------ for people on call
 
     @property
-    def inputs(self) -> Inputs:
+    def request_schema(self) -> RequestSchema:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
         learner, begun = self.model.learner, self.model.stats.decisions > 0
         now = (learner.known, learner.inputs.layout, learner.set_size, begun)
-        if now != self._inputs_of:
-            self._inputs, self._inputs_of = Inputs.of(learner, begun, self.meta.get("coverage")), now
-        return self._inputs
+        if now != self._schema_of:
+            self._schema, self._schema_of = RequestSchema.of(learner, begun, self.meta.get("coverage")), now
+        return self._schema
 
     def status(self) -> Status:
         """The state of the service, for people on call."""

@@ -17,7 +17,7 @@ class Settings:
 
     Attributes:
         timeout: seconds after which a decision without an outcome is closed.
-        default: the outcome that a timeout counts as; None: none.
+        default_outcome: the outcome that a timeout counts as; None: none.
         snapshot_every: events between two snapshots.
         keep_snapshots: how many, beside the first and pinned ones; 0: all.
         retain: seconds after which features and context are erased.
@@ -25,13 +25,13 @@ class Settings:
         trust_clock: believe the clock, however far it is from the last event.
         lease: of a database: seconds without a sign of life after which another process learns.
         patience: of a database: seconds that a caller waits for it.
-        every: of a database: seconds between two models that are published, or five times what one costs.
-        learn: of a database: whether this process may learn.
+        publish_every: of a database: seconds between two models that are published, or five times what one costs.
+        may_learn: of a database: whether this process may learn.
         clock, steady: of a file: in place of the system's.
     """
 
     timeout: float | None = None
-    default: bool | None = None
+    default_outcome: bool | None = None
     snapshot_every: int = 50_000
     keep_snapshots: int = 3
     retain: float | None = None
@@ -39,8 +39,8 @@ class Settings:
     trust_clock: bool = False
     lease: float = 3.0
     patience: float = 5.0
-    every: float = 0.1
-    learn: bool = True
+    publish_every: float = 0.1
+    may_learn: bool = True
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] | None = None
 

@@ -76,7 +76,7 @@ class SharedModel:
         self._set_next_model(self._initial_snapshot())
         make_shadows(settings.shadows, self._serving.learner)  # refused here, not by the thread that learns
         self.refresh()
-        jobs = [self._listen] + [self._learn] * settings.learn
+        jobs = [self._listen] + [self._learn] * settings.may_learn
         self._threads = [
             threading.Thread(target=job, name=job.__name__.strip("_"), daemon=True) for job in jobs
         ]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from superarm.journal.errors import Overloaded
 
@@ -23,28 +23,41 @@ MOST_TOGETHER = 256  # so that a turn never takes long
 MOST_WAITING = 10_000
 SHORTEST_TIMER = 0.0005  # seconds; the loop's timers round to a millisecond
 
-Call = tuple[Callable[[Any], Any], Any, "asyncio.Future[Any]"]
-Done = tuple["asyncio.Future[Any]", Any, Exception | None]
+
+class Call(NamedTuple):
+    """``method(argument)``, to be made in a turn."""
+
+    method: Callable[[Any], Any]
+    argument: Any
+    future: Any = None  # an asyncio.Future; None if the caller itself runs the turn
+
+
+class Done(NamedTuple):
+    """What came of a call."""
+
+    future: Any
+    result: Any
+    error: Exception | None = None
 
 
 class Turns:
     """Takes turns: wait a moment, hand what waits to the thread, answer.
 
     Args:
-        take: makes calls, and returns their results when all they wrote is durable.
+        run_turn: makes calls, and returns their results when all they wrote is durable.
         patience: seconds after which waiting calls fail with ``stuck()``; None: they wait.
         stuck: makes that error.
     """
 
     def __init__(
         self,
-        take: Callable[[list[Call]], list[Done]],
+        run_turn: Callable[[list[Call]], list[Done]],
         *,
         patience: float | None = None,
         stuck: Callable[[], Exception] = TimeoutError,
     ) -> None:
         self.count, self.seconds = 0, 0.0
-        self._take, self._patience, self._stuck_error = take, patience, stuck
+        self._run_turn, self._patience, self._stuck_error = run_turn, patience, stuck
         self._usual = 0.0  # seconds that a turn takes, smoothed
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[list[Call] | None] = SimpleQueue()
@@ -74,7 +87,7 @@ class Turns:
         if self._refusal is not None or len(self._waiting) >= MOST_WAITING:
             future.set_exception(self._refusal or Overloaded("the service has too many requests waiting"))
             return future
-        self._waiting.append((method, argument, future))
+        self._waiting.append(Call(method, argument, future))
         if not self._busy:
             self._gather()
         return future
@@ -116,16 +129,16 @@ class Turns:
         self._refusal = self._stuck_error()
         waiting, self._waiting = self._waiting, []
         for call in (*batch, *waiting):
-            if not call[2].done():
-                call[2].set_exception(self._refusal)
+            if not call.future.done():
+                call.future.set_exception(self._refusal)
 
     def _work(self) -> None:
         while (batch := self._jobs.get()) is not None:
             began = perf_counter()
             try:
-                done = self._take(batch)
+                done = self._run_turn(batch)
             except Exception as error:  # a turn that failed has not happened
-                done = [(call[2], None, error) for call in batch]
+                done = [Done(call.future, None, error) for call in batch]
             try:
                 self._loop.call_soon_threadsafe(self._answer, done, perf_counter() - began)
             except RuntimeError:  # the loop is gone

@@ -41,7 +41,7 @@ def info(service: Service) -> dict[str, Any]:
         "coverage": service.meta.get("coverage"),
         "model_version": serving.version,
         "timeout": service.settings.timeout,
-        "default_outcome": service.settings.default,
+        "default_outcome": service.settings.default_outcome,
         "superarm": __version__,
     }
 

@@ -13,7 +13,7 @@ from superarm.data.labels import Label, Labels, plain
 from superarm.data.rows import Rows, as_rows
 from superarm.errors import InvalidInput
 from superarm.groups import Groups
-from superarm.streams.base import Chunk
+from superarm.streams.stream import Chunk
 
 
 class Arrays:

@@ -11,10 +11,10 @@ import numpy as np
 
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.arrays import Arrays
-from superarm.streams.base import Stream
+from superarm.streams.data_files import read_data
 from superarm.streams.download import data_home
-from superarm.streams.files import read_data
 from superarm.streams.images import IMAGE_SETS, load_images
+from superarm.streams.stream import Stream
 
 # 1,797 pictures of 8 x 8 from the UCI "Optical Recognition of Handwritten Digits", as scikit-learn has them
 DIGITS = Path(__file__).parent / "digits.npz"

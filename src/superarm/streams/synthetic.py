@@ -14,7 +14,7 @@ import numpy as np
 from superarm.data.labels import Label
 from superarm.data.rows import Rows
 from superarm.native.synthetic import fill
-from superarm.streams.base import Chunk
+from superarm.streams.stream import Chunk
 
 K, D, OWN, BLOCK = 9, 400, 120, 4096
 

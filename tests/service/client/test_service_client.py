@@ -37,7 +37,7 @@ def test_all_of_it(live):
 
 
 def test_what_a_shared_journal_cannot_tell_yet_is_none(shared, live):
-    with Client(live(shared(learn=False)).url) as client:
+    with Client(live(shared(may_learn=False)).url) as client:
         client.decide(rows(1)[0], id="a")
         outcome = client.outcome("a", hit=True)
         assert (outcome.hit, outcome.learnt, outcome.late) == (True, None, None)

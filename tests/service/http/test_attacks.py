@@ -223,12 +223,12 @@ def test_a_log_that_nobody_reads_keeps_nobody_waiting(start, tmp_path):
 def test_lines_are_dropped_counted_and_told(monkeypatch):
     import logging
 
-    from superarm.service.http import logs
+    from superarm.service.http import json_logging
 
-    monkeypatch.setattr(logs, "MOST_LINES", 10)
-    monkeypatch.setattr(logs, "LAST_SECONDS", 0.05)
+    monkeypatch.setattr(json_logging, "MOST_LINES", 10)
+    monkeypatch.setattr(json_logging, "LAST_SECONDS", 0.05)
     reading, writing = os.pipe()
-    handler = logs.NonBlockingHandler(writing)
+    handler = json_logging.NonBlockingHandler(writing)
     for _ in range(2_000):
         handler.handle(logging.makeLogRecord({"msg": "x" * 1000, "levelname": "INFO"}))
         time.sleep(0)

@@ -14,7 +14,7 @@ from superarm.errors import InvalidInput
 from superarm.service import turns as turns_module
 from superarm.service.http import admission as admission_module
 from superarm.service.http import asgi as asgi_module
-from superarm.service.http.logs import JsonFormatter
+from superarm.service.http.json_logging import JsonFormatter
 from superarm.service.http.server import Listener, check_exposure
 from superarm.service.http.tokens import Tokens
 

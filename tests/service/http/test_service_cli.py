@@ -64,10 +64,10 @@ def test_serve(served, label_file, tmp_path):
     ]
     run(*words, "--timeout", "60", "--default-outcome", "miss", "--learner", "mc-dbf:gamma=0.2")
     session, options = served[0]
-    assert session.inputs.labels == frozenset(LABELS)
+    assert session.request_schema.labels == frozenset(LABELS)
     learner = session.model.model().learner
     assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
-    assert (session.settings.timeout, session.settings.default) == (60.0, False)
+    assert (session.settings.timeout, session.settings.default_outcome) == (60.0, False)
     assert (options["listener"].host, options["listener"].port) == ("127.0.0.1", 8800)
     assert not options["tokens"]
     session.close()

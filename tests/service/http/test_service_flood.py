@@ -101,7 +101,7 @@ def caller(port: int, seed: int, until: float, seen: list[int], faults: list[byt
 
 
 def test_a_flood_of_nonsense(live, open_service):
-    session = open_service(snapshot_every=200, keep_snapshots=2, max_mb=40)
+    session = open_service(snapshot_every=200, keep_snapshots=2, max_journal_mb=40)
     web = live(session)
     seen: list[int] = []
     faults: list[bytes] = []

@@ -283,7 +283,7 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):
 
 def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypatch):
     monkeypatch.setattr(service_module, "RETRY_SECONDS", 0.05)
-    session = open_service(max_mb=1)
+    session = open_service(max_journal_mb=1)
     web = live(session)
     ids = []
     while True:
@@ -326,7 +326,7 @@ def test_requests_that_come_together_are_committed_together(live, open_service):
 
 
 def test_timeouts_and_snapshots_run_by_themselves(live, open_service):
-    session = open_service(timeout=0.05, default=False, snapshot_every=40, keep_snapshots=1)
+    session = open_service(timeout=0.05, default_outcome=False, snapshot_every=40, keep_snapshots=1)
     web = live(session)
     web.post("/v1/decisions", {"features": X, "id": "first"})
     for _ in range(3):

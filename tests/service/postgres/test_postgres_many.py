@@ -202,7 +202,7 @@ def test_a_model_is_found_again_without_the_published_one(shared, live):
     one.stop()
     with one.service.model.address.connect() as connection:
         connection.execute("DELETE FROM published")  # as after a crash of the database: it is not logged
-    other = live(shared(learn=False))  # begins with a snapshot, and the events after it
+    other = live(shared(may_learn=False))  # begins with a snapshot, and the events after it
     assert other.get("/v1/info")[1]["model_version"] == 10
     assert other.get("/v1/model")[1] == before
     sound(shared.url, events=20)
@@ -246,7 +246,7 @@ def test_what_is_erased_is_erased_for_all(webs, shared):
 
 def test_without_a_learner_changes_wait_and_say_so(shared, live, monkeypatch):
     monkeypatch.setattr(service_module, "PROJECTED_SECONDS", 0.2)
-    one = live(shared(learn=False))
+    one = live(shared(may_learn=False))
     decide(one, "a")
     status, told = one.post("/v1/changes", {"what": "freeze"})
     assert status == 503

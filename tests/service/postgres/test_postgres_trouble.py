@@ -33,7 +33,7 @@ def learner_of(service):
 
 
 def quick(url, **options):
-    return Service.open(url, **({"lease": 0.5, "every": 0.02} | options))
+    return Service.open(url, **({"lease": 0.5, "publish_every": 0.02} | options))
 
 
 # ---------------------------------------------------------------- away, hanging, full
@@ -92,7 +92,7 @@ def test_a_database_that_stands_still_keeps_nobody_waiting(shared, live, databas
 
 
 def test_a_change_that_is_under_way_when_the_database_hangs_keeps_nobody_waiting(shared, live, database):
-    service = shared(learn=False, patience=0.5)  # so the change waits for somebody who learns
+    service = shared(may_learn=False, patience=0.5)  # so the change waits for somebody who learns
     web = live(service)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(web.post, "/v1/changes", {"what": "freeze"})
@@ -113,7 +113,7 @@ def test_a_change_that_is_under_way_when_the_database_hangs_keeps_nobody_waiting
 
 @pytest.mark.parametrize("each", ["ROW", "STATEMENT"])  # also of no rows, so that asking finds it
 def test_a_full_disk_is_507_until_a_write_succeeds(shared, live, each):
-    web = live(shared(learn=False))
+    web = live(shared(may_learn=False))
     with web.service.model.address.connect() as connection:
         connection.execute("""CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
             $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$""")
@@ -135,7 +135,7 @@ def test_a_full_disk_is_507_until_a_write_succeeds(shared, live, each):
 
 
 def test_a_connection_that_was_ended_costs_no_request(shared):
-    one = shared(learn=False)
+    one = shared(may_learn=False)
     decide(one, "a")
     pid = one.store._writer.info.backend_pid
     with one.model.address.connect() as connection:
@@ -175,7 +175,7 @@ def test_a_database_that_is_away_is_told_once(shared, monkeypatch, caplog):
 @pytest.fixture
 def limited(database, shared):
     """A role that has what docs/scale.md gives it; and a way to take it away, as the owner."""
-    shared(learn=False)
+    shared(may_learn=False)
     url = shared.url
     name = url.split("/")[3].split("?")[0]
     role = f"limited_{name}"
@@ -254,7 +254,7 @@ def test_serve_refuses_a_database_that_cannot_hold_every_text(database, encoding
 
 
 def test_shadows_that_are_none_are_refused_at_the_start(shared, database):
-    shared(learn=False)
+    shared(may_learn=False)
     with pytest.raises(InvalidInput, match="nosuch"):
         quick(shared.url, shadows=["nosuch"])
     new = database.fresh()
@@ -285,9 +285,9 @@ def test_a_learner_leaves_tables_that_it_does_not_know(shared, live):
 
 
 def test_a_process_with_a_wrong_clock_changes_nothing(shared, monkeypatch):
-    one, real = shared(timeout=20.0, default=False), time.time
+    one, real = shared(timeout=20.0, default_outcome=False), time.time
     monkeypatch.setattr(time, "time", lambda: real() - 3600.0)
-    slow = shared(learn=False)
+    slow = shared(may_learn=False)
     decide(slow, "slow")
     monkeypatch.undo()
     decide(one, "right")
@@ -300,7 +300,7 @@ def test_a_process_with_a_wrong_clock_changes_nothing(shared, monkeypatch):
 
 
 def test_the_database_tells_the_time(shared, monkeypatch):
-    one = shared(learn=False)
+    one = shared(may_learn=False)
     with one.model.address.connect() as connection:
         clock = postgres_clock.DatabaseClock(connection)
         before = clock()
@@ -316,7 +316,7 @@ def test_the_database_tells_the_time(shared, monkeypatch):
 
 
 def test_since_when_nobody_learns_is_told_also_if_nobody_looks(shared, live):
-    one, two = shared(learn=False, lease=0.5), shared(lease=0.5)
+    one, two = shared(may_learn=False, lease=0.5), shared(lease=0.5)
     learner_of(two)
     web = live(one)
     soon(lambda: one.model.learner_age is not None)

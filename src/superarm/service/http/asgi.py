@@ -209,8 +209,8 @@ def asgi(
         return Service.open(
             journal, labels=None if labels is None else list(labels), n_features=features, set_size=set_size,
             coverage=coverage, learner=learner, model=model, seed=seed, create=create, shadows=tuple(shadow),
-            timeout=timeout, retain=retain, default=default_outcome, snapshot_every=snapshot_every,
-            keep_snapshots=keep_snapshots, max_mb=max_journal_mb, **more,
+            timeout=timeout, retain=retain, default_outcome=default_outcome, snapshot_every=snapshot_every,
+            keep_snapshots=keep_snapshots, max_journal_mb=max_journal_mb, **more,
         )  # fmt: skip
 
     tokens = Tokens(None if token_file is None else Path(token_file), token)

@@ -20,7 +20,7 @@ import numpy as np
 
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
-from superarm.service.handler import DecisionRequest, Inputs, OutcomeRequest
+from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestSchema
 from superarm.service.http import messages as m
 from superarm.service.http.faults import HttpRefused
 from superarm.service.http.messages import ID_WORDS, IS_ID, Id
@@ -156,32 +156,32 @@ def _find_not_finite(body: bytes) -> None:
 # ---------------------------------------------------------------- from a message to a request of the service
 
 
-def to_decision(request: m.DecisionRequest, inputs: Inputs) -> DecisionRequest:
+def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRequest:
     """A request for a decision, checked against the rows and labels of the service."""
-    x = _features(request, inputs)
+    x = _features(request, schema)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
-        _check_labels(eligible, inputs.labels)
+        _check_labels(eligible, schema.labels)
         unscored = [label for label in eligible if label not in (request.scores or eligible)]
         if unscored:
             raise Refused.must("eligible", "decision", "labels that have a score", unscored[0])
     if size is not None:
-        most = min(len(inputs.labels) - (inputs.coverage is None), max(MOST_SHOWN, inputs.set_size))
+        most = min(len(schema.labels) - (schema.coverage is None), max(MOST_SHOWN, schema.set_size))
         if size > most:
             raise Refused.must("set_size", "decision", f"a whole number from 1 to {most}", size)
-    if request.coverage is not None and inputs.coverage is None:
+    if request.coverage is not None and schema.coverage is None:
         wanted = "left out: this service promises none (superarm serve --coverage does)"
         raise Refused.must("coverage", "decision", wanted, request.coverage)
     among = None if eligible is None else tuple(eligible)
     return DecisionRequest(x, request.id, among, size, request.context, request.coverage)
 
 
-def to_outcome(request: m.OutcomeRequest, id_: str, inputs: Inputs) -> OutcomeRequest:
+def to_outcome(request: m.OutcomeRequest, id_: str, schema: RequestSchema) -> OutcomeRequest:
     """The outcome of decision ``id_``."""
     hit, label = request.hit, request.label
     if (hit is None) == (label is None):
         raise Refused.must("hit", "outcome", "given, or label in its place, and not both", hit)
-    if label is not None and label not in inputs.labels:
+    if label is not None and label not in schema.labels:
         raise Refused.must("label", "outcome", "a known label", label)
     return OutcomeRequest(id_, hit, label)
 
@@ -193,26 +193,26 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _features(request: m.DecisionRequest, inputs: Inputs) -> AnyRow | dict[str, Any]:
+def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | dict[str, Any]:
     """The row, or the scores in its place: what this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:
-        if inputs.scores:
+        if schema.scores:
             raise Refused.must("features", "decision", "left out: this service takes scores", features)
-        return _row(features, inputs)
+        return _row(features, schema)
     if scores is None or features is not None:
         raise Refused.must("features", "request", "given, or scores in its place, and not both", features)
-    if not inputs.scores:
+    if not schema.scores:
         wanted = "left out: this service takes features (superarm serve --learner scores takes scores)"
         raise Refused.must("scores", "decision", wanted, scores)
     for label in scores:
-        if label not in inputs.labels:
+        if label not in schema.labels:
             raise Refused.must(f"scores.{label}", "decision", "of a known label", label)
     return scores
 
 
-def _row(features: list[float] | dict[str, Any], inputs: Inputs) -> AnyRow | dict[str, Any]:
-    width, named = inputs.width, inputs.named
+def _row(features: list[float] | dict[str, Any], schema: RequestSchema) -> AnyRow | dict[str, Any]:
+    width, named = schema.width, schema.named
     if isinstance(features, list) or type(features.get("indices")) is list:
         if named:
             raise Refused.must("features", "decision", "names, as in the first row", "numbers")

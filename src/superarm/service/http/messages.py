@@ -84,7 +84,7 @@ class DecisionRequest(Strict):
     ] = None
 
 
-class DecisionAnswer(Struct, kw_only=True):
+class DecisionResponse(Struct, kw_only=True):
     """A set to show."""
 
     id: str
@@ -119,12 +119,12 @@ class Outcome(Struct):
     timeout: Annotated[bool, Meta(description="It is the default of a timeout, and was not observed.")]
 
 
-class OutcomeAnswer(Struct):
+class OutcomeResponse(Struct):
     id: str
     outcome: Outcome
 
 
-class DecisionRecord(DecisionAnswer):
+class DecisionRecord(DecisionResponse):
     """All that is known of a decision."""
 
     time: Time
@@ -158,13 +158,13 @@ class OutcomeBatch(Strict):
 class DecisionResults(Struct):
     """One result for each item, in their order; an item that was refused has an error in its place."""
 
-    results: list[Annotated[Any, _one_of("DecisionAnswer", "Error")]]
+    results: list[Annotated[Any, _one_of("DecisionResponse", "Error")]]
 
 
 class OutcomeResults(Struct):
     """One result for each item, in their order; an item that was refused has an error in its place."""
 
-    results: list[Annotated[Any, _one_of("OutcomeAnswer", "Error")]]
+    results: list[Annotated[Any, _one_of("OutcomeResponse", "Error")]]
 
 
 # ---------------------------------------------------------------- looking

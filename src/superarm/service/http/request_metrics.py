@@ -17,7 +17,7 @@ from superarm.service.metrics import Metric, buckets, counter, gauge
 
 if TYPE_CHECKING:
     from superarm.service.http.guard import Guard
-    from superarm.service.http.logs import NonBlockingHandler
+    from superarm.service.http.json_logging import NonBlockingHandler
 
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 

@@ -70,7 +70,7 @@ class Context:
     "/v1/decisions",
     DECIDE,
     takes=m.DecisionRequest,
-    gives=m.DecisionAnswer,
+    gives=m.DecisionResponse,
     meanings={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
@@ -88,7 +88,7 @@ class Context:
 )
 def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[str, Any]]:
     """Choose a set of labels to show."""
-    return context.service.decide(to_decision(request, context.service.inputs))
+    return context.service.decide(to_decision(request, context.service.request_schema))
 
 
 @route(
@@ -96,13 +96,13 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[st
     "/v1/decisions/{id}/outcome",
     DECIDE,
     takes=m.OutcomeRequest,
-    gives=m.OutcomeAnswer,
+    gives=m.OutcomeResponse,
     meanings={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[dict[str, Any]]:
     """Report whether the right label was among the shown ones: now, or days later."""
-    return context.service.outcome(to_outcome(request, id_, context.service.inputs))
+    return context.service.outcome(to_outcome(request, id_, context.service.request_schema))
 
 
 DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
@@ -121,7 +121,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     service = context.service
 
     def submit(item: msgspec.Raw) -> Any:
-        return service.decide(to_decision(read(DECISION, item), service.inputs))
+        return service.decide(to_decision(read(DECISION, item), service.request_schema))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
 
@@ -140,7 +140,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
 
     def submit(item: msgspec.Raw) -> Any:
         request = read(OUTCOME, item)
-        return service.outcome(to_outcome(request, request.id, service.inputs))
+        return service.outcome(to_outcome(request, request.id, service.request_schema))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
 

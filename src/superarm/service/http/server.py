@@ -29,7 +29,7 @@ from superarm.errors import InvalidInput
 from superarm.service.http import systemd
 from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
-from superarm.service.http.logs import log_to
+from superarm.service.http.json_logging import log_to
 from superarm.service.http.router import Router
 from superarm.service.http.tokens import Tokens, check_regular
 

@@ -24,7 +24,7 @@ from superarm.errors import InvalidInput
 from superarm.explore.draws import Draw
 from superarm.native import loops
 from superarm.native.scores import ScoresCore
-from superarm.parameters import complete, parameters, whole
+from superarm.parameters import check_int, complete_signature, parameters
 
 LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
@@ -56,15 +56,15 @@ class Rule(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        complete(cls)
+        complete_signature(cls)
 
     def __init__(
         self, *, set_size: int | None = None, seed: int = 0, labels: Sequence[Label] | None = None
     ) -> None:
         owner = type(self).__name__
         usual = None if self.sizes_vary else 1
-        self.set_size = usual if set_size is None else whole("set_size", owner, set_size, 1)
-        self.seed = whole("seed", owner, seed, 0)
+        self.set_size = usual if set_size is None else check_int("set_size", owner, set_size, 1)
+        self.seed = check_int("seed", owner, seed, 0)
         if self.single_label and self.set_size != 1:
             raise InvalidInput.must("set_size", owner, "1 (it knows no larger sets)", set_size)
         self.labels = None if labels is None else Labels(labels, owner).names
@@ -311,7 +311,7 @@ class Rule(ABC):
         among = (
             core.everything if eligible is None else np.sort(core.known.numbers(eligible, "eligible", owner))
         )
-        size = self.set_size if set_size is None else whole("set_size", owner, set_size, 1)
+        size = self.set_size if set_size is None else check_int("set_size", owner, set_size, 1)
         size = k if size is None else size
         if size > k or (self.single_label and size != 1):
             raise InvalidInput.must(
