@@ -31,7 +31,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import astuple
-from orjson import dumps, loads
+from orjson import dumps as dumps  # for packages that do not ask for the extra themselves
+from orjson import loads as loads
 
 from superarm._types import Array
 from superarm.data.rows import AnyRow, Row

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from orjson import dumps, loads
-
 from superarm.data.rows import AnyRow, as_row, fitted
 from superarm.data.values import plain_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
@@ -29,6 +27,8 @@ from superarm.journal.events import (
     Event,
     OutcomeBody,
     decision_event,
+    dumps,
+    loads,
     pack_row,
 )
 from superarm.journal.records import DecisionRecord, Records

@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from time import monotonic, thread_time
 
-from orjson import dumps
-
 from superarm.journal.clock import clock_problem
 from superarm.journal.erase import ERASED, Eraser
-from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
+from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.lease import Lease
 from superarm.journal.postgres import PostgresStore
 from superarm.journal.projector import AT_ONCE, Projector
