@@ -237,7 +237,7 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
             "features columns of .* among",
         ),
         ("labels,hit\na;b,1\n", LogColumns(), "features of .* must be an x column, columns of numbers"),
-        ("labels,hit\n", LogColumns(), "content of .* must be a log with at least one row"),
+        ("labels,hit\n", LogColumns(), "has no rows"),
     ],
 )
 def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, message):

@@ -228,8 +228,7 @@ def _policies(
         Policy(text, fixed=names(text), gamma=share, rule=rule) for text in fixed for share in gammas
     ]
     if not policies:
-        wanted = "given by --model, --learner, --scores, --probabilities or --fixed"
-        raise InvalidInput.must("policy", "evaluate", wanted, "none")
+        raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
     return policies
 
 

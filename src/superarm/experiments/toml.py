@@ -61,7 +61,7 @@ class TomlFile:
         if named := re.match(r"Object (\w+) \w+ field `(.*)`", text):
             known, key = _struct_at(kind, keys).__struct_fields__, named[2]
             if named[1] == "missing":
-                return self.must((*keys, key), "given", "nothing")
+                return self.error((*keys, key), f"{_spell((*keys, key))} is missing")
             return self.must((*keys, key), f"one of the keys {', '.join(sorted(known))}", key, known)
         value: Any = content
         for key in keys:

@@ -38,7 +38,7 @@ class Purpose(NamedTuple):
     def new(self, where: object) -> tuple[dict[str, Any], Snapshot]:
         """The meta and the first snapshot of a journal that is missing."""
         if not self.create:
-            raise JournalForeign.must("journal", "superarm serve", "there already", str(where))
+            raise JournalForeign(f"no such journal: {where}")
         return new_journal(self.asked, self.model)
 
 
