@@ -16,19 +16,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standar
 Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 
 JOURNAL = b"SQLite format 3\0"
-BESIDE = ("-wal", "-shm", "-mark", ".lock")  # what a journal has beside it
 
 
 def check_output(
     path: Path | None, command: str, *, force: bool, option: str = "--output", endings: Collection[str] = ()
 ) -> None:
     """Before the work: refuse a missing folder, a journal, another file without --force, or another ending."""
+    from superarm._files import BESIDE_JOURNAL
+
     if path is None:
         return
     owner = f"superarm {command}"
     if not path.parent.is_dir():
         raise InvalidInput.must(option, owner, "a file in an existing folder", str(path))
-    journal = next((str(path).removesuffix(end) for end in BESIDE if str(path).endswith(end)), None)
+    endings_beside = (*BESIDE_JOURNAL, ".lock")
+    journal = next((str(path).removesuffix(end) for end in endings_beside if str(path).endswith(end)), None)
     if _is_journal(path) or (journal is not None and _is_journal(Path(journal))):
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"
         raise InvalidInput.must(option, owner, wanted, str(path))

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from superarm._files import BESIDE_JOURNAL
 from superarm.journal.create import check_same_purpose, new_journal
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.files import real_path
@@ -127,6 +128,6 @@ def _create_tables(address: Address, purpose: Purpose, settings: Settings) -> bo
 
 def _remove(path: Path) -> None:
     """Take a new journal away; on a disk that fails, a whole journal without events may stay."""
-    with suppress(OSError):  # the log first: it must never lie beside another file
-        for end in ("-wal", "-shm", "-mark", "", ".lock"):
+    with suppress(OSError):  # the log before the file: it must never lie beside another one
+        for end in (*BESIDE_JOURNAL, "", ".lock"):
             path.with_name(path.name + end).unlink(missing_ok=True)
