@@ -110,7 +110,7 @@ def test_what_is_missing_is_called_missing(path: Path) -> None:
 
 
 def test_it_would_be_found(tmp_path: Path) -> None:
-    file = tmp_path / "room.py"
+    file = tmp_path / "module.py"
     file.write_text("class Desk:\n    def f(self, respelt=1):\n        return self.go_back()\n")
     assert identifiers(file) & NAMES.keys() == {"Desk", "respelt", "go_back"}
     assert missing_things(

@@ -47,10 +47,9 @@ class TomlFile:
         return InvalidInput(f"{self.name}, line {line_of(self.text, keys)}: {message}")
 
     def must(self, keys: KeyPath, be: str, got: object, among: tuple[str, ...] = ()) -> InvalidInput:
-        """The same, by our template."""
-        at = max(
-            i for i, key in enumerate(keys) if isinstance(key, str)
-        )  # a number belongs to the key before
+        """An error about the value at the end of ``keys``: what it must be, and what it is."""
+        # a number belongs to the key before
+        at = max(i for i, key in enumerate(keys) if isinstance(key, str))
         owner = ", ".join([self.name, *filter(None, [_spell(keys[:at])])])
         return self.error(keys, must(_spell(keys[at:]), owner, be, got, among=among))
 

@@ -92,7 +92,7 @@ class Rule(ABC):
         """
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        """What a Decision keeps, JSON-ready: the rule in words, and what `draw` and `moves` need.
+        """What a Decision keeps, JSON-ready: the rule in words, and what `draw` and `draw_log_from` need.
 
         Args:
             draw_log: what the compiled rule wrote down.
