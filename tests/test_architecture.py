@@ -11,8 +11,8 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "superarm"
 
-# A room may import those before it, and itself; never those after it.
-ROOMS = [
+# A package may import those before it, and itself; never those after it.
+PACKAGES = [
     ("errors",),
     ("_types",),
     ("_extras",),
@@ -46,10 +46,10 @@ ROOMS = [
     ("bench",),
     ("cli",),
 ]
-LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-# Inside of functions: (file, room).
+LEVEL = {package: level for level, packages in enumerate(PACKAGES) for package in packages}
+# Inside of functions: (file, package).
 EXCEPTIONS = {("simulation.py", "report")}
-# Frameworks, and the only rooms that may import them.
+# Frameworks, and the only packages that may import them.
 FRAMEWORKS = {
     "Cython": set(),
     "sklearn": {"sklearn", "streams"},
@@ -96,12 +96,12 @@ def typing_only(path: Path) -> set[str]:
     return found
 
 
-def room_of(module: str) -> str | None:
+def package_of(module: str) -> str | None:
     parts = module.split(".")
     return parts[1] if parts[0] == "superarm" and len(parts) > 1 and parts[1] in LEVEL else None
 
 
-def test_every_file_has_a_room() -> None:
+def test_every_file_has_a_package() -> None:
     tops = {path.parts[0].removesuffix(".py") for path in FILES} - {"__init__"}
     assert tops == set(LEVEL)
 
@@ -112,18 +112,36 @@ def test_imports_go_up(file: Path) -> None:
     if own == "__init__":
         return
     for module in set(imports(SOURCE / file)) - typing_only(SOURCE / file):
-        room = room_of(module)
-        if room is not None and (str(file), room) not in EXCEPTIONS:
-            assert LEVEL[room] <= LEVEL[own], f"{file} ({own}) imports {module}"
+        package = package_of(module)
+        if package is not None and (str(file), package) not in EXCEPTIONS:
+            assert LEVEL[package] <= LEVEL[own], f"{file} ({own}) imports {module}"
         framework = module.split(".")[0]
         if framework in FRAMEWORKS and not module.startswith("superarm"):
             assert own in FRAMEWORKS[framework], f"{file} imports {framework}"
 
 
+def test_the_table_of_the_page_is_in_this_order() -> None:
+    """A package imports those in its own row and above it."""
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
+    row = {
+        name.removesuffix(".py"): i
+        for i, cell in enumerate(cells)
+        for name in re.findall(r"`([\w.]+)/?`", cell)
+    }
+    assert row.keys() == LEVEL.keys()
+    for file in FILES:
+        own = file.parts[0].removesuffix(".py")
+        for module in set(imports(SOURCE / file)) - typing_only(SOURCE / file):
+            package = package_of(module)
+            if own in row and package is not None and (str(file), package) not in EXCEPTIONS:
+                assert row[package] <= row[own], f"{file} imports {module}, which is further down"
+
+
 def test_compiled_code_knows_only_itself() -> None:
     for path in (SOURCE / "native").glob("*.p[yx][xd]"):
-        rooms = {line.split("superarm.")[1].split(".")[0].split()[0] for line in _imports_of(path)}
-        assert rooms <= {"errors", "native"}, f"{path.name} imports {rooms}"
+        packages = {line.split("superarm.")[1].split(".")[0].split()[0] for line in _imports_of(path)}
+        assert packages <= {"errors", "native"}, f"{path.name} imports {packages}"
 
 
 def _imports_of(path: Path) -> list[str]:
@@ -143,10 +161,17 @@ def test_the_kinds_of_row_are_told_apart_in_few_places() -> None:
             assert "Row(" not in text, file
 
 
-def test_nobody_but_learners_touches_their_private_parts() -> None:
-    """What others need of learners, rules and decisions is public."""
-    private = re.compile(r"\b(learner|decision|decisions|rule|cursor)\._[a-z]")
+@pytest.mark.parametrize(
+    ("names", "owners"),
+    [
+        ("learner|decision|decisions|rule|cursor", ("learners", "explore", "decisions")),
+        ("store", ("journal",)),
+    ],
+)
+def test_nobody_else_touches_private_parts(names: str, owners: tuple[str, ...]) -> None:
+    """What others need of learners, rules, decisions and stores is public."""
+    private = re.compile(rf"\b({names})\._[a-z]")
     for file in FILES:
-        if file.parts[0] not in ("learners", "explore", "decisions"):
+        if file.parts[0] not in owners:
             found = private.search((SOURCE / file).read_text(encoding="utf-8"))
             assert found is None, f"{file}: {found and found[0]}"

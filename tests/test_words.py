@@ -45,7 +45,6 @@ PHRASES = {
     "foretell": "predict",
     "rows speak of": "an effective sample size of",
     "equal ones": "effective sample size",
-    "must be there, got": "no such file",
     "nothing speaks against": "sound",
 }
 
@@ -82,21 +81,41 @@ def test_names_say_what_a_thing_is() -> None:
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_no_page_says_it_in_the_old_words(phrase: str) -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *ROOM_SOURCES]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *SOURCES]
     wrong = [str(page.relative_to(ROOT)) for page in pages if phrase in page.read_text(encoding="utf-8")]
     assert not wrong, f"say {PHRASES[phrase]!r}: {', '.join(wrong)}"
 
 
-# the rooms whose messages have been gone through
-ROOM_SOURCES = [
-    path
-    for path in SOURCES
-    if path.relative_to(ROOT / "src" / "superarm").parts[0]
-    in ("cli", "experiments", "logs", "nightly.py", "play", "report")
-]
+def missing_things(code: str) -> list[int]:
+    """Lines that say by `must` that something is missing: "must be there", "got 'nothing'"."""
+
+    def text(node: ast.expr) -> str:
+        if isinstance(node, ast.JoinedStr) and node.values:
+            node = node.values[0]
+        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [
+        call.lineno
+        for call in calls
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) == "must"
+        and any(re.match(r"there\b|(nothing|none)$", text(argument)) for argument in call.args)
+    ]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_missing_is_called_missing(path: Path) -> None:
+    lines = missing_things(path.read_text(encoding="utf-8"))
+    assert not lines, f"say that it is missing, or 'no such file': lines {lines}"
 
 
 def test_it_would_be_found(tmp_path: Path) -> None:
-    file = tmp_path / "room.py"
+    file = tmp_path / "module.py"
     file.write_text("class Desk:\n    def f(self, respelt=1):\n        return self.go_back()\n")
     assert identifiers(file) & NAMES.keys() == {"Desk", "respelt", "go_back"}
+    assert missing_things(
+        'raise E.must("x", "f", "there already", p)\n'
+        'raise E.must("x", "f", f"there {p}", p)\n'
+        'must("rows", name, "at least one", "none")\n'
+        'must("rows", name, "one of none, all", "nothing here")\n'
+    ) == [1, 2, 3]

@@ -16,6 +16,7 @@ import numpy as np
 from superarm.errors import ModelFileError, ModelMissing
 
 FORMAT = "superarm-model"
+BESIDE_JOURNAL = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
 UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError),

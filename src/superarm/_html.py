@@ -230,7 +230,7 @@ def verdict_html(verdict: Verdict) -> Markup:
         best = " (best)" if estimate is verdict.best else ""
         rows.append((estimate.name + best, *_estimate(estimate), estimate.problem))
     title = f"{verdict.words}: estimates of its hit rate"
-    return table(title, ("estimator", "hit rate", "95 % interval", "", "what speaks against it"), rows)
+    return table(title, ("estimator", "hit rate", "95 % interval", "", "problem"), rows)
 
 
 def evaluation_html(answer: Evaluation) -> Markup:

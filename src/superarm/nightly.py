@@ -28,6 +28,7 @@ from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
 from superarm.logs.fields import parse_hit
+from superarm.parameters import existing_file
 
 if TYPE_CHECKING:
     import polars
@@ -110,7 +111,7 @@ def decide_file(
     X, ids, missing, unused = _features(learner, rows, id_column, vectors)
     n, first = len(X) if isinstance(X, list) else X.shape[0], learner.round
     if not n:
-        raise InvalidInput.must("content", str(rows), "at least one row", "none")
+        raise InvalidInput(f"{rows} has no rows")
     frames = []
     for start in range(0, n, CHUNK):
         part = learner.decide_many(X[start : start + CHUNK], set_size=set_size, coverage=coverage)
@@ -225,9 +226,7 @@ def _label(learner: Learner, text: Any) -> Any:
 
 def _stamp(model: Path) -> bytes:
     """What the model file is, to see whether somebody else changes it."""
-    if not model.is_file():
-        raise InvalidInput.must("model", str(model), "a model file", "nothing there")
-    return sha256(model.read_bytes()).digest()
+    return sha256(existing_file(model).read_bytes()).digest()
 
 
 def _replace(model: Path, stamp: bytes, learner: Learner) -> None:

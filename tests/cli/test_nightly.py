@@ -160,7 +160,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
     sa.SetLogit(labels=LABELS, set_size=2, n_features=3).save(plain)
     answers = file("a.csv", "id,hit\np0-0,yes\n")
     refused: list[tuple[Any, str]] = [
-        (lambda: decide_file(tmp_path / "none.npz", rows, made), "a model file"),
+        (lambda: decide_file(tmp_path / "none.npz", rows, made), "no such file: .*none.npz"),
         (lambda: decide_file(model, tmp_path / "none.csv", made), "no such file: .*none.csv"),
         (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
         (
@@ -168,7 +168,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
             "--id-column of .* must be one of id, age",
         ),
         (lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made), "different in every row"),
-        (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "at least one row"),
+        (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "empty.csv has no rows"),
         (lambda: decide_file(model, file("bad.parquet", "no"), made), "a Parquet file"),
         (lambda: decide_file(model, file("rows.txt", "no"), made), "ending of"),
         (lambda: decide_file(model, file("bad.npz", "no"), made), "a matrix"),

@@ -13,7 +13,7 @@ import pytest
 
 import superarm
 
-ROOMS = (
+PACKAGES = (
     "explore",
     "streams",
     "losses",
@@ -29,7 +29,7 @@ MADE = {"Decision", "Decisions"}
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    homes = [superarm, *(importlib.import_module(f"superarm.{room}") for room in ROOMS)]
+    homes = [superarm, *(importlib.import_module(f"superarm.{package}") for package in PACKAGES)]
     seen = set()
     for home in homes:
         for name in home.__all__:

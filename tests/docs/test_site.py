@@ -57,16 +57,16 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
         for path in (site / "api").glob("*.html")
         for name in re.findall(r'\bid="superarm\.([^"]+)"', path.read_text(encoding="utf-8"))
     }
-    rooms = [name for name in superarm.__all__ if importlib.util.find_spec(f"superarm.{name}") is not None]
-    assert set(superarm.__all__) - {*said, *rooms} == set()
-    for room in (*rooms, "logs", "sklearn", "service", "experiments", "report"):
-        names = importlib.import_module(f"superarm.{room}").__all__
+    packages = [name for name in superarm.__all__ if importlib.util.find_spec(f"superarm.{name}") is not None]
+    assert set(superarm.__all__) - {*said, *packages} == set()
+    for package in (*packages, "logs", "sklearn", "service", "experiments", "report"):
+        names = importlib.import_module(f"superarm.{package}").__all__
         missing = [
             name
             for name in names
-            if not {f"{room}.{name}", f"{room}.{name}.{name}"} & said and not name.isupper()
+            if not {f"{package}.{name}", f"{package}.{name}.{name}"} & said and not name.isupper()
         ]
-        assert not missing, f"superarm.{room}: {missing} have no docstring, or no page"
+        assert not missing, f"superarm.{package}: {missing} have no docstring, or no page"
 
 
 @pytest.mark.slow

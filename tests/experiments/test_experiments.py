@@ -195,7 +195,7 @@ learners = ["mc-dbf"]
             for g in (0.02, 0.5)
         }
         assert best("digits", "mc-dbf", m) == min(means, key=means.get)
-    with pytest.raises(InvalidInput, match="sweep has results for"):
+    with pytest.raises(InvalidInput, match="sweep has no results for"):
         best("digits", "mc-dbf", 3)
     with pytest.raises(InvalidInput, match=r"experiment of .* must be one of \['sweep'\], got 'none'"):
         best_gammas(store, "none")

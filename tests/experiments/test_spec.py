@@ -194,9 +194,9 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
             "first_labels of synsep",
         ),
         ('data = [5]\nlearners = ["mc-dbf"]', 1, r"data\[0\] of .* must be a string or a table, got 5"),
-        ('data = [{ name = "x" }]\nlearners = ["mc-dbf"]', 1, r"source of .*data\[0\] must be given"),
-        ('learners = ["mc-dbf"]', 1, "data of .* must be given, at least one"),
-        ('data = ["digits"]', 1, "learners of .* must be given, at least one"),
+        ('data = [{ name = "x" }]\nlearners = ["mc-dbf"]', 1, r"data\[0\].source is missing"),
+        ('learners = ["mc-dbf"]', 1, "data is missing or empty"),
+        ('data = ["digits"]', 1, "learners is missing or empty"),
         ('data = ["digits", "digits"]\nlearners = ["pa"]', 1, "the name 'digits' is used twice"),
         (
             'data = ["digits"]\nlearners = ["pa"]\nreference = "q"',
@@ -229,7 +229,7 @@ def test_mistakes_are_told_with_their_line(tmp_path, text, line, message):
 
 
 def test_files_that_are_no_specs(tmp_path):
-    with pytest.raises(InvalidInput, match=r"spec of superarm run must be an existing .toml file"):
+    with pytest.raises(InvalidInput, match="no such file: "):
         read_spec(tmp_path / "none.toml")
     with pytest.raises(InvalidInput, match="line 1"):
         read_spec(write_spec(tmp_path, "rounds = = 5"))

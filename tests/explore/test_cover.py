@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import combinations, pairwise, permutations
 from math import exp, log, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from scipy.stats import chi2
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore import Cover, draw_of, rule_from
+from superarm.explore import Cover, cover, draw_of, rule_from
 
 SCORES = {
     "no ties": [1.2, 0.9, 0.4, 0.1, -0.3, -0.8],
@@ -23,6 +25,13 @@ SCORES = {
     "tied tail": [1.0, 0.3, 0.0, 0.0, 0.0, 0.0],
 }
 CAPS = [None, 1, 2, 4]
+
+
+def test_the_numbers_of_compiled_code() -> None:
+    source = Path(cover.__file__).parents[1] / "native" / "cover.pyx"
+    defined = dict(re.findall(r"#define (\w+) (\S+)", source.read_text(encoding="utf-8")))
+    numbers = (float(defined[name]) for name in ("LEVELS", "ENOUGH", "HEAD"))
+    assert tuple(numbers) == (cover.LEVELS, cover.ENOUGH, len(cover.HEAD))
 
 
 def rule_at(q: float | None, **parameters: Any) -> Cover:

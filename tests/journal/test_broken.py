@@ -461,7 +461,7 @@ def test_a_failed_start_leaves_no_database(tmp_path, wrong):
 
 
 def test_a_journal_that_should_be_there_is_not_made_in_silence(drive, tmp_path, caplog):
-    with pytest.raises(JournalForeign, match="there already"):
+    with pytest.raises(JournalForeign, match=r"no such journal: .*\.db"):
         drive(create=False)
     assert list(tmp_path.iterdir()) == []
     session = drive()

@@ -147,7 +147,7 @@ def test_other_parameters_and_all_that_was_learnt() -> None:
     other.update(open_[30], hit=False)
     with pytest.raises(sa.errors.FeedbackError, match="was answered before"):
         other.update(open_[3], hit=False)
-    with pytest.raises(InvalidInput, match="gamma of SetLogit must be left as it is"):
+    with pytest.raises(InvalidInput, match="gamma of SetLogit must be one of its parameters"):
         learner.with_params(gamma=0.1)
 
 

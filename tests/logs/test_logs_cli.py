@@ -152,7 +152,7 @@ def test_labels_from_a_file(slates, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ((), "policy of evaluate must be given by --model, --learner, --scores"),
+        ((), "no policy: give --model, --learner, --scores"),
         (("--fixed", "red", "--gamma", "a"), "--gamma of evaluate must be numbers with commas between"),
         (("--learner", "set-logit", "--set-size", "1,2"), r"--set-size of evaluate must be one number"),
         (("--fixed", "red", "--holdout", "1"), r"--holdout of evaluate must be in \(0, 1\)"),

@@ -11,7 +11,6 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.data.labels import Labels
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Log, LogColumns, Record, Writer, survey
 from superarm.streams import Arrays
@@ -237,7 +236,7 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
             "features columns of .* among",
         ),
         ("labels,hit\na;b,1\n", LogColumns(), "features of .* must be an x column, columns of numbers"),
-        ("labels,hit\n", LogColumns(), "content of .* must be a log with at least one row"),
+        ("labels,hit\n", LogColumns(), "has no rows"),
     ],
 )
 def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, message):
@@ -341,8 +340,8 @@ def test_recording_sparse_rows(tmp_path):
 
 
 def test_labels_must_differ_as_text():
-    with pytest.raises(InvalidInput, match="labels of a log must be distinct when written as text"):
-        Labels(["1", 1]).by_text(1)
+    with pytest.raises(InvalidInput, match="labels of SetLogit must be distinct when written as text"):
+        sa.SetLogit(labels=["1", 1]).known.by_text(1)
 
 
 def test_empty_lines_before_the_header_do_not_count(tmp_path):

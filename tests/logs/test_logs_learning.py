@@ -293,7 +293,7 @@ def test_nothing_to_judge_by(tmp_path):
             writer.add(given((0, 1)))
             writer.add(given((1, 2)))
     log = Log(tmp_path / "log.csv")
-    with pytest.raises(InvalidInput, match="with rows to judge by that have an outcome"):
+    with pytest.raises(InvalidInput, match=r"log.csv has no rows to judge by that have an outcome"):
         evaluate(log, [Policy("fixed", fixed=[0])], survey(log))
 
 
@@ -328,7 +328,7 @@ def test_the_figure(logged, tmp_path):
     with pytest.raises(InvalidInput, match="--figure of evaluate must be a file that ends in"):
         save(answer, tmp_path / "figure.txt")
     silent = evaluate(log, [Policy("four", fixed=[0])], survey(Log(logged)), holdout=0.001)
-    with pytest.raises(InvalidInput, match="figure of evaluate must be of a policy that the log can answer"):
+    with pytest.raises(InvalidInput, match="no figure: the log can answer for no policy"):
         chart(silent)
 
 

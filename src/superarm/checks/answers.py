@@ -20,13 +20,14 @@ from superarm.checks.kit import (
 from superarm.decisions.decision import Decision
 from superarm.errors import FeedbackError
 
+# in the order in which they run
 __all__ = [
     "feedback_comes_when_it_comes",
     "foreign_decision_is_refused",
     "given_sets_are_learnt_or_refused",
     "second_answer_is_refused",
     "wrong_kind_of_feedback_is_refused",
-]  # in the order in which they run
+]
 
 
 def feedback_comes_when_it_comes(make: Make) -> None:

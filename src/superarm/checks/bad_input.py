@@ -21,11 +21,12 @@ from superarm.checks.kit import (
 )
 from superarm.errors import InvalidInput, WeightsOverflow
 
+# in the order in which they run
 __all__ = [
     "bad_row_stops_a_run",
     "bad_rows_are_refused",
     "overflow_leaves_the_last_good_state",
-]  # in the order in which they run
+]
 
 
 def bad_rows_are_refused(make: Make) -> None:

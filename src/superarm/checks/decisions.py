@@ -27,13 +27,14 @@ from superarm.checks.kit import (
 )
 from superarm.errors import InvalidInput
 
+# in the order in which they run
 __all__ = [
     "decision_is_consistent",
     "eligible_and_set_size_are_respected",
     "ineligible_rows_stay",
     "names_are_kept",
     "rank_and_predict_agree",
-]  # in the order in which they run
+]
 
 
 def decision_is_consistent(make: Make) -> None:

@@ -24,6 +24,7 @@ from superarm.checks.kit import (
 from superarm.decisions.decision import Decision
 from superarm.native.scaling import Standard
 
+# in the order in which they run
 __all__ = [
     "batches_equal_single_calls",
     "deciding_moves_a_cursor_only",
@@ -32,7 +33,7 @@ __all__ = [
     "fused_equals_stepwise",
     "randomness_is_the_seed",
     "saved_goes_on",
-]  # in the order in which they run
+]
 
 
 def fused_equals_stepwise(make: Make) -> None:

@@ -230,24 +230,17 @@ def _policies(
         Policy(text, fixed=split_commas(text), gamma=share, rule=rule) for text in fixed for share in gammas
     ]
     if not policies:
-        wanted = "given by --model, --learner, --scores, --probabilities or --fixed"
-        raise InvalidInput.must("policy", "evaluate", wanted, "none")
+        raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
     return policies
 
 
 def _rule(text: str) -> Rule:
     """A rule from its name and parameters."""
     from superarm.explore import rule_from
-    from superarm.learners.registry import value_of
+    from superarm.learners.registry import parse_params
 
     name, _, rest = text.partition(":")
-    data: dict[str, Any] = {"name": name}
-    for part in rest.split(",") if rest else []:
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise InvalidInput.must("--rule", "evaluate", "name:key=value,key=value", text)
-        data[key.strip()] = value_of(value.strip())
-    return rule_from(data, "evaluate")
+    return rule_from({"name": name} | parse_params(rest, "--rule", "evaluate", text), "evaluate")
 
 
 def _show(answer: Evaluation, source: Log, grid: bool, remedy: _Remedy) -> None:

@@ -16,7 +16,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standar
 Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 
 JOURNAL = b"SQLite format 3\0"
-BESIDE = ("-wal", "-shm", "-mark", ".lock")  # what a journal has beside it
 
 
 def check_output(
@@ -29,12 +28,15 @@ def check_output(
     inputs: Iterable[Path | str] = (),
 ) -> None:
     """Before the work: refuse a missing folder, a journal, an input, a wrong ending, a file without --force."""
+    from superarm._files import BESIDE_JOURNAL
+
     if path is None:
         return
     owner = f"superarm {command}"
     if not path.parent.is_dir():
         raise InvalidInput.must(option, owner, "a file in an existing folder", str(path))
-    journal = next((str(path).removesuffix(end) for end in BESIDE if str(path).endswith(end)), None)
+    endings_beside = (*BESIDE_JOURNAL, ".lock")
+    journal = next((str(path).removesuffix(end) for end in endings_beside if str(path).endswith(end)), None)
     if _is_journal(path) or (journal is not None and _is_journal(Path(journal))):
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"
         raise InvalidInput.must(option, owner, wanted, str(path))

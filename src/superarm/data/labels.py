@@ -30,10 +30,11 @@ class Labels:
     ([2, 0], ['bee'])
     """
 
-    __slots__ = ("_number", "_text", "count", "names")
+    __slots__ = ("_number", "_text", "count", "names", "owner")
 
     def __init__(self, names: int | Sequence[Label], owner: str = "Labels") -> None:
         self._text: dict[str, int] | None = None
+        self.owner = owner
         if isinstance(names, int):
             self.names: tuple[Label, ...] | None = None
             self.count = names
@@ -98,7 +99,7 @@ class Labels:
             self._text = {str(name): i for i, name in enumerate(self.all())}
             if len(self._text) != self.count:
                 wanted = "distinct when written as text"
-                raise InvalidInput.must("labels", "a log", wanted, self.names)
+                raise InvalidInput.must("labels", self.owner, wanted, self.names)
         return self._text.get(str(label))
 
     def all(self) -> list[Label]:
@@ -107,8 +108,8 @@ class Labels:
     def public(self, numbers: Any) -> list[Label]:
         """The labels behind numbers, as users know them."""
         names = self.names
-        whole = numbers.tolist() if isinstance(numbers, np.ndarray) else [int(i) for i in numbers]
-        return whole if names is None else [names[i] for i in whole]
+        places = numbers.tolist() if isinstance(numbers, np.ndarray) else [int(i) for i in numbers]
+        return places if names is None else [names[i] for i in places]
 
     def array(self, numbers: Array) -> Array:
         """The same, for an array of any shape."""

@@ -291,10 +291,13 @@ def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
     if n_features in (None, width):
         return rows
     if isinstance(n_features, tuple):
-        d, width = n_features
-        wanted = f"a pair of a dense matrix with {d} columns and a sparse one with {width}"
-        raise InvalidInput.must("X", owner, wanted, f"shape {(len(rows), width)}")
-    raise InvalidInput.must("X", owner, f"a matrix with {n_features} columns", f"shape {(len(rows), width)}")
+        d, sparse_width = n_features
+        wanted = f"a pair of a dense matrix with {d} columns and a sparse one with {sparse_width}"
+    else:
+        wanted = f"a matrix with {n_features} columns"
+    widths = width if isinstance(width, tuple) else (width,)
+    shapes = " and ".join(str((len(rows), columns)) for columns in widths)
+    raise InvalidInput.must("X", owner, wanted, f"shape {shapes}")
 
 
 def _checked_rows(X: Any, owner: str) -> Rows:

@@ -75,7 +75,7 @@ class Table(ABC):
         """The whole table, column by column."""
         content, n = columns_of(list(self.whole_rows()))
         if not n:
-            raise InvalidInput.must("content", self.name, "at least one row", "none")
+            raise InvalidInput(f"{self.name} has no rows")
         return content
 
 

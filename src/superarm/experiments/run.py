@@ -135,8 +135,7 @@ def best_gammas(store: Store, name: str) -> BestGamma:
 
     def best(data: str, learner: str, m: int) -> float:
         if (data, learner, m) not in gammas:
-            wanted = f"among those that {name} has results for"
-            raise InvalidInput.must("gammas = 'best'", f"{learner} with m = {m} on {data}", wanted, "none")
+            raise InvalidInput(f"gammas = 'best': {name} has no results for {learner} with m = {m} on {data}")
         return gammas[data, learner, m]
 
     return best

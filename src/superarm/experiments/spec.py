@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from superarm.errors import InvalidInput, SuperarmError, must
+from superarm.errors import SuperarmError, must
 from superarm.experiments.cells import Cell, Data, open_stream
 from superarm.experiments.figure import Figure
 from superarm.experiments.toml import KeyPath, TomlFile
+from superarm.parameters import existing_file
 
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
@@ -207,9 +208,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         path: the file; names of files in it are relative to its folder.
         quick: apply what the table ``quick`` says.
     """
-    if not path.is_file():
-        raise InvalidInput.must("spec", "superarm run", "an existing .toml file", str(path))
-    file = TomlFile(str(path), path.read_text(encoding="utf-8"))
+    file = TomlFile(str(path), existing_file(path).read_text(encoding="utf-8"))
     keys = file.read(SpecFile)
     spec = Spec(
         name=path.stem,
@@ -231,7 +230,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         if twice:
             raise file.error((key,), f"the name {twice[0]!r} is used twice; give one of them name = ...")
         if not names and {figure.kind for figure in spec.figures} != {"price"}:
-            raise file.must((key,), "given, at least one", "nothing")
+            raise file.error((key,), f"{key} is missing or empty")
     if spec.reference is not None and spec.reference not in learners:
         raise file.must(("reference",), "the name of a learner in it", spec.reference, among=tuple(learners))
     return spec

@@ -47,10 +47,9 @@ class TomlFile:
         return InvalidInput(f"{self.name}, line {line_of(self.text, keys)}: {message}")
 
     def must(self, keys: KeyPath, be: str, got: object, among: tuple[str, ...] = ()) -> InvalidInput:
-        """The same, by our template."""
-        at = max(
-            i for i, key in enumerate(keys) if isinstance(key, str)
-        )  # a number belongs to the key before
+        """An error about the value at the end of ``keys``: what it must be, and what it is."""
+        # a number belongs to the key before
+        at = max(i for i, key in enumerate(keys) if isinstance(key, str))
         owner = ", ".join([self.name, *filter(None, [_spell(keys[:at])])])
         return self.error(keys, must(_spell(keys[at:]), owner, be, got, among=among))
 
@@ -61,7 +60,7 @@ class TomlFile:
         if named := re.match(r"Object (\w+) \w+ field `(.*)`", text):
             known, key = _struct_at(kind, keys).__struct_fields__, named[2]
             if named[1] == "missing":
-                return self.must((*keys, key), "given", "nothing")
+                return self.error((*keys, key), f"{_spell((*keys, key))} is missing")
             return self.must((*keys, key), f"one of the keys {', '.join(sorted(known))}", key, known)
         value: Any = content
         for key in keys:

@@ -48,18 +48,10 @@ from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
 from superarm.parameters import check_int, check_number, check_share
 
-MOST_LEVELS = 16
+LEVELS = 16  # this and the next two as in native/cover.pyx
 ENOUGH = 1000  # answers from which a broken promise is told
-HEAD = (
-    "coverage",
-    "counts",
-    "cost",
-    "size",
-    "limit",
-    "if_no",
-    "if_yes",
-    "certainty",
-)  # of the draw log: what moves the rule
+# of the draw log: what moves the rule
+HEAD = ("coverage", "counts", "cost", "size", "limit", "if_no", "if_yes", "certainty")
 
 
 def checked_coverage(coverage: Any, owner: str) -> float:
@@ -203,7 +195,7 @@ class Cover(Rule):
             return self.coverage
         level = checked_coverage(coverage, owner)
         if not native.has_room(level):
-            wanted = f"one of the {MOST_LEVELS} that have been asked for: a threshold is kept for each"
+            wanted = f"one of the {LEVELS} that have been asked for: a threshold is kept for each"
             raise InvalidInput.must("coverage", owner, wanted, coverage)
         return level
 

@@ -92,7 +92,7 @@ class Rule(ABC):
         """
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        """What a Decision keeps, JSON-ready: the rule in words, and what `draw` and `moves` need.
+        """What a Decision keeps, JSON-ready: the rule in words, and what `draw` and `draw_log_from` need.
 
         Args:
             draw_log: what the compiled rule wrote down.
@@ -266,17 +266,17 @@ class Rule(ABC):
             decision: what `decide` gave.
             hit: whether the right label was shown.
         """
-        core = self._core
+        core, owner = self._core, type(self).__name__
         if core is None or decision.learner != self.id:
-            raise InvalidInput.must("decision", type(self).__name__, "of this rule", decision.learner)
+            raise InvalidInput.must("decision", owner, "of this rule", decision.learner)
         if decision.known is None and decision.rule is not None:  # it was stored
             decision.draw_log = self.draw_log_from(decision.rule).tobytes()
         known, sets = core.known, (decision.labels, decision.drawn, decision.top)
-        numbers = np.concatenate([known.numbers(part, "labels", "Decision") for part in sets])
+        numbers = np.concatenate([known.numbers(part, "labels", owner) for part in sets])
         among = (
             core.everything
             if decision.eligible is None
-            else known.numbers(decision.eligible, "eligible", "it")
+            else known.numbers(decision.eligible, "eligible", owner)
         )
         core.update(
             decision, np.zeros(core.k, np.float32), among, numbers, decision.set_size, bool(hit), -1, None

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 
-from superarm._files import sync_folder
+from superarm._files import BESIDE_JOURNAL, sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
 from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
@@ -30,7 +30,7 @@ def backup(path: str | Path, to: str | Path) -> Verified:
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    beside = [part.with_name(part.name + end) for end in ("", "-mark", "-journal", "-wal", "-shm")]
+    beside = [part.with_name(part.name + end) for end in ("", "-journal", *BESIDE_JOURNAL)]
     try:
         discard(*beside)
         _copy(source, part)

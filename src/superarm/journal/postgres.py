@@ -16,6 +16,7 @@ from orjson import loads
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
+from superarm.journal.postgres_clock import NOW
 from superarm.journal.postgres_schema import check
 from superarm.journal.store import Head, Snapshot, Statement, Store, meta_statements, snapshot_statements
 
@@ -177,6 +178,14 @@ class PostgresStore(Store):
 
     # ------------------------------------------------------------ for people on call
 
+    def processes(self) -> list[dict[str, Any]]:
+        """The processes that serve on this journal, the oldest first."""
+        names = ("process", "began", "silent", "model", "learns", "superarm")
+        return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
+
+    def remove_process(self, process: str) -> None:
+        self._write_all([("DELETE FROM processes WHERE process = ?", (process,))])
+
     def problems(self) -> Iterator[str]:
         last = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
         if last and Head(*last[0]) != self.head():
@@ -188,10 +197,26 @@ class PostgresStore(Store):
         return int(self._select(sql)[0][0] or 0)
 
 
+ALIVE = f"""
+INSERT INTO processes VALUES (%s, %s, {NOW}, %s, %s) ON CONFLICT (process) DO UPDATE SET
+  beat = excluded.beat, model = excluded.model"""
+
+PROCESSES = f"""
+SELECT p.process, p.began, {NOW} - p.beat, p.model,
+  coalesce((SELECT l.process = p.process AND {NOW} - l.beat < 60.0 FROM lease l), false), p.superarm
+FROM processes p WHERE p.beat > {NOW} - 60.0 ORDER BY p.began"""
+
 PUBLISH = """
 INSERT INTO published VALUES (%s, %s, %s, %b, %b) ON CONFLICT (part) DO UPDATE
 SET seq = excluded.seq, time = excluded.time, data = excluded.data, totals = excluded.totals
 WHERE published.seq <= excluded.seq"""
+
+
+def show_alive(connection: Connection, process: str, began: float, model: int) -> None:
+    """The heartbeat of a process, which decides with the model of event ``model``."""
+    from superarm import __version__
+
+    connection.execute(ALIVE, (process, began, model, __version__))
 
 
 def create(address: Address, meta: dict[str, Any], first: Snapshot) -> bool:

@@ -34,11 +34,10 @@ from superarm.journal.records import DecisionRecord, Records, was_learnt
 from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
 from superarm.journal.stats import Stats
-from superarm.journal.store import Snapshot, Store
+from superarm.journal.store import READ_AT_ONCE, Snapshot, Store
 from superarm.learners import Learner
 from superarm.learners.stored_updates import StoredUpdates
 
-AT_ONCE = 4_000  # events that are read at once
 MOST_REFUSED = 1_000  # refusals that are remembered
 
 
@@ -132,7 +131,7 @@ class Projector:
         while self.seq < until:
             events = self.store.events(self.seq, until)
             try:
-                while chunk := list(islice(events, AT_ONCE)):
+                while chunk := list(islice(events, READ_AT_ONCE)):
                     self.project(chunk)
                     if tick is not None:
                         tick(len(chunk))

@@ -20,7 +20,7 @@ from orjson import dumps, loads
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import DECISION, Event, chain_start, digest
+from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start, digest
 
 Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
 
@@ -37,10 +37,10 @@ DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
 DROP_PARTS = "DELETE FROM parts WHERE seq = ? AND seq NOT IN (SELECT seq FROM snapshots)"
 
 CLEAN = "clean"  # the progress of erasing: up to this event no decision has content any more
-ERASE = """UPDATE events AS e SET x = NULL, context = NULL, erased = ?
-WHERE e.kind = 1 AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
-NOW_CLEAN = """INSERT INTO progress SELECT ?, coalesce(
-  (SELECT min(seq) - 1 FROM events WHERE kind = 1 AND x IS NOT NULL AND seq > ?), ?
+ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?
+WHERE e.kind = {DECISION} AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
+NOW_CLEAN = f"""INSERT INTO progress SELECT ?, coalesce(
+  (SELECT min(seq) - 1 FROM events WHERE kind = {DECISION} AND x IS NOT NULL AND seq > ?), ?
 ) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
 
 
@@ -164,14 +164,16 @@ class Store(Protocol):
         by_id: dict[str, list[Event]] = {}
         if ids:
             among = (self._ids(ids),)
-            events = self._checked(f"{self.AMONG} AND e.kind < 4", among)
-            for event in events + self._checked(f"{self.AMONG} AND e.kind IN (4, 5)", among):
+            kinds = (f"< {ANSWER}", f"IN ({ANSWER}, {CORRECTION})")
+            for event in [
+                e for kind in kinds for e in self._checked(f"{self.AMONG} AND e.kind {kind}", among)
+            ]:
                 by_id.setdefault(event.id, []).append(event)
         return by_id
 
     def changes(self, after: int = 0) -> list[Event]:
         """All changes and erasures, oldest first."""
-        return self._checked("e.kind > 5 AND e.seq > ?", (after,))
+        return self._checked(f"e.kind > {CORRECTION} AND e.seq > ?", (after,))
 
     def _checked(self, where: str, values: Sequence[Any]) -> list[Event]:
         """Events, each checked against the digest before it, in order."""
@@ -221,7 +223,7 @@ class Store(Protocol):
             sql, values = f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
         else:
             sql, values = (
-                f"{ERASE} AND {self.AMONG} AND e.kind < 4",
+                f"{ERASE} AND {self.AMONG} AND e.kind < {ANSWER}",
                 (seq, clean, seq, self._ids(body["ids"])),
             )
         now_clean = (NOW_CLEAN, (CLEAN, clean, self.head().seq))
@@ -229,7 +231,8 @@ class Store(Protocol):
 
     def content_before(self, time: float) -> bool:
         """Whether a decision made before a time still has content."""
-        sql = "SELECT 1 FROM events WHERE kind = 1 AND seq > ? AND x IS NOT NULL AND time < ? LIMIT 1"
+        where = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
+        sql = f"SELECT 1 FROM events WHERE {where} LIMIT 1"
         return bool(self._select(sql, (self.progress(CLEAN), time)))
 
     # ------------------------------------------------------------ meta and progress

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from superarm._files import sync_folder
+from superarm._files import BESIDE_JOURNAL, sync_folder
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -110,7 +110,7 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
 
 
 def _beside(path: Path) -> list[Path]:
-    return [path.with_name(path.name + end) for end in ("-mark", "-wal", "-shm")]
+    return [path.with_name(path.name + end) for end in BESIDE_JOURNAL]
 
 
 def _check_kind(meta: dict[str, Any]) -> dict[str, Any]:

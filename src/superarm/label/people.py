@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from superarm.errors import InvalidInput
 from superarm.label.names import FILE, check_person
 from superarm.service.http.tokens import Tokens
@@ -18,9 +16,6 @@ class People(Tokens):
 
     line = f"a name without spaces and commas, not {FILE!r}, and a token"
     owner = "superarm label"
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(file)
 
     def may_hold(self, word: str) -> bool:
         try:

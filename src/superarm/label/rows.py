@@ -150,7 +150,7 @@ class LabelRows:
         name = table.name
         rows = list((table if vectors is None else WithVectors(table, Path(vectors))).whole_rows())
         if not rows:
-            raise InvalidInput.must("rows", name, "at least one", "none")
+            raise InvalidInput(f"{name} has no rows")
         rows = [{str(key): value for key, value in row.items()} for row in rows]
         names = list(dict.fromkeys(key for row in rows for key in row))
         for option, column in (("labels", label), ("answers", answers)):

@@ -15,7 +15,7 @@ from superarm.parameters import as_bit
 if TYPE_CHECKING:
     from superarm.learners.algorithm import Algorithm
 
-SCORE_FAILED = 1  # of Core
+SCORE_FAILED = 1  # as in native/core.pyx
 
 
 class Answer(NamedTuple):

@@ -327,7 +327,7 @@ class Learner(Predictions):
         return learner
 
     def __dir__(self) -> list[str]:
-        """What people use, for Tab: not what a subclass defines, nor what other rooms of this house ask for."""
+        """What people use, for Tab: not what a subclass defines, nor what other packages ask for."""
         hooks = {name for name in vars(Algorithm) if not name.startswith("__")} - USED
         return [name for name in super().__dir__() if name not in hooks | INSIDE]
 

@@ -102,7 +102,6 @@ class MCDBF(Learner):
         return decision.gamma is not None and len(decision.top) > 0
 
     def given_log_probs(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
-        self.core.prepare_given(
-            n, m, decision.gamma
-        )  # the core computes its probability, and the belief of now
+        # the core computes its probability, and the belief of now
+        self.core.prepare_given(n, m, decision.gamma)
         return decision.log_ordered_propensity, decision.belief

@@ -40,9 +40,6 @@ def bring_up_to_date(old: Learner, now: Learner) -> None:
 
 def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
     """The same learner with other parameters: all that it has learnt stays."""
-    unknown = sorted(params.keys() - learner.params.keys())
-    if unknown:
-        raise learner.invalid(unknown[0], "left as it is: it has no such", params)
     new = type(learner)(**{**learner.params, **params})
     new.id, new.inputs.growth = learner.id, list(learner.inputs.growth)
     new.notes.update(learner.notes)

@@ -48,13 +48,18 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
     else:
         wanted = f"one of {', '.join(names())}, or file.py:Class"
         raise InvalidInput.must("learner", "superarm", wanted, name, among=names())
-    params = dict(fixed)
-    for part in rest.split(",") if rest else []:
+    return cls, fixed | parse_params(rest, "learner", "superarm", spec)
+
+
+def parse_params(text: str, parameter: str, owner: str, spec: str) -> dict[str, Any]:
+    """The parameters behind ``key=value,key=value``, the end of a spec; an error names all of it."""
+    params = {}
+    for part in text.split(",") if text else []:
         key, equals, value = part.partition("=")
         if not equals:
-            raise InvalidInput.must("learner", "superarm", "name:key=value,key=value", spec)
+            raise InvalidInput.must(parameter, owner, "name:key=value,key=value", spec)
         params[key.strip()] = value_of(value.strip())
-    return cls, params
+    return params
 
 
 def make(spec: str, **common: Any) -> Learner:

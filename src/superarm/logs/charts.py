@@ -39,7 +39,7 @@ def chart(answer: Evaluation) -> Any:
         if v.best is not None
     ]
     if not rows:
-        raise InvalidInput.must("figure", "evaluate", "of a policy that the log can answer for", "none")
+        raise InvalidInput("no figure: the log can answer for no policy")
     data = alt.Chart(pl.DataFrame(rows))
     sizes = sorted({row["set size"] for row in rows})
     x = alt.X(
@@ -95,7 +95,7 @@ def verdict_chart(verdict: Verdict) -> Any:
         if one.value == one.value and one.low == one.low
     ]
     if not rows:
-        raise InvalidInput.must("plot", "Verdict", "of a policy that has an estimate", "none")
+        raise InvalidInput("no plot: the policy has no estimate")
     data = alt.Chart(pl.DataFrame(rows))
     y = alt.Y("estimator:N", title=None, sort=[row["estimator"] for row in rows])
     kinds = ["sound", "cannot be trusted"]

@@ -173,9 +173,8 @@ class _FewSetsDesign:
         if pi.sum() - here.sum() > OUTSIDE or np.abs(self.M @ v - here).max() > OUTSIDE:
             return np.nan, np.nan
         at = (self.member == shown[self.labels]).all(axis=1)
-        if (
-            at.sum() != 1 or shown.sum() != self.member[at].sum()
-        ):  # what was shown had no chance to be: the rule is not the one that drew
+        # what was shown had no chance to be: the rule is not the one that drew
+        if at.sum() != 1 or shown.sum() != self.member[at].sum():
             return np.nan, np.nan
         return float(v[at][0] / self.root[at][0]), float(v @ v)
 

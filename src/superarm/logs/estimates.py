@@ -271,6 +271,7 @@ class Sums:
         if self.kind == "linear":
             return [simple, robust]
         ratio = s.y / s.w if s.w else nan
+        # the sum of (w f - ratio w)^2; f is 0 or 1, so the sum of w w f is that of (w f)^2
         spread = s.yy - 2 * ratio * s.yy + ratio**2 * s.ww if s.w else nan
         return [simple, estimate("snips", ratio, n * spread / s.w**2 if s.w else nan, silent * ratio), robust]
 

@@ -107,8 +107,8 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
     owner = "bandit_feedback"
     for needed in ("action", "reward", "context"):
         if feedback.get(needed) is None:
-            there = ", ".join(map(str, feedback))
-            raise InvalidInput.must(needed, owner, "there (a log of Open Bandit Pipeline)", there)
+            keys = ", ".join(map(str, feedback))
+            raise InvalidInput(f"{owner} has no {needed}, which Open Bandit Pipeline logs; it has {keys}")
     if "slate_id" in feedback:
         raise InvalidInput.must("slate_id", owner, "left out: one action a round can be read", "slates")
     action, reward = np.asarray(feedback["action"]), np.asarray(feedback["reward"])

@@ -114,7 +114,7 @@ class LogCheck:
 
     def report(self, log: Log, verdicts: list[Verdict]) -> Evaluation:
         if not self.rows:
-            raise InvalidInput.must("log", log.name, "with rows to judge by that have an outcome", "none")
+            raise InvalidInput(f"{log.name} has no rows to judge by that have an outcome")
         rate = self.hits / self.rows
         low, high = interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)
         return Evaluation(

@@ -259,7 +259,7 @@ class Log:
     def _refuse_nothing(self, name: str, first: list[TableRow]) -> None:
         if first:
             raise BadRow(f"{at_row(name, 0)} must be {first[0]}")
-        raise InvalidInput.must("content", name, "a log with at least one row", "nothing")
+        raise InvalidInput(f"{name} has no rows")
 
     # ------------------------------------------------------------ one row
 

@@ -173,10 +173,8 @@ def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
     top, rule = own(decision.top, "top"), decision.rule
     if rule is not None:
         if rule["name"] == "uniform" or (rule == UNIFORM and not top):
-            rule, top = (
-                UNIFORM,
-                (eligible or tuple(names))[: decision.set_size],
-            )  # any top set gives this draw
+            # any top set gives this draw
+            rule, top = UNIFORM, (eligible or tuple(names))[: decision.set_size]
         elif rule["name"] == "slots":
             slots = [{**slot, "labels": own(slot["labels"], "rule")} for slot in rule["slots"]]
             rule = {**rule, "slots": slots}

@@ -21,7 +21,10 @@ import numpy as np
 
 np.import_array()
 
-DONE, SCORE_FAILED, UPDATE_REFUSED = 0, 1, 2
+cdef enum:  # how a step ended; 0: well
+    SCORE_FAILED = 1
+    UPDATE_REFUSED = 2
+
 cdef int NOT_FAST = -1
 cdef uint64_t decisions_so_far = 0  # of this process: every decision gets a token of its own
 
@@ -130,10 +133,10 @@ cdef class Core(Stage):
         self.scaling.scale(row, &self.x)
         self.score(&self.x, self.s)
         if not vectors.all_finite(self.s, self.k):
-            return SCORE_FAILED_
+            return SCORE_FAILED
         belief[0] = self.belief_at_draw()
         self.rule.choose(decided, self.s, eligible, n, m, round, drawn, top, draw_log, draw)
-        return SCORE_FAILED_ if draw.size == 0 else 0  # a rule in plain Python has raised
+        return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
     cdef int learn_step(
         self, Round* round, const Answer* answer, bint scored, const double* draw_log, Py_ssize_t n_log
@@ -144,11 +147,11 @@ cdef class Core(Stage):
             if self.reads_scores(round):
                 self.score(&self.x, self.s)
                 if not vectors.all_finite(self.s, self.k):
-                    return SCORE_FAILED_
+                    return SCORE_FAILED
             elif self.x.squares == INFINITY:  # what the scores would have shown
-                return UPDATE_REFUSED_
+                return UPDATE_REFUSED
         if not self.learn(round, answer):
-            return UPDATE_REFUSED_
+            return UPDATE_REFUSED
         self.scaling.update_stats(round.row)
         self.rule.on_feedback(draw_log, n_log, answer)
         return 0
@@ -302,11 +305,6 @@ cdef class Core(Stage):
                 rows.at(i, &row)
                 self.scaling.scale(&row, &self.x)
                 self.score(&self.x, s + i * self.k)
-
-
-cdef enum:
-    SCORE_FAILED_ = 1
-    UPDATE_REFUSED_ = 2
 
 
 cdef class LinearCore(Core):

@@ -3,6 +3,12 @@ from superarm.native.lift cimport Lift
 from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Features, Round
 
+cdef extern from *:
+    """
+    #define MIX_GRADIENT 0.5f /* the average's share where the gradient is taken */
+    """
+    const float MIX_GRADIENT
+
 
 cdef struct Noise:
     # How often an answer is wrong.

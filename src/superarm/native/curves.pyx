@@ -20,7 +20,6 @@ import numpy as np
 from superarm.native.averaging cimport UPDATES
 from superarm.native.cpu cimport vectors
 
-cdef float MIX_GRADIENT = 0.5  # the average's share where the gradient is taken
 cdef double GATE_RATE = 0.5
 
 cdef enum:

@@ -12,9 +12,7 @@ learns as if its own gate were open, so that it can come back. (docs/research.md
 import numpy as np
 
 from superarm.native.cpu cimport vectors
-from superarm.native.curves cimport move_gate, slope_of_gate
-
-cdef float MIX_GRADIENT = 0.5  # the share of average and last weights where the gradient is taken
+from superarm.native.curves cimport MIX_GRADIENT, move_gate, slope_of_gate
 
 
 cdef class Parts(Stage):

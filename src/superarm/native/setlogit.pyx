@@ -25,13 +25,13 @@ import numpy as np
 
 from superarm.native.averaging cimport averaging_rate
 from superarm.native.cpu cimport vectors
+from superarm.native.curves cimport MIX_GRADIENT
 from superarm.native.linear cimport safe_to_add
 from superarm.native.rule cimport Rule
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Features, Round, Row
 
 cdef double CREDIT = 3.0  # the window of its running average
-cdef float MIX_GRADIENT = 0.5
 
 
 cdef class SetLogitCore(Core):

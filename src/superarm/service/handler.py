@@ -76,9 +76,8 @@ class RequestSchema(NamedTuple):
     @classmethod
     def of(cls, learner: Learner, begun: bool, promised: float | None) -> RequestSchema:
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
-        plain = (
-            learner.columns is not None and learner.columns.is_plain
-        )  # names, or the numbers in their order
+        # names, or the numbers in their order
+        plain = learner.columns is not None and learner.columns.is_plain
         named = isinstance(learner.example_row(), dict) if begun and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)

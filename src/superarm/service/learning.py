@@ -16,16 +16,14 @@ from superarm.journal.erase import ERASED, Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.lease import Lease
 from superarm.journal.postgres import PostgresStore
-from superarm.journal.projector import AT_ONCE, Projector
+from superarm.journal.projector import Projector
 from superarm.journal.snapshots import SnapshotDraft, made_by, model_bytes
-from superarm.journal.store import Snapshot
-from superarm.service.settings import Settings
+from superarm.journal.store import READ_AT_ONCE, Snapshot
+from superarm.service.settings import EXPIRED_AT_ONCE, RETAIN_EVERY, UPKEEP_EVERY, Settings
 
 log = logging.getLogger("superarm.service")
 
 BYTES_PER_SECOND = 50e6  # of models, on their way to all processes
-UPKEEP_EVERY, RETAIN_EVERY = 0.5, 3600.0  # seconds
-EXPIRED_AT_ONCE = 500
 
 
 class Learning:
@@ -65,7 +63,7 @@ class Learning:
         """Take what has come; how many seconds to wait before the next turn."""
         self.lease.renew()
         before = self.projector.seq
-        events = list(islice(self.store.events(before), AT_ONCE))
+        events = list(islice(self.store.events(before), READ_AT_ONCE))
         if events:
             self.projector.project(events)
             self.lease.renew()
@@ -77,7 +75,7 @@ class Learning:
             self._snapshot()
             if self.eraser.problem is not None:
                 self.eraser.finish()
-        if len(events) == AT_ONCE:
+        if len(events) == READ_AT_ONCE:
             return 0.0
         pause = max(self.settings.publish_every, 5.0 * self._cost)
         return max(0.0, min(self._published_at + pause - monotonic(), self.lease.seconds / 4.0))

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from superarm._files import BESIDE_JOURNAL
 from superarm.journal.create import check_same_purpose, new_journal
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.journal_files import real_path
@@ -38,7 +39,7 @@ class Purpose(NamedTuple):
     def new(self, where: object) -> tuple[dict[str, Any], Snapshot]:
         """The meta and the first snapshot of a journal that is missing."""
         if not self.create:
-            raise JournalForeign.must("journal", "superarm serve", "there already", str(where))
+            raise JournalForeign(f"no such journal: {where}")
         return new_journal(self.asked, self.model)
 
 
@@ -127,6 +128,6 @@ def _create_tables(address: Address, purpose: Purpose, settings: Settings) -> bo
 
 def _remove(path: Path) -> None:
     """Take a new journal away; on a disk that fails, a whole journal without events may stay."""
-    with suppress(OSError):  # the log first: it must never lie beside another file
-        for end in ("-wal", "-shm", "-mark", "", ".lock"):
+    with suppress(OSError):  # the log before the file: it must never lie beside another one
+        for end in (*BESIDE_JOURNAL, "", ".lock"):
             path.with_name(path.name + end).unlink(missing_ok=True)

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.create import ASKED
-from superarm.journal.errors import JournalDown, JournalForeign, Refused
+from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
-from superarm.service import views
 from superarm.service.handler import (
     DecisionRequest,
     OutcomeRequest,
@@ -31,8 +30,8 @@ from superarm.service.handler import (
 )
 from superarm.service.metrics import Metric, counter, gauge, service_metrics
 from superarm.service.opening import Purpose, open_service
-from superarm.service.settings import Settings
-from superarm.service.status import Status
+from superarm.service.settings import EXPIRED_AT_ONCE, Settings
+from superarm.service.status import Status, falling_sentence, promise_sentences
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
-EXPIRED_AT_ONCE = 500
 PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
 
 
@@ -351,7 +349,23 @@ class Service:
 
     def status(self) -> Status:
         """The state of the service, for people on call."""
-        return views.status(self)
+        model = self.model
+        return Status(
+            down=None if self.down is None else str(self.down),
+            full=isinstance(self.down, JournalFull),
+            events=model.seq,
+            snapshot_lag=model.seq - model.snapshot_seq,
+            restart_seconds=self.restart_seconds,
+            replayed=model.replayed,
+            turn_seconds=0.0 if self.turns is None else self.turns.age,
+            log_bytes=self.store.log_bytes(),
+            broken_snapshots=model.broken_snapshots,
+            upkeep_failures=self.upkeep.failures,
+            upkeep_error=self.upkeep.error,
+            erasing=model.erasing(),
+            falling=falling_sentence(model.stats),
+            more=(*promise_sentences(model.model().learner), *model.trouble()),
+        )
 
     async def metrics(self) -> list[Metric]:
         """Metrics of the journal, the model and this process."""

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 from superarm.errors import InvalidInput
 
-__all__ = ["Settings"]
+__all__ = ["EXPIRED_AT_ONCE", "RETAIN_EVERY", "UPKEEP_EVERY", "Settings"]
+
+UPKEEP_EVERY = 0.5  # seconds
+RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
+EXPIRED_AT_ONCE = 500  # decisions that are closed by one commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, Event
 from superarm.journal.lease import LeaseLost, try_acquire
-from superarm.journal.postgres import PostgresStore
+from superarm.journal.postgres import PostgresStore, show_alive
 from superarm.journal.postgres_address import failures, psycopg
 from superarm.journal.postgres_clock import NOW, DatabaseClock
 from superarm.journal.postgres_schema import BLOCK, check
@@ -212,9 +212,7 @@ class SharedModel:
         if time.monotonic() - self._refreshed_at < FRESH_SECONDS:
             return
         self._fetch_published()
-        names = ("process", "began", "silent", "model", "learns", "superarm")
-        rows = self.store._select(PROCESSES)
-        self.processes = [dict(zip(names, row, strict=True)) for row in rows]
+        self.processes = self.store.processes()
         self.snapshot_seq = max((note.seq for note in self.store.snapshots()), default=0)
         self._refreshed_at = time.monotonic()
 
@@ -252,8 +250,6 @@ class SharedModel:
 
     def _listen(self) -> None:
         """Listen for new models, and show that this process is alive; until the end, whatever fails."""
-        from superarm import __version__
-
         while not self._stop.is_set():
             try:
                 with self.address.connect("superarm listens") as connection:
@@ -264,7 +260,7 @@ class SharedModel:
                         self._beat = None if age is None else time.monotonic() - float(age[0])
                         self._fetch_published()
                         with suppress(psycopg.errors.InsufficientPrivilege):  # a role that may only read
-                            connection.execute(ALIVE, (self.process, self.clock(), self.seq, __version__))
+                            show_alive(connection, self.process, self.clock(), self.seq)
                         until = time.monotonic() + 1.0
                         while (left := until - time.monotonic()) > 0.0 and not self._stop.is_set():
                             if list(connection.notifies(timeout=min(left, 0.25), stop_after=1)):
@@ -323,14 +319,4 @@ class SharedModel:
             thread.join(self.patience)
         self._readers.shutdown(wait=False, cancel_futures=True)
         with suppress(SuperarmError):
-            self.store._write_all([("DELETE FROM processes WHERE process = ?", (self.process,))])
-
-
-ALIVE = f"""
-INSERT INTO processes VALUES (%s, %s, {NOW}, %s, %s) ON CONFLICT (process) DO UPDATE SET
-  beat = excluded.beat, model = excluded.model"""
-
-PROCESSES = f"""
-SELECT p.process, p.began, {NOW} - p.beat, p.model,
-  coalesce((SELECT l.process = p.process AND {NOW} - l.beat < 60.0 FROM lease l), false), p.superarm
-FROM processes p WHERE p.beat > {NOW} - 60.0 ORDER BY p.began"""
+            self.store.remove_process(self.process)

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.journal.errors import JournalDown
 from superarm.journal.snapshots import model_bytes
+from superarm.service.settings import RETAIN_EVERY, UPKEEP_EVERY
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
 log = logging.getLogger("superarm.service")
-
-EVERY = 0.5  # seconds
-RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
 
 
 class Upkeep:
@@ -57,7 +55,7 @@ class Upkeep:
                     log.exception("upkeep failed", extra={"duty": duty.__name__.lstrip("_")})
             self.failures += failure is not None
             self.error = failure
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(UPKEEP_EVERY)
 
     async def _check(self) -> None:
         """Check, also without requests, whether the journal can be written and is in its place."""

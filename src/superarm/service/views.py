@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.groups import coverage_by, worst_first
-from superarm.journal.errors import JournalFull
 from superarm.journal.records import DecisionRecord, DecisionStatus
 from superarm.journal.stats import AGES
 from superarm.learners import Learner
-from superarm.service.status import Status, falling_sentence, promise_sentences
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -76,27 +74,6 @@ def changes(service: Service) -> list[dict[str, Any]]:
             body["ids"] = len(body["ids"])
         listed.append({"seq": event.seq, "time": event.time, **body})
     return listed
-
-
-def status(service: Service) -> Status:
-    """The state of the service, for people on call."""
-    model = service.model
-    return Status(
-        down=None if service.down is None else str(service.down),
-        full=isinstance(service.down, JournalFull),
-        events=model.seq,
-        snapshot_lag=model.seq - model.snapshot_seq,
-        restart_seconds=service.restart_seconds,
-        replayed=model.replayed,
-        turn_seconds=0.0 if service.turns is None else service.turns.age,
-        log_bytes=service.store.log_bytes(),
-        broken_snapshots=model.broken_snapshots,
-        upkeep_failures=service.upkeep.failures,
-        upkeep_error=service.upkeep.error,
-        erasing=model.erasing(),
-        falling=falling_sentence(model.stats),
-        more=(*promise_sentences(model.model().learner), *model.trouble()),
-    )
 
 
 def stats(service: Service) -> dict[str, Any]:

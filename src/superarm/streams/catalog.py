@@ -18,11 +18,12 @@ from superarm.streams.stream import Stream
 
 # 1,797 pictures of 8 x 8 from the UCI "Optical Recognition of Handwritten Digits", as scikit-learn has them
 DIGITS = Path(__file__).parent / "digits.npz"
+# name: what it is, and its version
 EMBEDDED = {
     "synsep": "synsep 1",
     "synnonsep": "synnonsep 1",
     "digits": "digits 1",
-}  # name: what it is, and its version
+}
 FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
 NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 

@@ -103,7 +103,7 @@ def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, t
         ("--shadow", "perceptron"): "shadow of superarm serve must be a learner that learns from sets",
         ("--tls-cert", label_file): "--tls-cert of superarm serve must be given together with --tls-key",
         ("--learner", "perceptron", "--default-outcome", "miss"): "--default-outcome of superarm serve",
-        ("--no-create",): "journal of superarm serve must be there already",
+        ("--no-create",): "no such journal: ",
     }
     for number, (options, sentence) in enumerate(wrong.items()):
         with pytest.raises(SuperarmError, match=sentence):
@@ -259,6 +259,6 @@ def test_traffic(live, tmp_path):
 
 
 def test_the_client_needs_no_extra():
-    code = "import sys; sys.modules.update(orjson=None, msgspec=None, uvicorn=None, numba=None)\n"
+    code = "import sys; sys.modules.update(orjson=None, msgspec=None, uvicorn=None, polars=None)\n"
     code += "from superarm.service import Client; Client('http://127.0.0.1:1')"
     subprocess.run([sys.executable, "-c", code], check=True)

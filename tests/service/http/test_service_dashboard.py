@@ -13,6 +13,7 @@ from service_kit import D
 browser_module = pytest.importorskip("service_browser", reason="websockets (extra dev) is not installed")
 
 from superarm.service.client.traffic import Habits, traffic  # noqa: E402
+from superarm.service.http.server import Listener  # noqa: E402
 from superarm.streams import Arrays  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -79,13 +80,14 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
 
 
 def test_it_says_when_the_service_is_gone_and_comes_back_by_itself(live, open_service, browser):
-    session = open_service()
-    web = live(session)
+    web = live(open_service())
     browser.look(width=1280, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.getElementById('state').className == 'live'")
     web.stop()
     browser.wait("document.getElementById('state').textContent.startsWith('not reachable')")
+    live(open_service(), listener=Listener(port=web.port))
+    browser.wait("document.getElementById('state').className == 'live'")
 
 
 def test_it_asks_for_the_token(live, browser):

@@ -126,9 +126,8 @@ def _locate(path: str, source: Any) -> tuple[str, Any]:
 
 
 def _refused_key(field: str, values: Any) -> str | None:
-    for name, value in (
-        values.items() if isinstance(values, dict) else ()
-    ):  # features and scores have free keys
+    # features and scores have free keys
+    for name, value in values.items() if isinstance(values, dict) else ():
         try:
             msgspec.convert({field: {name: value}}, m.DecisionRequest)
         except msgspec.ValidationError:

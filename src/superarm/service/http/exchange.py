@@ -19,9 +19,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 Header = tuple[bytes, bytes]
 
-PIECE = (
-    1 << 18
-)  # bytes: a longer body is handed on in pieces, each when the caller has fetched the one before
+# bytes: a longer body is handed on in pieces, each when the caller has fetched the one before
+PIECE = 1 << 18
 # no page may frame an answer, run it, embed it or guess its type, and no cache keeps it
 SAFE: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),

@@ -125,9 +125,8 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, state, {})
         self.guard, self.limits = guard, guard.limits
         self.address = ""
-        self.head_bytes = (
-            0  # bytes that came and are in no body: of a head or trailers that are not at an end
-        )
+        # bytes that came and are in no body: of a head or trailers that are not at an end
+        self.head_bytes = 0
         self.dropped_bytes = 0  # bytes of a refused body
         self.in_head = self.in_request = False
         self.status = 400  # of what the parser is stopped for
@@ -210,9 +209,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.in_request, self.head_bytes = False, 0
-        self.deadline = (
-            self.idle_deadline() if self.cycle.response_complete else float("inf")
-        )  # it is our turn
+        # no deadline while it is our turn
+        self.deadline = self.idle_deadline() if self.cycle.response_complete else float("inf")
         super().on_message_complete()
 
     # ------------------------------------------------------------ answers

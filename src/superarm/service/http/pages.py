@@ -69,7 +69,7 @@ def docs(context: Context) -> Response:
 
 @route("GET", "/favicon.ico", OPEN, listed=False)
 def favicon(context: Context) -> Response:
-    """None."""
+    """There is no icon."""
     return Response(204)
 
 

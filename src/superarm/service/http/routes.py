@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from superarm.errors import SuperarmError
-from superarm.journal.errors import JournalDown, JournalFull, Refused, UnknownDecision
+from superarm.journal.errors import JournalDown, JournalFull, UnknownDecision
 from superarm.service import Service, views
 from superarm.service.http import messages as m
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
@@ -248,8 +248,6 @@ async def changes(context: Context) -> dict[str, Any]:
 )
 async def change(context: Context, request: Any) -> Any:
     """Change something while it runs; each change is an event of the journal."""
-    if isinstance(request, m.Erase) and (request.ids is None) == (request.before is None):
-        raise Refused.must("ids", "change", "given, or before in its place, and not both", request.ids)
     done = await context.service.change(msgspec.to_builtins(request))
     return done if done.get("finished", True) else Response(202, msgspec.json.encode(done))
 
