@@ -16,6 +16,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+import superarm as sa
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
 
@@ -444,3 +445,23 @@ def test_warnings_are_sentences(tmp_path: Path) -> None:
     )
     assert "WARNING: " in done.stderr, done.stderr
     assert ".py:" not in done.stderr
+
+
+def test_declared_columns_are_told_as_such(tmp_path: Path) -> None:
+    """Not with what the table was like by which they were found."""
+    rows, declared = tmp_path / "rows.csv", tmp_path / "c.columns.json"
+    rows.write_text(
+        "age,kind\n" + "".join(f"{i * 7 % 60},{'xy'[i % 2]}\n" for i in range(40)), encoding="utf-8"
+    )
+    rows.with_name("more.csv").write_text(
+        "age,site,kind\n" + "".join(f"{i * 7 % 60},r{i % 3},{'xy'[i % 2]}\n" for i in range(90)),
+        encoding="utf-8",
+    )
+    sa.Columns.look(rows.with_name("more.csv"), leave_out=["kind", "site"]).write(declared)
+    told = CliRunner().invoke(
+        app,
+        ["simulate", "--data", str(rows), "--label", "kind", "--rounds", "40", "--columns", str(declared)],
+        catch_exceptions=False,
+    )
+    assert f"features: age (numbers) (as {declared} says)" in " ".join(told.output.split())
+    assert "left out" not in told.output

@@ -49,15 +49,20 @@ def column_kinds(
     return {name: split_commas(value) for name, value in given.items() if value}
 
 
-def column_lines(columns: Columns, n_labels: int) -> Iterator[str]:
-    """What was made of each column, and why."""
+def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
+    """What was made of each column, and why; of a file that declares them, only what they are."""
     from superarm.data.inference import UNSURE
 
-    seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
-    yield f"features: {_grouped(columns.described)}{seen}"
+    if declared_in is None:
+        seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+        yield f"features: {_grouped(columns.described)}{seen}"
+    else:
+        yield f"features: {_grouped(columns.kinds)} (as {declared_in} says)"
     if columns.text_width:
         size = columns.text_width * n_labels * 8 / 1e6
         yield f"text: hashed to {columns.text_width:,} places for {n_labels:,} labels, {size:,.0f} MB"
+    if declared_in is not None:
+        return
     if columns.left_out:
         yield f"left out: {_grouped(columns.left_out)}"
     taken_for_ids = [name for name, why in columns.left_out.items() if why.startswith("an id: ")]

@@ -90,7 +90,7 @@ def simulate(
     stream = open_data(data, scale=scale, label=label, **asked)
     declared = getattr(stream, "columns", None)
     if declared is not None and not as_json:
-        for line in opt.column_lines(declared, stream.n_labels):
+        for line in opt.column_lines(declared, stream.n_labels, columns):
             tell(line)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
