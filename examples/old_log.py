@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import superarm as sa
-from superarm.explore.dilute import table
+from superarm.explore.dilute import log_set_probabilities
 from superarm.logs import Log, LogColumns, Policy, evaluate, survey, train
 
 OFFERS = ["bike", "boat", "bus", "car", "plane", "train"]
@@ -37,7 +37,7 @@ def wants(x: np.ndarray, random: np.random.Generator) -> int:
 def write_old_log(path: Path, rows: int) -> None:
     """The old system liked bike, boat and bus, and tried others in 60 % of its draws."""
     random, gamma = np.random.default_rng(0), 0.6
-    chance = np.exp(table(6, 3, gamma).log_set)
+    chance = np.exp(log_set_probabilities(6, 3, gamma))
     weight = gamma / 6 + (1 - gamma) / 3 * (np.arange(6) < 3)
     with path.open("w", newline="") as file:
         sheet = csv.writer(file)
