@@ -19,6 +19,7 @@ from superarm.cli.label import _say_what_it_is
 from superarm.cli.label_file import read_labels
 from superarm.errors import InvalidInput
 from superarm.label.rows import LabelRows
+from superarm.label.simulated import play
 
 Run = Callable[..., tuple[Any, str]]
 
@@ -75,13 +76,29 @@ def test_how_many_clicks_would_it_take(tickets: Path) -> None:
     assert "features: text (text" in shown.stderr
 
 
-def test_labels_go_out_with_a_model_and_come_in_again(tickets: Path, tmp_path: Path) -> None:
-    journal = tmp_path / "tickets.csv.labels.db"
+@pytest.fixture
+def labelled(tickets: Path) -> Path:
+    """The journal of tickets that somebody has labelled, each of them."""
+    journal = tickets.with_name("tickets.csv.labels.db")
+    rows = LabelRows.read(tickets, answers="team")
+    with sa.Labelling(rows, labels=["login", "billing", "ads"], target=1.0, journal=journal) as job:
+        play(job, rows.truth)
+    return journal
+
+
+def test_a_simulation_touches_no_journal(tickets: Path, labelled: Path, run_here: Run) -> None:
+    before = labelled.read_bytes()
+    code, message = run_here("label", tickets, "--answers", "team", "--journal", labelled)
+    assert code == 2
     assert (
-        run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json").returncode
-        == 0
+        "--journal of superarm label must be left out with --answers: a simulation keeps nothing" in message
     )
-    out, model = tmp_path / "labelled.csv", tmp_path / "team.npz"
+    assert run_here("label", tickets, "--answers", "team", "--json")[0] == 0
+    assert labelled.read_bytes() == before
+
+
+def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: Path) -> None:
+    journal, out, model = labelled, tmp_path / "labelled.csv", tmp_path / "team.npz"
     done = run("labels", "export", journal, "--output", out, "--model", model)
     assert done.returncode == 0, done.stderr
     rows = read(out)
@@ -203,13 +220,11 @@ def test_a_folder_says_what_it_skips_and_which_file_is_no_text(
     assert journal.read_bytes() == before
 
 
-def test_verify_and_serve_leave_a_labelling_alone(tickets: Path, tmp_path: Path) -> None:
-    journal = tmp_path / "l.db"
-    run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json")
+def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
-        ("verify", journal),
-        ("replay", journal),
-        ("export", journal, "--output", tmp_path / "o.jsonl"),
+        ("verify", labelled),
+        ("replay", labelled),
+        ("export", labelled, "--output", tmp_path / "o.jsonl"),
     ):
         done = run(*args)
         assert done.returncode != 0

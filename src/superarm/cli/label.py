@@ -52,7 +52,7 @@ def label(
     answers: Annotated[
         str | None,
         typer.Option(
-            help="Play a labeller who knows this column, and count the clicks. (digits and .npz: y)"
+            help="Play a labeller who knows this column, and count the clicks; nothing is kept. (digits and .npz: y)"
         ),
     ] = None,
     wrong_clicks: Annotated[
@@ -103,7 +103,11 @@ def label(
 
     if as_json and answers is None:
         raise InvalidInput.must("--json", "superarm label", "used with --answers", "without it")
-    where = journal if journal is not None or answers is not None else default_journal(rows)
+    if answers is not None and journal is not None:
+        raise InvalidInput.must(
+            "--journal", "superarm label", "left out with --answers: a simulation keeps nothing", journal
+        )
+    where = None if answers is not None else journal or default_journal(rows)
     reading: dict[str, Any] = opt.asked(text, words, numbers, dates, leave_out)
     if vectors is not None:
         reading["vectors"] = vectors
