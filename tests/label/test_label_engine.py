@@ -160,6 +160,22 @@ def test_a_target_takes_fewer_clicks_and_is_told_with_an_interval() -> None:
     assert inside >= 5
 
 
+def test_no_label_is_accepted_before_audits_and_what_is_told_is_what_there_is() -> None:
+    """A sentence told 40 labels, and the file had 150 of them, 110 of a model that no audit had checked."""
+    rows = LabelRows.read("digits")
+    job = sa.Labelling(rows, labels=DIGITS, target=0.9)
+    while (question := job.ask()) is not None:
+        job.answer(question, label=rows.truth[question.number])
+        if job.progress().clicks % 25 == 15:
+            results, now = job.results(), job.progress()
+            assert now.labelled == sum(result["label"] is not None for result in results)
+            accepted = sum(result["how"] == "accepted" for result in results)
+            assert now.labelled == now.asked + accepted
+            if now.audits < 100:
+                assert accepted == 0
+    assert job.progress().labelled == sum(result["label"] is not None for result in job.results()) == 1797
+
+
 @pytest.mark.parametrize(("target", "twice"), [(1.0, 0.0), (0.99, 0.1)])
 def test_the_told_share_of_wrong_clicks_is_the_true_one(target: float, twice: float) -> None:
     random = np.random.default_rng(0)

@@ -56,7 +56,7 @@ def export(
 
     A row without a label was neither asked about nor sure enough, or none fits. how is: named (somebody said it),
     confirmed (twice), excluded (all others were), believed (sure enough without being named), settled, file (the table
-    had it), none fits, accepted (nobody was asked).
+    had it), none fits, accepted (nobody was asked; not before enough audits).
 
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
