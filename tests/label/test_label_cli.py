@@ -220,6 +220,28 @@ def test_a_folder_says_what_it_skips_and_which_file_is_no_text(
     assert journal.read_bytes() == before
 
 
+def test_equal_rows_with_different_labels_are_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, journal = tmp_path / "t.csv", tmp_path / "l.db"
+    lines = ["card broken,a", "card broken,b", "card broken,a", "cannot log in,b", "cannot log in,b", "lost,"]
+    path.write_text("text,team\n" + "\n".join(lines) + "\n")
+    rows = LabelRows.read(path, label="team")
+    warning = "WARNING: rows whose copies have other labels in the table: 1; they are asked about"
+    with sa.Labelling(rows, journal=journal, target=1.0) as job:
+        _say_what_it_is(job, rows)
+        assert warning in capsys.readouterr().err
+        assert [one["label"] for one in job.results()] == [None, None, None, "b", "b", None]
+        asked = set()
+        while (question := job.ask()) is not None:
+            asked.add(question.number)
+            job.answer(question, label="a")
+        assert asked == {0, 5}
+    with sa.Labelling(rows, journal=journal, target=1.0) as job:
+        _say_what_it_is(job, rows)
+        assert "WARNING" not in capsys.readouterr().err
+
+
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
         ("verify", labelled),

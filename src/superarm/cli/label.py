@@ -172,6 +172,11 @@ def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
     copies = len(rows) - len(rows.keys)
     same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
     tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
+    contradictions = sum(label is None for label in rows.known_by_row().values())
+    if contradictions and job.journal.is_new:
+        tell(
+            f"WARNING: rows whose copies have other labels in the table: {contradictions:,}; they are asked about"
+        )
     if job.journal.added or job.journal.gone:
         new, gone = job.journal.added, job.journal.gone
         change = f"since the last time {new:,} rows are new, and {gone:,} are gone or were changed"

@@ -85,12 +85,9 @@ class Labelling(Results):
         self.plan.score()
 
     def _teach_known(self) -> None:
-        """Labels that the table has already."""
-        known: dict[int, str] = {}
-        for row, label in zip(self.rows.inverse.tolist(), self.rows.known, strict=True):
-            if label is not None:
-                known.setdefault(row, label)
-        order = [row for row in self.plan.order.tolist() if row in known]
+        """Labels that the table has already; rows for which it has several are asked about."""
+        known = self.rows.known_by_row()
+        order = [row for row in self.plan.order.tolist() if known.get(row) is not None]
         self.journal.answers(
             [(self.rows.keys[row], {"by": FILE, "label": known[row], "final": True}) for row in order]
         )

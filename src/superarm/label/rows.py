@@ -227,6 +227,14 @@ class LabelRows:
         """Those that the table holds already; None if it holds none."""
         return sorted({label for label in self.known if label is not None}) or None
 
+    def known_by_row(self) -> dict[int, str | None]:
+        """The label of each distinct row for which the table holds one; None where equal rows have several."""
+        known: dict[int, str | None] = {}
+        for row, label in zip(self.inverse.tolist(), self.known, strict=True):
+            if label is not None:
+                known[row] = label if known.get(row, label) == label else None
+        return known
+
     def sample(self, numbers: Array) -> LabelRows:
         """Some rows of the table."""
         features = self._features
