@@ -242,6 +242,27 @@ def test_equal_rows_with_different_labels_are_asked_about(
         assert "WARNING" not in capsys.readouterr().err
 
 
+def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
+    tickets: Path, labelled: Path, tmp_path: Path, run_here: Run
+) -> None:
+    lines = tickets.read_text().splitlines()
+    tickets.write_text(
+        "\n".join([*lines[:2], lines[2].replace("please", "kindly"), *lines[3:], "x,new,"]) + "\n"
+    )
+    before, told = labelled.read_bytes(), "since the last time 2 rows are new, and 1 are gone or were changed"
+    for number in range(2):
+        code, message = run_here("labels", "export", labelled, "--output", tmp_path / f"{number}.csv")
+        assert code == 0
+        assert f"WARNING: {told}; answers about those are not in view" in message
+        assert "179 of 181 labelled" in message
+    assert labelled.read_bytes() == before
+    assert told in run_here("labels", "change", labelled, "--add", "spam")[1]
+    with sa.Labelling(LabelRows.read(tickets, answers="team"), journal=labelled, target=1.0) as job:
+        assert job.journal.rows_changed() == ""  # it was told
+        code, message = run_here("labels", "export", labelled, "--output", tmp_path / "open.csv")
+        assert code == 0, message
+
+
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
         ("verify", labelled),

@@ -177,10 +177,8 @@ def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
         tell(
             f"WARNING: rows whose copies have other labels in the table: {contradictions:,}; they are asked about"
         )
-    if job.journal.added or job.journal.gone:
-        new, gone = job.journal.added, job.journal.gone
-        change = f"since the last time {new:,} rows are new, and {gone:,} are gone or were changed"
-        tell(f"WARNING: {change}" if gone else change)
+    if change := job.journal.rows_changed():
+        tell(change)
 
 
 def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool) -> None:

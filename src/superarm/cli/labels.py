@@ -68,7 +68,7 @@ def export(
         raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
     for option, path in (("--output", output), ("--model", model)):
         check_output(path, "labels export", force=force, option=option)
-    with open_labelling(journal, rows, target) as job:
+    with open_labelling(journal, rows, target, read_only=True) as job:
         if (
             output is not None
             and Path(job.rows.name).exists()
@@ -158,9 +158,12 @@ def change(
         tell(str(job.progress()))
 
 
-def open_labelling(journal: str, rows: str | None, target: float | None = None) -> Labelling:
-    """The labelling in a journal, on its rows."""
+def open_labelling(
+    journal: str, rows: str | None, target: float | None = None, *, read_only: bool = False
+) -> Labelling:
+    """The labelling in a journal, on its rows; people are told if those have changed."""
     from superarm._extras import need
+    from superarm.cli.show import tell
 
     need("label")
     from superarm.errors import InvalidInput
@@ -177,9 +180,11 @@ def open_labelling(journal: str, rows: str | None, target: float | None = None) 
             f"the rows of {journal} are not there any more: {name}; --rows says where they are"
         )
     table = LabelRows.read(place, **meta["reading"])
-    return Labelling(
-        table, journal=journal, target=meta["target"] if target is None else target, **meta["options"]
-    )
+    target = meta["target"] if target is None else target
+    job = Labelling(table, journal=journal, target=target, read_only=read_only, **meta["options"])
+    if change := job.journal.rows_changed():
+        tell(change)
+    return job
 
 
 def _pair(option: str, text: str, labels: list[str], *, both: bool = False) -> tuple[str, str]:

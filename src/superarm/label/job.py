@@ -33,6 +33,7 @@ class Labelling(Results):
         vectors: an .npy with a vector for each row.
         columns: how columns are to be taken: text, words, numbers, dates, leave_out, each a list of names.
         seed: for the order of rows.
+        read_only: write nothing to the journal, which others may be using: there is no answering then.
 
     >>> job = Labelling("digits", labels=[str(digit) for digit in range(10)], target=0.98)
     >>> question = job.ask()
@@ -55,6 +56,7 @@ class Labelling(Results):
         vectors: str | Path | None = None,
         columns: dict[str, Any] | None = None,
         seed: int = 0,
+        read_only: bool = False,
     ) -> None:
         need("label")
         self.target = number("target", OWNER, target, 0.0)
@@ -70,7 +72,8 @@ class Labelling(Results):
         names = rows.known_labels() if labels is None or column else check_names(labels)
         from superarm.label.journal import LabelJournal
 
-        self.journal = LabelJournal(journal, rows, names, {"yes_no": self.yes_no, "seed": seed})
+        options = {"yes_no": self.yes_no, "seed": seed}
+        self.journal = LabelJournal(journal, rows, names, options, read_only=read_only)
         names = self.journal.first_labels
         features = rows.features(len(names))
         self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=seed)
