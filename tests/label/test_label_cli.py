@@ -263,6 +263,18 @@ def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
         assert code == 0, message
 
 
+def test_an_empty_name_is_nobodys(labelled: Path, run_here: Run) -> None:
+    for option in ("--erase", "--leave-out"):
+        for name in ("", "nobody"):
+            code, message = run_here("labels", "change", labelled, option, name)
+            assert code == 2
+            assert f"the name of a person, but nobody has answered under a name yet, got '{name}'" in message
+    with sa.Labelling(
+        LabelRows.read(labelled.with_name("tickets.csv"), answers="team"), journal=labelled
+    ) as job:
+        assert job.progress().asked == 180
+
+
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
         ("verify", labelled),

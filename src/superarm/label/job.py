@@ -325,7 +325,7 @@ class Labelling(Results):
             person: who.
             by: who asks for it.
         """
-        check_known_person(person, self.state.people(), "person", OWNER)
+        check_known_person(person, self.state.people() - {""}, "person", OWNER)
         self._change({"what": "leave out", "person": person, "by": by})
 
     def take_in(self, person: str, by: str = "") -> None:
@@ -335,7 +335,7 @@ class Labelling(Results):
             person: who.
             by: who asks for it.
         """
-        check_known_person(person, self.state.left_out, "person", OWNER)
+        check_known_person(person, self.state.left_out, "person", OWNER, "nobody is left out")
         self._change({"what": "take in", "person": person, "by": by})
 
     def _live(self, name: str) -> str:

@@ -84,7 +84,7 @@ def erase_person(journal: str | Path, person: str) -> int:
 
 
 def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:
-    """The events that stay, how many answers do not, and who is named at all."""
+    """The events that stay, how many answers do not, and who has a name."""
     kept: list[Event] = []
     numbers: dict[int, int] = {}  # those of answers that stay: events are numbered anew
     erased, people = 0, set[str]()
@@ -106,7 +106,7 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
             body = AnswerBody(about=numbers[body.about], by=body.by)
         kept.append(Event.new(event.time, event.kind, body, event.id))
         numbers[event.seq] = len(kept)
-    return kept, erased, people - {FILE}
+    return kept, erased, people - {FILE, ""}
 
 
 def _beside(path: Path) -> list[Path]:
@@ -153,6 +153,8 @@ class LabelJournal:
         self.store: Store | None = None
         self._memory: list[Event] = []
         self.is_new = where is None or not journal_exists(where)
+        if self.is_new and read_only:
+            raise InvalidInput(f"no such journal: {where}")
         if self.is_new:
             if labels is None or len(labels) < 2:
                 wanted = "given: a file with a label a line, or a column that holds at least two"
@@ -215,6 +217,8 @@ class LabelJournal:
         if self.closed:
             raise JournalDown(f"the labelling in {self.where} was closed: open it again")
         if self.store is not None:
+            if self.store.read_only:
+                raise InvalidInput.must("read_only", "Labelling", "False to answer or change anything", True)
             self.store.append(events)
             return
         for event in events:

@@ -33,6 +33,8 @@ def test_clicks_are_kept_and_found_again(database):
         assert job.results() == before
         assert job.progress().clicks == 3
         assert sum(one["label"] is not None for one in before) == 2
+        with sa.Labelling(ROWS, target=1.0, journal=url, read_only=True) as reader:
+            assert reader.results() == before
     with pytest.raises(InvalidInput, match="a file"):
         erase_person(url, "ann")
     with pytest.raises(JournalForeign, match="labelling"):
