@@ -275,6 +275,37 @@ def test_an_empty_name_is_nobodys(labelled: Path, run_here: Run) -> None:
         assert job.progress().asked == 180
 
 
+def test_a_simulated_labeller_knows_only_labels_of_the_file(
+    tickets: Path, tmp_path: Path, run_here: Run
+) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text("login\nbills\n")
+    code, message = run_here("label", tickets, "--answers", "team", "--labels", labels)
+    assert code == 2
+    assert f"column 'team' of {tickets} must be only labels of {labels}, got 'billing, ads'" in message
+    labels.write_text("login\nbilling\nads\nspam\n")
+    assert run_here("label", tickets, "--answers", "team", "--labels", labels, "--json")[0] == 0
+
+
+def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.csv"
+
+    def told(cells: list[str]) -> str:
+        path.write_text("text,y\n" + "".join(f"some text {i},{cell}\n" for i, cell in enumerate(cells)))
+        rows = LabelRows.read(path, label="y")
+        with sa.Labelling(rows) as job:
+            _say_what_it_is(job, rows)
+        return " ".join(capsys.readouterr().err.split())
+
+    words = told(["a", "b", "b", "?", "", "NA"])
+    assert "labels in the table: b (2), a (1), ? (1), NA (1); 1 rows without" in words
+    assert "WARNING: taken as labels: ?, NA; if they mean that there is none, empty those cells" in words
+    numbers = told(["1", "2", "2", "?", "", "NA"])
+    assert "labels in the table: 2 (2), 1 (1); 3 rows without" in numbers
+    assert "WARNING" not in numbers
+    assert "i9 (1), and 2 more; 0 rows without" in told([f"i{i}" for i in range(12)])
+
+
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
         ("verify", labelled),

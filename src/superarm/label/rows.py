@@ -23,7 +23,7 @@ from superarm.data.columns import Columns
 from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
-from superarm.data.values import is_missing
+from superarm.data.values import is_missing, parse_scalar
 from superarm.errors import InvalidInput
 
 PICTURES = {
@@ -159,7 +159,7 @@ class LabelRows:
                     option, name, f"one of its columns {', '.join(names)}", column, among=names
                 )
         known, truth = (
-            [None if column is None else _label(row.get(column)) for row in rows]
+            _labels([None if column is None else row.get(column) for row in rows])
             for column in (label, answers)
         )
         features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
@@ -296,6 +296,14 @@ class LabelRows:
         if isinstance(picture, Path):
             return picture.read_bytes(), PICTURES[picture.suffix.lower()]
         return _png(picture), "image/png"
+
+
+def _labels(cells: list[Any]) -> list[str | None]:
+    """Those of a column; among numbers NA and its like are gaps, as in all columns."""
+    labels = [_label(cell) for cell in cells]
+    if all(label is None or not isinstance(parse_scalar(label), str | bool) for label in labels):
+        return [None if label is None or parse_scalar(label) is None else label for label in labels]
+    return labels
 
 
 def _label(value: Any) -> str | None:
