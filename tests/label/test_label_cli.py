@@ -306,6 +306,29 @@ def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert "i9 (1), and 2 more; 0 rows without" in told([f"i{i}" for i in range(12)])
 
 
+def test_columns_of_an_export_are_no_features(
+    labelled: Path, tmp_path: Path, run_here: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+    assert run_here("labels", "export", labelled, "--output", out)[0] == 0
+    for column in (None, "label"):
+        rows = LabelRows.read(out, label=column)
+        assert list(rows.cells[0]) == ["id", "text"]
+        with sa.Labelling(
+            rows, labels=column or ["a", "b"], target=1.0, journal=tmp_path / f"{column}.db"
+        ) as job:
+            _say_what_it_is(job, rows)
+            assert job.progress().labelled == (180 if column else 0)
+        written = "row, label, belief, clicks, how, by" if column is None else "row, belief, clicks, how, by"
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"{written} (written by superarm labels export)" in told
+        assert list(rows.columns.names) == ["text"]
+    assert run_here("labels", "export", tmp_path / "label.db", "--output", again)[0] == 0
+    assert list(read(again)[0]) == list(read(out)[0])
+    one = LabelRows.read([{"by": "ann", "how": "far", "clicks": 3, "text": "what a user has"}])
+    assert list(one.cells[0]) == ["by", "how", "clicks", "text"]
+
+
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
         ("verify", labelled),

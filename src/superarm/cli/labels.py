@@ -234,5 +234,6 @@ def _write(job: Labelling, output: Path) -> None:
 
 def _named(cells: dict[str, Any]) -> dict[str, Any]:
     """Columns of the table; those that have our names get an underscore."""
-    ours = ("row", "label", "belief", "clicks", "how", "by")
-    return {f"{name}_" if name in ours else name: value for name, value in cells.items()}
+    from superarm.label.rows import EXPORTED
+
+    return {f"{name}_" if name in EXPORTED else name: value for name, value in cells.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -35,6 +35,7 @@ PICTURES = {
 }
 SIDE = 28  # pixels of a picture's side, as the model sees it
 OWNER = "superarm label"
+EXPORTED = ("row", "label", "belief", "clicks", "how", "by")  # the columns that superarm labels export adds
 
 
 class LabelRows:
@@ -163,7 +164,8 @@ class LabelRows:
             for column in (label, answers)
         )
         features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
-        cells = [{key: row.get(key) for key in features} for row in rows]
+        shown = [key for key in features if key not in _exported(features)]
+        cells = [{key: row.get(key) for key in shown} for row in rows]
         return cls(name, cells, known, truth, features, asked)
 
     @classmethod
@@ -266,6 +268,7 @@ class LabelRows:
 
     def _look(self) -> Columns:
         taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}
+        taken |= dict.fromkeys(_exported(self._features), "written by superarm labels export")
         columns = Columns.look(self._features, taken=taken, **self._asked)
         if not len(columns):
             columns = Columns.look(self._features, taken=taken, everything=True, **self._asked)
@@ -296,6 +299,11 @@ class LabelRows:
         if isinstance(picture, Path):
             return picture.read_bytes(), PICTURES[picture.suffix.lower()]
         return _png(picture), "image/png"
+
+
+def _exported(names: Collection[str]) -> tuple[str, ...]:
+    """The columns that an export of ours has added; none of a table that is no such export."""
+    return EXPORTED if all(name in names or name == "label" for name in EXPORTED) else ()
 
 
 def _labels(cells: list[Any]) -> list[str | None]:
