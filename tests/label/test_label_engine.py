@@ -349,6 +349,13 @@ def test_undo_skip_settle_and_disagreements() -> None:
     assert job.results()[question.number] | {"by": ""} == {
         "row": question.number, "label": "c", "belief": 1.0, "clicks": 3, "how": "settled", "by": ""
     }  # fmt: skip
+    again = job.undo("cy")  # takes the settlement back
+    assert again is not None
+    assert again.number == question.number
+    assert [one["number"] for one in job.disagreements()] == [question.number]
+    assert job.results()[question.number]["how"] == "named"
+    assert job.undo("cy") is None
+    job.skip(again, "cy")
     skipped = job.ask("ann")
     assert skipped is not None
     job.skip(skipped, "ann")

@@ -222,14 +222,14 @@ class Labelling(Results):
         self._follow()
 
     def undo(self, by: str = "") -> Question | None:
-        """Take back somebody's last answer, and ask again; None if there is none.
+        """Take back somebody's last answer, or what they settled last, and ask again; None if there is none.
 
         Args:
             by: whose answer.
         """
         self._follow()
         own = [(answer.seq, row) for row, answers in self.state.answers.items() for answer in answers
-               if answer.by == by and not answer.final]  # fmt: skip
+               if answer.by == by]  # fmt: skip
         if not own:
             return None
         seq, row = max(own)
