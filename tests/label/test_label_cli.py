@@ -19,6 +19,7 @@ from superarm.cli.label import _say_what_it_is
 from superarm.cli.label_file import read_labels
 from superarm.errors import InvalidInput
 from superarm.label.rows import LabelRows
+from superarm.label.simulated import play
 
 Run = Callable[..., tuple[Any, str]]
 
@@ -75,13 +76,29 @@ def test_how_many_clicks_would_it_take(tickets: Path) -> None:
     assert "features: text (text" in shown.stderr
 
 
-def test_labels_go_out_with_a_model_and_come_in_again(tickets: Path, tmp_path: Path) -> None:
-    journal = tmp_path / "tickets.csv.labels.db"
+@pytest.fixture
+def labelled(tickets: Path) -> Path:
+    """The journal of tickets that somebody has labelled, each of them."""
+    journal = tickets.with_name("tickets.csv.labels.db")
+    rows = LabelRows.read(tickets, answers="team")
+    with sa.Labelling(rows, labels=["login", "billing", "ads"], target=1.0, journal=journal) as job:
+        play(job, rows.truth)
+    return journal
+
+
+def test_a_simulation_touches_no_journal(tickets: Path, labelled: Path, run_here: Run) -> None:
+    before = labelled.read_bytes()
+    code, message = run_here("label", tickets, "--answers", "team", "--journal", labelled)
+    assert code == 2
     assert (
-        run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json").returncode
-        == 0
+        "--journal of superarm label must be left out with --answers: a simulation keeps nothing" in message
     )
-    out, model = tmp_path / "labelled.csv", tmp_path / "team.npz"
+    assert run_here("label", tickets, "--answers", "team", "--json")[0] == 0
+    assert labelled.read_bytes() == before
+
+
+def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: Path) -> None:
+    journal, out, model = labelled, tmp_path / "labelled.csv", tmp_path / "team.npz"
     done = run("labels", "export", journal, "--output", out, "--model", model)
     assert done.returncode == 0, done.stderr
     rows = read(out)
@@ -203,13 +220,120 @@ def test_a_folder_says_what_it_skips_and_which_file_is_no_text(
     assert journal.read_bytes() == before
 
 
-def test_verify_and_serve_leave_a_labelling_alone(tickets: Path, tmp_path: Path) -> None:
-    journal = tmp_path / "l.db"
-    run("label", tickets, "--answers", "team", "--target", 1, "--journal", journal, "--json")
+def test_equal_rows_with_different_labels_are_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, journal = tmp_path / "t.csv", tmp_path / "l.db"
+    lines = ["card broken,a", "card broken,b", "card broken,a", "cannot log in,b", "cannot log in,b", "lost,"]
+    path.write_text("text,team\n" + "\n".join(lines) + "\n")
+    rows = LabelRows.read(path, label="team")
+    warning = "WARNING: rows whose copies have other labels in the table: 1; they are asked about"
+    with sa.Labelling(rows, journal=journal, target=1.0) as job:
+        _say_what_it_is(job, rows)
+        assert warning in capsys.readouterr().err
+        assert [one["label"] for one in job.results()] == [None, None, None, "b", "b", None]
+        asked = set()
+        while (question := job.ask()) is not None:
+            asked.add(question.number)
+            job.answer(question, label="a")
+        assert asked == {0, 5}
+    with sa.Labelling(rows, journal=journal, target=1.0) as job:
+        _say_what_it_is(job, rows)
+        assert "WARNING" not in capsys.readouterr().err
+
+
+def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
+    tickets: Path, labelled: Path, tmp_path: Path, run_here: Run
+) -> None:
+    lines = tickets.read_text().splitlines()
+    tickets.write_text(
+        "\n".join([*lines[:2], lines[2].replace("please", "kindly"), *lines[3:], "x,new,"]) + "\n"
+    )
+    before, told = labelled.read_bytes(), "since the last time 2 rows are new, and 1 are gone or were changed"
+    for number in range(2):
+        code, message = run_here("labels", "export", labelled, "--output", tmp_path / f"{number}.csv")
+        assert code == 0
+        assert f"WARNING: {told}; answers about those are not in view" in message
+        assert "179 of 181 labelled" in message
+    assert labelled.read_bytes() == before
+    assert told in run_here("labels", "change", labelled, "--add", "spam")[1]
+    with sa.Labelling(LabelRows.read(tickets, answers="team"), journal=labelled, target=1.0) as job:
+        assert job.journal.rows_changed() == ""  # it was told
+        code, message = run_here("labels", "export", labelled, "--output", tmp_path / "open.csv")
+        assert code == 0, message
+
+
+def test_an_empty_name_is_nobodys(labelled: Path, run_here: Run) -> None:
+    for option in ("--erase", "--leave-out"):
+        for name in ("", "nobody"):
+            code, message = run_here("labels", "change", labelled, option, name)
+            assert code == 2
+            assert f"the name of a person, but nobody has answered under a name yet, got '{name}'" in message
+    with sa.Labelling(
+        LabelRows.read(labelled.with_name("tickets.csv"), answers="team"), journal=labelled
+    ) as job:
+        assert job.progress().asked == 180
+
+
+def test_a_simulated_labeller_knows_only_labels_of_the_file(
+    tickets: Path, tmp_path: Path, run_here: Run
+) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text("login\nbills\n")
+    code, message = run_here("label", tickets, "--answers", "team", "--labels", labels)
+    assert code == 2
+    assert f"column 'team' of {tickets} must be only labels of {labels}, got 'billing, ads'" in message
+    labels.write_text("login\nbilling\nads\nspam\n")
+    assert run_here("label", tickets, "--answers", "team", "--labels", labels, "--json")[0] == 0
+
+
+def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.csv"
+
+    def told(cells: list[str]) -> str:
+        path.write_text("text,y\n" + "".join(f"some text {i},{cell}\n" for i, cell in enumerate(cells)))
+        rows = LabelRows.read(path, label="y")
+        with sa.Labelling(rows) as job:
+            _say_what_it_is(job, rows)
+        return " ".join(capsys.readouterr().err.split())
+
+    words = told(["a", "b", "b", "?", "", "NA"])
+    assert "labels in the table: b (2), a (1), ? (1), NA (1); 1 rows without" in words
+    assert "WARNING: taken as labels: ?, NA; if they mean that there is none, empty those cells" in words
+    numbers = told(["1", "2", "2", "?", "", "NA"])
+    assert "labels in the table: 2 (2), 1 (1); 3 rows without" in numbers
+    assert "WARNING" not in numbers
+    assert "i9 (1), and 2 more; 0 rows without" in told([f"i{i}" for i in range(12)])
+
+
+def test_columns_of_an_export_are_no_features(
+    labelled: Path, tmp_path: Path, run_here: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+    assert run_here("labels", "export", labelled, "--output", out)[0] == 0
+    for column in (None, "label"):
+        rows = LabelRows.read(out, label=column)
+        assert list(rows.cells[0]) == ["id", "text"]
+        with sa.Labelling(
+            rows, labels=column or ["a", "b"], target=1.0, journal=tmp_path / f"{column}.db"
+        ) as job:
+            _say_what_it_is(job, rows)
+            assert job.progress().labelled == (180 if column else 0)
+        written = "row, label, belief, clicks, how, by" if column is None else "row, belief, clicks, how, by"
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"{written} (written by superarm labels export)" in told
+        assert list(rows.columns.names) == ["text"]
+    assert run_here("labels", "export", tmp_path / "label.db", "--output", again)[0] == 0
+    assert list(read(again)[0]) == list(read(out)[0])
+    one = LabelRows.read([{"by": "ann", "how": "far", "clicks": 3, "text": "what a user has"}])
+    assert list(one.cells[0]) == ["by", "how", "clicks", "text"]
+
+
+def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
-        ("verify", journal),
-        ("replay", journal),
-        ("export", journal, "--output", tmp_path / "o.jsonl"),
+        ("verify", labelled),
+        ("replay", labelled),
+        ("export", labelled, "--output", tmp_path / "o.jsonl"),
     ):
         done = run(*args)
         assert done.returncode != 0

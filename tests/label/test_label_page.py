@@ -416,6 +416,11 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         labeller.browser.wait(f"document.querySelectorAll('#differ li').length == {len(differ) - 1}")
         assert job.results()[differ[0]["number"]]["how"] == "settled"
         assert "settled" in labeller.text("said")
+        labeller.key("u")  # takes the settlement back, and asks
+        assert "Taken back" in labeller.text("said")
+        assert labeller.question()["row"] == differ[0]["number"]
+        assert [one["number"] for one in job.disagreements()] == [one["number"] for one in differ]
+        labeller.browser.wait(f"document.querySelectorAll('#differ li').length == {len(differ)}")
         # a link with a token in it, which no server and no history gets to see
         labeller.browser.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
         labeller.browser.wait("document.body && document.body.innerText.includes('you are ben')")
@@ -523,6 +528,12 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
         assert web("POST", "/labels", {"name": "  "})[0] == 422
         assert web("POST", "/labels", {"name": "billing"})[0] == 422
         assert web("POST", "/settle", {"row": -1, "label": "billing"})[0] == 422
+        assert web("POST", "/settle", {"row": 3, "label": "billing"})[0] == 200
+        assert server.job.results()[3]["how"] == "settled"
+        undone = web("POST", "/undo", {})[1]
+        assert (undone["undone"], undone["question"]["row"]) == (True, 3)
+        assert server.job.results()[3]["label"] is None
+        assert web("POST", "/undo", {})[1]["undone"] is False
         assert web("GET", "/progress")[1]["clicks"] == 0
         with pytest.raises(
             InvalidInput, match=f"--port of superarm label must be free, on 127.0.0.1:{server.port}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,8 @@ from superarm.cli import column_options as opt
 if TYPE_CHECKING:
     from superarm.label import Labelling
     from superarm.label.rows import LabelRows
+
+MOST_NAMED = 10  # labels of a column that are told
 
 
 def label(
@@ -52,7 +55,7 @@ def label(
     answers: Annotated[
         str | None,
         typer.Option(
-            help="Play a labeller who knows this column, and count the clicks. (digits and .npz: y)"
+            help="Play a labeller who knows this column, and count the clicks; nothing is kept. (digits and .npz: y)"
         ),
     ] = None,
     wrong_clicks: Annotated[
@@ -103,7 +106,11 @@ def label(
 
     if as_json and answers is None:
         raise InvalidInput.must("--json", "superarm label", "used with --answers", "without it")
-    where = journal if journal is not None or answers is not None else default_journal(rows)
+    if answers is not None and journal is not None:
+        raise InvalidInput.must(
+            "--journal", "superarm label", "left out with --answers: a simulation keeps nothing", journal
+        )
+    where = None if answers is not None else journal or default_journal(rows)
     reading: dict[str, Any] = opt.column_kinds(text, words, numbers, dates, leave_out)
     if vectors is not None:
         reading["vectors"] = vectors
@@ -122,6 +129,13 @@ def label(
         raise InvalidInput.must(
             f"column {answers!r}", table.name, "a label in every row", f"none in row {missing}"
         )
+    if answers is not None and names is not None:
+        unknown = [truth for truth in dict.fromkeys(table.truth) if truth not in names]
+        if unknown:
+            wanted = f"only labels of {labels}"
+            raise InvalidInput.must(
+                f"column {answers!r}", table.name, wanted, ", ".join(map(str, unknown[:10]))
+            )
     page = None if answers is not None else _page(token_file, keys, host=host, port=port)
     job = Labelling(
         table,
@@ -159,19 +173,32 @@ def _natural(label: str) -> tuple[bool, float, str]:
 
 def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
     from superarm.cli.show import tell
+    from superarm.data.values import MISSING_WORDS
 
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
             tell(line)
     if rows.skipped:
         tell(f"{rows.skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
+    if counts := Counter(label for label in rows.known if label is not None):
+        first = ", ".join(f"{label} ({count:,})" for label, count in counts.most_common(MOST_NAMED))
+        more = f", and {len(counts) - MOST_NAMED:,} more" if len(counts) > MOST_NAMED else ""
+        tell(f"labels in the table: {first}{more}; {rows.known.count(None):,} rows without")
+        gaps = [label for label in counts if label.lower() in MISSING_WORDS]
+        if gaps:
+            tell(
+                f"WARNING: taken as labels: {', '.join(gaps)}; if they mean that there is none, empty those cells"
+            )
     copies = len(rows) - len(rows.keys)
     same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
     tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
-    if job.journal.added or job.journal.gone:
-        new, gone = job.journal.added, job.journal.gone
-        change = f"since the last time {new:,} rows are new, and {gone:,} are gone or were changed"
-        tell(f"WARNING: {change}" if gone else change)
+    contradictions = sum(label is None for label in rows.known_by_row().values())
+    if contradictions and job.journal.is_new:
+        tell(
+            f"WARNING: rows whose copies have other labels in the table: {contradictions:,}; they are asked about"
+        )
+    if change := job.journal.rows_changed():
+        tell(change)
 
 
 def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool) -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from superarm.cli.commands import App
 from superarm.cli.output import Force, check_output
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
 
-app = typer.Typer(
+app = App(
     no_args_is_help=True,
     help="What a labelling has found, out to a file; answers of other tools, in.\n\n"
     "Example: **superarm labels export tickets.csv.labels.db --output labelled.csv**",
@@ -56,7 +57,7 @@ def export(
 
     A row without a label was neither asked about nor sure enough, or none fits. how is: named (somebody said it),
     confirmed (twice), excluded (all others were), believed (sure enough without being named), settled, file (the table
-    had it), none fits, accepted (nobody was asked).
+    had it), none fits, accepted (nobody was asked; not before enough audits).
 
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
@@ -66,17 +67,14 @@ def export(
 
     if output is None and model is None:
         raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
-    for option, path in (("--output", output), ("--model", model)):
+    written = {"--output": output, "--model": model}
+    for option, path in written.items():
         check_output(path, "labels export", force=force, option=option)
-    with open_labelling(journal, rows, target) as job:
-        if (
-            output is not None
-            and Path(job.rows.name).exists()
-            and output.resolve() == Path(job.rows.name).resolve()
-        ):
-            raise InvalidInput.must(
-                "--output", "superarm labels export", "another file than the rows", str(output)
-            )
+    if output is not None and model is not None and output.resolve() == model.resolve():
+        raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
+    with open_labelling(journal, rows, target, read_only=True) as job:
+        for option, path in written.items():
+            check_output(path, "labels export", force=force, option=option, inputs=[job.rows.name])
         if output is not None and format_ is not None:
             tell(f"{export_labels(job, output, format_):,} labels written to {output}")
         elif output is not None:
@@ -158,9 +156,12 @@ def change(
         tell(str(job.progress()))
 
 
-def open_labelling(journal: str, rows: str | None, target: float | None = None) -> Labelling:
-    """The labelling in a journal, on its rows."""
+def open_labelling(
+    journal: str, rows: str | None, target: float | None = None, *, read_only: bool = False
+) -> Labelling:
+    """The labelling in a journal, on its rows; people are told if those have changed."""
     from superarm._extras import need
+    from superarm.cli.show import tell
 
     need("label")
     from superarm.errors import InvalidInput
@@ -177,9 +178,11 @@ def open_labelling(journal: str, rows: str | None, target: float | None = None) 
             f"the rows of {journal} are not there any more: {name}; --rows says where they are"
         )
     table = LabelRows.read(place, **meta["reading"])
-    return Labelling(
-        table, journal=journal, target=meta["target"] if target is None else target, **meta["options"]
-    )
+    target = meta["target"] if target is None else target
+    job = Labelling(table, journal=journal, target=target, read_only=read_only, **meta["options"])
+    if change := job.journal.rows_changed():
+        tell(change)
+    return job
 
 
 def _pair(option: str, text: str, labels: list[str], *, both: bool = False) -> tuple[str, str]:
@@ -229,5 +232,6 @@ def _write(job: Labelling, output: Path) -> None:
 
 def _named(cells: dict[str, Any]) -> dict[str, Any]:
     """Columns of the table; those that have our names get an underscore."""
-    ours = ("row", "label", "belief", "clicks", "how", "by")
-    return {f"{name}_" if name in ours else name: value for name, value in cells.items()}
+    from superarm.label.rows import EXPORTED
+
+    return {f"{name}_" if name in EXPORTED else name: value for name, value in cells.items()}

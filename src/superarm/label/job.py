@@ -33,6 +33,7 @@ class Labelling(Results):
         vectors: an .npy with a vector for each row.
         columns: how columns are to be taken: text, words, numbers, dates, leave_out, each a list of names.
         seed: for the order of rows.
+        read_only: write nothing to the journal, which others may be using: there is no answering then.
 
     >>> job = Labelling("digits", labels=[str(digit) for digit in range(10)], target=0.98)
     >>> question = job.ask()
@@ -55,6 +56,7 @@ class Labelling(Results):
         vectors: str | Path | None = None,
         columns: dict[str, Any] | None = None,
         seed: int = 0,
+        read_only: bool = False,
     ) -> None:
         need("label")
         self.target = check_number("target", OWNER, target, 0.0)
@@ -70,7 +72,8 @@ class Labelling(Results):
         names = rows.known_labels() if labels is None or column else check_names(labels)
         from superarm.label.journal import LabelJournal
 
-        self.journal = LabelJournal(journal, rows, names, {"yes_no": self.yes_no, "seed": seed})
+        options = {"yes_no": self.yes_no, "seed": seed}
+        self.journal = LabelJournal(journal, rows, names, options, read_only=read_only)
         names = self.journal.first_labels
         features = rows.features(len(names))
         self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=seed)
@@ -85,12 +88,9 @@ class Labelling(Results):
         self.plan.score()
 
     def _teach_known(self) -> None:
-        """Labels that the table has already."""
-        known: dict[int, str] = {}
-        for row, label in zip(self.rows.inverse.tolist(), self.rows.known, strict=True):
-            if label is not None:
-                known.setdefault(row, label)
-        order = [row for row in self.plan.order.tolist() if row in known]
+        """Labels that the table has already; rows for which it has several are asked about."""
+        known = self.rows.known_by_row()
+        order = [row for row in self.plan.order.tolist() if known.get(row) is not None]
         self.journal.answers(
             [(self.rows.keys[row], {"by": FILE, "label": known[row], "final": True}) for row in order]
         )
@@ -222,14 +222,14 @@ class Labelling(Results):
         self._follow()
 
     def undo(self, by: str = "") -> Question | None:
-        """Take back somebody's last answer, and ask again; None if there is none.
+        """Take back somebody's last answer, or what they settled last, and ask again; None if there is none.
 
         Args:
             by: whose answer.
         """
         self._follow()
         own = [(answer.seq, row) for row, answers in self.state.answers.items() for answer in answers
-               if answer.by == by and not answer.final]  # fmt: skip
+               if answer.by == by]  # fmt: skip
         if not own:
             return None
         seq, row = max(own)
@@ -325,7 +325,7 @@ class Labelling(Results):
             person: who.
             by: who asks for it.
         """
-        check_known_person(person, self.state.people(), "person", OWNER)
+        check_known_person(person, self.state.people() - {""}, "person", OWNER)
         self._change({"what": "leave out", "person": person, "by": by})
 
     def take_in(self, person: str, by: str = "") -> None:
@@ -335,7 +335,7 @@ class Labelling(Results):
             person: who.
             by: who asks for it.
         """
-        check_known_person(person, self.state.left_out, "person", OWNER)
+        check_known_person(person, self.state.left_out, "person", OWNER, "nobody is left out")
         self._change({"what": "take in", "person": person, "by": by})
 
     def _live(self, name: str) -> str:

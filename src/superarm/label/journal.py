@@ -84,7 +84,7 @@ def erase_person(journal: str | Path, person: str) -> int:
 
 
 def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:
-    """The events that stay, how many answers do not, and who is named at all."""
+    """The events that stay, how many answers do not, and who has a name."""
     kept: list[Event] = []
     numbers: dict[int, int] = {}  # those of answers that stay: events are numbered anew
     erased, people = 0, set[str]()
@@ -106,7 +106,7 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
             body = AnswerBody(about=numbers[body.about], by=body.by)
         kept.append(Event.new(event.time, event.kind, body, event.id))
         numbers[event.seq] = len(kept)
-    return kept, erased, people - {FILE}
+    return kept, erased, people - {FILE, ""}
 
 
 def _beside(path: Path) -> list[Path]:
@@ -128,6 +128,7 @@ class LabelJournal:
         rows: the rows of the table as it is now.
         labels: those asked for; None takes the journal's.
         options: what must stay: yes_no, seed.
+        read_only: write nothing, and leave it to others: it may be in use.
 
     Attributes:
         first_labels: those that it began with.
@@ -137,15 +138,23 @@ class LabelJournal:
     """
 
     def __init__(
-        self, where: str | Path | None, rows: LabelRows, labels: list[str] | None, options: dict[str, Any]
+        self,
+        where: str | Path | None,
+        rows: LabelRows,
+        labels: list[str] | None,
+        options: dict[str, Any],
+        *,
+        read_only: bool = False,
     ) -> None:
         self._rows, self.seq, self.added, self.gone = rows, 0, 0, 0
         self.where: Any = where
         self.closed = False
-        self._asked_labels = labels or []
+        self._asked_labels = [] if read_only else labels or []
         self.store: Store | None = None
         self._memory: list[Event] = []
         self.is_new = where is None or not journal_exists(where)
+        if self.is_new and read_only:
+            raise InvalidInput(f"no such journal: {where}")
         if self.is_new:
             if labels is None or len(labels) < 2:
                 wanted = "given: a file with a label a line, or a column that holds at least two"
@@ -157,7 +166,7 @@ class LabelJournal:
             meta |= {"rows": rows.name, "reading": rows.reading}
             _create(where, meta)
         assert where is not None
-        self.store = open_store(where)
+        self.store = open_store(where, read_only=read_only)
         try:
             meta = _check_kind(self.store.meta())
             for name, value in options.items():
@@ -171,7 +180,7 @@ class LabelJournal:
             raise
 
     def _compare_rows(self) -> None:
-        """Tell rows that are new, and those that are gone or were changed; keep today's keys."""
+        """Tell rows that are new, and those that are gone or were changed; keep today's keys, unless only reading."""
         assert self.store is not None
         kept = [event.body["keys"] for event in self.store.changes() if event.body["what"] == "rows"]
         if kept:
@@ -181,7 +190,7 @@ class LabelJournal:
                 raise JournalForeign(
                     f"none of the rows of {self.where} is in {self._rows.name}: it is that of another table"
                 )
-        if not kept or self.added or self.gone:
+        if not self.store.read_only and (not kept or self.added or self.gone):
             self.change({"what": "rows", "keys": self._rows.keys})
 
     # ------------------------------------------------------------ writing
@@ -208,6 +217,8 @@ class LabelJournal:
         if self.closed:
             raise JournalDown(f"the labelling in {self.where} was closed: open it again")
         if self.store is not None:
+            if self.store.read_only:
+                raise InvalidInput.must("read_only", "Labelling", "False to answer or change anything", True)
             self.store.append(events)
             return
         for event in events:
@@ -251,6 +262,15 @@ class LabelJournal:
             label = -1 if body.label is None else state.numbers[body.label]
             hit = True if body.final else body.hit
             state.add(row, Answer(event.seq, body.by, shown, hit, label, body.audit, body.final))
+
+    def rows_changed(self) -> str:
+        """What has become of the table since the last time, for people; empty if it is as it was."""
+        if not self.added and not self.gone:
+            return ""
+        change = (
+            f"since the last time {self.added:,} rows are new, and {self.gone:,} are gone or were changed"
+        )
+        return f"WARNING: {change}; answers about those are not in view" if self.gone else change
 
     def close(self) -> None:
         self.closed = True

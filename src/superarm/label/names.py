@@ -41,8 +41,15 @@ def check_person(name: str, owner: str = OWNER) -> str:
     return name
 
 
-def check_known_person(name: str, known: Collection[str], option: str, owner: str) -> None:
+def check_known_person(
+    name: str,
+    known: Collection[str],
+    option: str,
+    owner: str,
+    nobody: str = "nobody has answered under a name yet",
+) -> None:
     """Refuse a name that nobody has, and say who there is."""
     if name not in known:
         people = ", ".join(person or "'' (whoever gave no name)" for person in sorted(known))
-        raise InvalidInput.must(option, owner, f"one of {people or '(nobody)'}", name, among=known)
+        wanted = f"one of {people}" if people else f"the name of a person, but {nobody}"
+        raise InvalidInput.must(option, owner, wanted, name, among=known)

@@ -125,6 +125,11 @@ class Plan:
             self.model_label[batch] = p.argmax(axis=1)
             self.doubt[batch] = 1.0 - p.max(axis=1)
 
+    def audits_missing(self) -> float:
+        """How many audits there must be still before any label is accepted unasked; none if 0 or less."""
+        open_ = np.count_nonzero(~self.state.done)
+        return float(min(FEW_AUDITS, open_ / 3) - self.state.audits)
+
     def estimate(self, *, fresh: bool = False) -> TargetEstimate:
         """How far it is to the target; made anew now and then, or when asked for."""
         if self._estimate is None or fresh or self._stale >= self.estimate_every:
@@ -201,8 +206,7 @@ class Plan:
             ) is None
         if self.target >= 1.0 or self.estimate().high_80 > (1.0 - self.target) * rows:
             return False
-        open_ = int((~state.done).sum())
-        if state.audits < min(FEW_AUDITS, open_ / 3) or self._ask_twice(busy) is not None:
+        if self.audits_missing() > 0 or self._ask_twice(busy) is not None:
             return False
         if self._answers < self._sweep_after:
             return False

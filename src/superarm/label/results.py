@@ -12,7 +12,7 @@ from superarm._types import Array
 from superarm.decisions import Decision
 from superarm.label.belief import Answer, possible
 from superarm.label.names import FILE
-from superarm.label.plan import FEW_AUDITS, Plan
+from superarm.label.plan import Plan
 from superarm.label.question import OpenQuestions
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
@@ -29,7 +29,7 @@ class Progress:
 
     Attributes:
         rows: of the table.
-        labelled: rows that have a label: asked about, or accepted.
+        labelled: rows that have a label: asked about, or accepted (none before there were enough audits).
         asked: rows that somebody was asked about.
         clicks: answers so far.
         audits: those of them about rows that would have been accepted unasked.
@@ -100,10 +100,9 @@ class Results:
         state, plan, copies = self.state, self.plan, self.rows.copies
         clicks, asked = int(state.clicks.sum()), int(copies[state.done & (state.label >= 0)].sum())
         finished = plan.is_finished(self._open.rows())
-        labelled, wrong, interval, left = asked, None, None, None
+        accepted = self._accepted(finished)
+        labelled, wrong, interval, left = asked + int(copies[accepted].sum()), None, None, None
         if clicks >= FIRST or finished:
-            accepted = self._accepted(finished)
-            labelled += int(copies[accepted].sum())
             low, high = plan.interval(accepted)
             if labelled:
                 wrong = min(1.0, plan.expected_wrong(accepted) / labelled)
@@ -131,15 +130,14 @@ class Results:
         open_ = int(np.count_nonzero(~state.done))
         clicks = open_ * rate
         if self.target < 1.0:
-            audits = min(FEW_AUDITS, open_ / 3) - state.audits  # that there must be
             needed = plan.estimate().left * rate / (1.0 - plan.audit_share)
-            clicks = min(clicks, max(needed, audits / plan.audit_share))
+            clicks = min(clicks, max(needed, plan.audits_missing() / plan.audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
 
     def _accepted(self, finished: bool) -> Array:
-        """Rows nobody was asked about whose labels are accepted."""
+        """Rows nobody was asked about whose labels are accepted: none before there were enough audits."""
         rows = np.flatnonzero(~self.state.done)
-        if self.target >= 1.0:
+        if self.target >= 1.0 or self.plan.audits_missing() > 0:
             return rows[:0]
         return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate().accept]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from superarm.data.columns import Columns
 from superarm.data.inference import AFTERWARDS
 from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
-from superarm.data.values import is_missing
+from superarm.data.values import is_missing, parse_scalar
 from superarm.errors import InvalidInput
 
 PICTURES = {
@@ -35,6 +35,7 @@ PICTURES = {
 }
 SIDE = 28  # pixels of a picture's side, as the model sees it
 OWNER = "superarm label"
+EXPORTED = ("row", "label", "belief", "clicks", "how", "by")  # the columns that superarm labels export adds
 
 
 class LabelRows:
@@ -159,11 +160,12 @@ class LabelRows:
                     option, name, f"one of its columns {', '.join(names)}", column, among=names
                 )
         known, truth = (
-            [None if column is None else _label(row.get(column)) for row in rows]
+            _labels([None if column is None else row.get(column) for row in rows])
             for column in (label, answers)
         )
         features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
-        cells = [{key: row.get(key) for key in features} for row in rows]
+        shown = [key for key in features if key not in _exported(features)]
+        cells = [{key: row.get(key) for key in shown} for row in rows]
         return cls(name, cells, known, truth, features, asked)
 
     @classmethod
@@ -227,6 +229,14 @@ class LabelRows:
         """Those that the table holds already; None if it holds none."""
         return sorted({label for label in self.known if label is not None}) or None
 
+    def known_by_row(self) -> dict[int, str | None]:
+        """The label of each distinct row for which the table holds one; None where equal rows have several."""
+        known: dict[int, str | None] = {}
+        for row, label in zip(self.inverse.tolist(), self.known, strict=True):
+            if label is not None:
+                known[row] = label if known.get(row, label) == label else None
+        return known
+
     def sample(self, numbers: Array) -> LabelRows:
         """Some rows of the table."""
         features = self._features
@@ -258,6 +268,7 @@ class LabelRows:
 
     def _look(self) -> Columns:
         taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}
+        taken |= dict.fromkeys(_exported(self._features), "written by superarm labels export")
         columns = Columns.look(self._features, taken=taken, **self._asked)
         if not len(columns):
             columns = Columns.look(self._features, taken=taken, everything=True, **self._asked)
@@ -288,6 +299,19 @@ class LabelRows:
         if isinstance(picture, Path):
             return picture.read_bytes(), PICTURES[picture.suffix.lower()]
         return _png(picture), "image/png"
+
+
+def _exported(names: Collection[str]) -> tuple[str, ...]:
+    """The columns that an export of ours has added; none of a table that is no such export."""
+    return EXPORTED if all(name in names or name == "label" for name in EXPORTED) else ()
+
+
+def _labels(cells: list[Any]) -> list[str | None]:
+    """Those of a column; among numbers NA and its like are gaps, as in all columns."""
+    labels = [_label(cell) for cell in cells]
+    if all(label is None or not isinstance(parse_scalar(label), str | bool) for label in labels):
+        return [None if label is None or parse_scalar(label) is None else label for label in labels]
+    return labels
 
 
 def _label(value: Any) -> str | None:

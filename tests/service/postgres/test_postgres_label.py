@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalForeign
-from superarm.label.journal import erase_person
+from superarm.label.journal import erase_person, read_meta
 from superarm.service import Service
 
 ROWS = [
@@ -32,6 +33,8 @@ def test_clicks_are_kept_and_found_again(database):
         assert job.results() == before
         assert job.progress().clicks == 3
         assert sum(one["label"] is not None for one in before) == 2
+        with sa.Labelling(ROWS, target=1.0, journal=url, read_only=True) as reader:
+            assert reader.results() == before
     with pytest.raises(InvalidInput, match="a file"):
         erase_person(url, "ann")
     with pytest.raises(JournalForeign, match="labelling"):
@@ -41,10 +44,30 @@ def test_clicks_are_kept_and_found_again(database):
 def test_the_command_begins_and_goes_on_in_a_database(database, tmp_path):
     url, rows = database.fresh(), tmp_path / "tickets.jsonl"
     rows.write_text("".join(json.dumps(row | {"team": LABELS[i % 3]}) + "\n" for i, row in enumerate(ROWS)))
-    command = [sys.executable, "-m", "superarm", "label", str(rows), "--answers", "team", "--target", "1"]
+    labels = tmp_path / "labels.txt"
+    labels.write_text("\n".join(LABELS))
+    command = [
+        sys.executable,
+        "-m",
+        "superarm",
+        "label",
+        str(rows),
+        "--labels",
+        str(labels),
+        "--journal",
+        url,
+    ]
     for _ in range(2):
-        done = subprocess.run(
-            [*command, "--journal", url, "--json"], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["labelled"] == len(ROWS)
+        with subprocess.Popen(
+            [*command, "--leave-out", "team", "--no-browser"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as page:
+            assert page.stdout is not None
+            address = page.stdout.readline()
+            page.send_signal(signal.SIGINT)
+            told = page.communicate(timeout=60)[1]
+        assert address.startswith("http://127.0.0.1:"), told
+        assert f"0 of {len(ROWS)} labelled" in told
+    assert read_meta(url)["labels"] == LABELS
