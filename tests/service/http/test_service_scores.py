@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from lab_kit import run
@@ -18,9 +20,22 @@ from superarm.service.client.client import ServiceError
 SCORED = {"learner": "scores", "n_features": None, "set_size": 2}
 
 
-def scores(n, seed=0, of=LABELS):
+def scores(n, seed=0, labels=LABELS):
     random = np.random.default_rng(seed)
-    return [dict(zip(of, random.normal(size=len(of)).tolist(), strict=True)) for _ in range(n)]
+    return [dict(zip(labels, random.normal(size=len(labels)).tolist(), strict=True)) for _ in range(n)]
+
+
+def answer_all(url, worlds):
+    """Decide by scores and say whether the label was shown: by eight callers, who share the journal's commits."""
+
+    def answer(part):
+        with Client(url) as client:
+            for asked, label in part:
+                shown = client.decide(scores=asked)
+                client.outcome(shown.id, hit=label in shown.labels)
+
+    with ThreadPoolExecutor(8) as callers:
+        list(callers.map(answer, [worlds[i::8] for i in range(8)]))
 
 
 def test_scores_over_http_are_the_rule_in_the_library_to_the_bit(live, open_service, tmp_path):
@@ -64,7 +79,7 @@ def test_some_labels_have_no_score_others_are_new_or_disabled_and_all_of_it_repl
         assert "new" in client.decide(scores={"new": 9.0, LABELS[1]: -9.0, LABELS[2]: -9.0}).labels
         assert client.decide(scores=dict.fromkeys(LABELS[:3], 0.0), id="few") == few
         client.outcome("few", hit=True)
-        client.outcome(client.decide(scores=scores(1, of=[*LABELS, "new"])[0]).id, hit=False)
+        client.outcome(client.decide(scores=scores(1, labels=[*LABELS, "new"])[0]).id, hit=False)
     assert replay(service.store, from_start=True).same
     assert Verifier(service.store).run(None, True, None).sound
 
@@ -111,14 +126,14 @@ def test_the_export_is_evaluated_by_the_scores_that_were_sent(live, open_service
     """Also where some rows have scores of a few labels only."""
     service = open_service(learner="scores:uniform=0.3", n_features=None, set_size=2)
     random = np.random.default_rng(1)
-    with Client(live(service).url) as client:
-        for i in range(600):
-            label = LABELS[random.integers(len(LABELS))]
-            asked = {name: 3.0 * (name == label) + random.normal() for name in LABELS}
-            if i % 5 == 0:
-                asked = {name: score for name, score in asked.items() if name in (label, *LABELS[:3])}
-            shown = client.decide(scores=asked)
-            client.outcome(shown.id, hit=label in shown.labels)
+    worlds = []
+    for i in range(600):
+        label = LABELS[random.integers(len(LABELS))]
+        asked = {name: 3.0 * (name == label) + random.normal() for name in LABELS}
+        if i % 5 == 0:
+            asked = {name: score for name, score in asked.items() if name in (label, *LABELS[:3])}
+        worlds.append((asked, label))
+    answer_all(live(service).url, worlds)
     log = tmp_path / "log.parquet"
     service.store.close()
     run("export", tmp_path / "events.db", "--output", log)
@@ -131,12 +146,14 @@ def test_a_shadow_learns_from_scores(open_service, live):
     """As from any other row of numbers with names: scores that are wrong in one way can be put right."""
     service = open_service(**SCORED, shadows=["set-logit"])
     random, wrong = np.random.default_rng(2), [*LABELS[1:], LABELS[0]]
-    with Client(live(service).url) as client:
-        for _ in range(400):
-            label = int(random.integers(len(LABELS)))
-            asked = {name: 2.0 * (name == wrong[label]) + 0.1 * random.normal() for name in LABELS}
-            shown = client.decide(scores=asked)
-            client.outcome(shown.id, hit=LABELS[label] in shown.labels)
+    worlds = []
+    for _ in range(400):
+        label = int(random.integers(len(LABELS)))
+        asked = {name: 2.0 * (name == wrong[label]) + 0.1 * random.normal() for name in LABELS}
+        worlds.append((asked, LABELS[label]))
+    url = live(service).url
+    answer_all(url, worlds)
+    with Client(url) as client:
         own, shadow = client.shadows()
     assert (own["learnt"], shadow["learnt"]) == (400, 400)
     (learner,) = service.model.projector.shadows.values()
