@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -57,7 +58,8 @@ def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
     fragile.kill()
     status, told = web.post("/v1/decisions", ASK)
     assert (status, web.headers["retry-after"]) == (503, "1")
-    assert told["error"]["message"].endswith("has not answered for 1.5 s")
+    # which of the two depends on who notices first: the pool, or the turn that waits for it
+    assert re.search("has not answered for 1.5 s$|cannot be used at the moment", told["error"]["message"])
     assert soon(lambda: web.get("/ready")[0] == 503)
     assert web.get("/v1/stats")[0] == 503
     assert web.get("/health")[0] == 200
