@@ -36,7 +36,7 @@ class Averaged:
 class Standard:
     """Means and variances; 1/sd refreshed when the count of rows has grown by 1 %."""
 
-    most, forget = np.inf, 0.0
+    most, forget, loudness = np.inf, 0.0, 1.0
 
     def __init__(self, d):
         self.mean, self.var, self.inverse = np.zeros(d), np.zeros(d), np.zeros(d)
@@ -61,7 +61,8 @@ class Standard:
             self.due = self.rows + 1
             if not self.renew():
                 self.due += min(self.most, np.floor(self.rows * 0.01))
-            self.inverse = np.where(self.var > 1e-30, 1 / np.sqrt(np.maximum(self.var, 1e-30)), 0.0)
+            inverse = np.where(self.var > 1e-30, 1 / np.sqrt(np.maximum(self.var, 1e-30)), 0.0)
+            self.inverse = self.loudness * inverse
 
     def renew(self):
         return False
@@ -161,6 +162,11 @@ class Curved:
         self.linear, self.curved = Averaged(k, d + 1), Averaged(k, features)
         self.gate, self.G, self.q, self.previous = 1.0, 0.0, 1 / 16, np.zeros(d)
         self.relevance, self.slope, self.slopes, self.renew = np.ones(d), np.zeros(d), 0, 0.0
+        self.bank, self.bank_slope, self.loudness = (
+            np.arange(features) // (features // 4) % 2,
+            np.zeros(2),
+            np.ones(2),
+        )
         self.credit = np.full(k, 1 / k)
         H, copies = np.kron(hadamard(16), np.eye(16)), max(1, 64 // d)
         turn = np.zeros((256, 256))  # row i of 16 turned by i lanes
@@ -232,7 +238,12 @@ class Curved:
         slope = self.sharp * (along @ self.Omega)
         slope += np.sqrt(1 - self.bias**2) * (c @ self.linear.A)[: self.d]
         self.slopes += 1
+        squares = np.bincount(self.bank, (c @ self.curved.A) ** 2) / self.loudness**2
+        self.bank_slope += 3 / (self.slopes + 3) * (squares - self.bank_slope)
         self.slope += 3 / (self.slopes + 3) * (slope**2 - self.slope)
         if self.slopes >= self.renew and self.slope.sum() > 0:
             self.renew = 1.1 * self.slopes + 8
             self.relevance = np.sqrt(self.slope * self.d / self.slope.sum())
+            if self.bank_slope.any():
+                self.loudness = np.sqrt(np.clip(2 * self.bank_slope / self.bank_slope.sum(), 0.1, 1.9))
+                self.waves.loudness = self.loudness[self.bank]

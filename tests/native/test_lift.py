@@ -178,6 +178,23 @@ def test_relevance_is_the_root_mean_square_slope() -> None:
     np.testing.assert_allclose(lift.state()["relevance"], np.sqrt([4.5, 0.5, 0, 0, 0]), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("waves", [7, 512, 1030])
+def test_the_bank_whose_waves_matter_is_louder(waves: int) -> None:
+    """Three times the squared slope: three times the squared loudness, whatever it was before."""
+    d, x = 5, rows_of(1, 5)[0]
+    lift = Lift(d, waves, 0)
+    state, of_az = lift.state(), np.tile(np.arange(waves) // lift.kept % 2, 2)
+    size = np.sqrt([3, 1] / np.bincount(of_az))
+    for _ in range(200):
+        lift.count_slopes(x, (size * state["loudness"])[of_az], [3, -1, 0, 0, 0])
+    np.testing.assert_allclose(state["loudness"] ** 2, [1.5, 0.5], rtol=1e-3)
+    for row in rows_of(300, d):
+        lift.count(row)
+    moves = state["var"] > 1e-6  # a projection may be of no column that matters
+    got = (state["inverse"] * np.sqrt(state["var"]))[moves]
+    np.testing.assert_allclose(got, state["loudness"][of_az[moves]], rtol=0.05)
+
+
 def test_rows_of_another_length_are_refused() -> None:
     lift = Lift(5, 16, 0)
     with pytest.raises(ValueError, match="x must have 5 numbers"):

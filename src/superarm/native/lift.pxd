@@ -14,6 +14,8 @@ cdef class Lift(Stage):
     cdef float* previous  # the last row
     cdef float* relevance  # of every column
     cdef float* slope  # the running mean of its squared slope
+    cdef double* bank_slope  # of the waves of z and those of a z: the running mean of their squared slopes
+    cdef double* loudness  # of both
     cdef double* seen  # by the places in lift.pyx
     # of the row that was lifted last:
     cdef float* angle
@@ -26,6 +28,8 @@ cdef class Lift(Stage):
     cdef double sharpness(self) noexcept nogil
     cdef void lift(self, const Features* x, Features* phi) noexcept nogil
     cdef void lifted(self, Features* phi) noexcept nogil  # the phi that `lift` has made
+    cdef void apply_loudness(self) noexcept nogil
+    cdef void count_bank_slopes(self, const float* curved, double rate) noexcept nogil
     cdef void project_back(self) noexcept nogil
     cdef void update_stats(self, const Features* x) noexcept nogil
     # Take in the slope of the loss along every column: from those along phi and along the row.

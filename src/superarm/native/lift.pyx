@@ -21,6 +21,10 @@ effective dimension of the rows.
 and of the curved weights, over all columns 1 in the mean square. A column that does not matter leaves the waves of
 a z, and their bandwidth is spent on those that do; where all matter, the waves of z serve better.
 
+**The loudness** l_b of a bank, the waves of z or those of a z, by which phi is multiplied, is learnt in the same way:
+the root mean square of the slope along its waves as they are before it (divided by l_b), over both banks 1 in the mean
+square, and l_b^2 within [0.1, 1.9].
+
 `lift` reads the state, `update_stats` and `learn_relevance` move it.
 """
 
@@ -37,6 +41,8 @@ cdef double SHARP = 5.5, LEAST = 1.0, MOST = 4.0  # the bandwidth
 cdef Py_ssize_t SIZE = 256
 cdef Py_ssize_t SPREAD = 64  # columns should fill as many of the 256 places
 cdef double FIRST = 256.0
+
+cdef double QUIETEST = 0.1  # l_b^2; the other bank has the rest of 2
 
 cdef enum:
     EVERY = 8  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
@@ -80,6 +86,7 @@ cdef class Lift(Stage):
         self.inverse = self.floats("inverse", 2 * waves)
         self.previous, self.slope = self.floats("previous", d), self.floats("slope", d)
         self.relevance = self.floats("relevance", d, 1.0)
+        self.bank_slope, self.loudness = self.doubles("bank_slope", 2), self.doubles("loudness", 2, 1.0)
         self.seen = self.doubles("seen", 7)
         self.seen[ALIKE] = 1.0 / 16.0
         self.angle = <float*>self.scratch("angle", self.groups * self.kept + SIZE, np.float32)
@@ -127,6 +134,16 @@ cdef class Lift(Stage):
         if seen[ROWS] >= seen[DUE]:  # 1/sd moves slowly: every row at first, then after each further 1 %
             seen[DUE] = seen[ROWS] + 1.0 + floor(seen[ROWS] * 0.01)
             vectors.inverse_root(self.var, self.inverse, 2 * self.waves)
+            self.apply_loudness()
+
+    cdef void apply_loudness(self) noexcept nogil:
+        """To 1/sd, so that no wave costs one multiplication more."""
+        cdef Py_ssize_t g, n
+        cdef float l
+        for g in range(self.groups):
+            n, l = min(self.kept, self.waves - g * self.kept), <float>self.loudness[g % 2]
+            vectors.multiply(self.inverse + g * self.kept, l, n)
+            vectors.multiply(self.inverse + self.waves + g * self.kept, l, n)
 
     cdef void project_back(self) noexcept nogil:
         """From `angle` to `columns`."""
@@ -138,21 +155,38 @@ cdef class Lift(Stage):
             self.work, self.columns,
         )
 
+    cdef void count_bank_slopes(self, const float* curved, double rate) noexcept nogil:
+        cdef double squares[2]
+        cdef Py_ssize_t g, n
+        squares[0], squares[1] = 0.0, 0.0
+        for g in range(self.groups):
+            n = min(self.kept, self.waves - g * self.kept)
+            squares[g % 2] += vectors.sum_squares(curved + g * self.kept, n)
+            squares[g % 2] += vectors.sum_squares(curved + self.waves + g * self.kept, n)
+        for g in range(2):
+            self.bank_slope[g] += rate * (squares[g] / self.loudness[g] ** 2 - self.bank_slope[g])
+
     cdef void learn_relevance(self, const float* curved, const float* straight) noexcept nogil:
         """At the row that was lifted last; whose angles it overwrites."""
         cdef double* seen = self.seen
+        cdef double* bank = self.bank_slope
         cdef Py_ssize_t j
         cdef float scale = <float>(self.stretch * self.sharpness() * self.factor), rate
-        cdef double total
+        cdef double total, share
         vectors.angle_slopes(curved, self.inverse, self.raw, self.angle, self.waves)
         self.project_back()
         seen[SLOPES] += 1.0
         rate = <float>max(3.0 / (seen[SLOPES] + 3.0), min(1.0, EVERY * self.forget))
+        self.count_bank_slopes(curved, rate)
         total = vectors.count_slopes(scale, self.columns, <float>self.share, straight, rate, self.slope, self.d)
         if seen[SLOPES] >= seen[RENEW] and total > 0.0:  # phi changes with it: seldom, after each further 10 %
             seen[RENEW] = 1.1 * seen[SLOPES] + 8.0
             for j in range(self.d):
                 self.relevance[j] = <float>sqrt(<double>self.slope[j] * self.d / total)
+            if bank[0] + bank[1] > 0.0:
+                for j in range(2):
+                    share = min(2.0 - QUIETEST, max(QUIETEST, 2.0 * bank[j] / (bank[0] + bank[1])))
+                    self.loudness[j] = sqrt(share)
 
     # ---- from Python, for one row as it reaches the weights
 
