@@ -2,8 +2,9 @@
 # `make native` only compiles; `make wheel` is what a release runs.
 PYTHON ?= python3
 BIN := .venv/bin
-# tests on all cores; each core takes the tests of neighbouring files, and helps the other at the end
-PARALLEL ?= -n auto --dist worksteal
+# one process more than cores, as many tests wait for a clock or another process; each takes the tests of neighbouring
+# files, and helps the others at the end
+PARALLEL ?= -n $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 # packages are installed while superarm compiles: pip leaves that to build/native
 EDITABLE := SUPERARM_COMPILE=0 $(PIP) --no-build-isolation -e

@@ -86,6 +86,7 @@ def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
     assert two.labels == ("a", "b", "c")
 
 
+@pytest.mark.slow
 def test_the_command(images, weights, tmp_path):
     target = tmp_path / "out.npz"
     line = ["data", "features", str(images), "--weights", str(weights), "--output", str(target)]
