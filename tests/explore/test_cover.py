@@ -204,6 +204,56 @@ def test_less_is_left_out_while_more_is_missed_than_is_allowed(recent: float, le
     assert state["recent"][0] == pytest.approx(before - before / 500)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.1, 0.02])
+def test_leaving_out_costs_a_share_of_what_is_allowed_at_another_coverage_too(share: float) -> None:
+    """Most requests are easy to keep, with one label; that leaves nothing over for the others."""
+    rule, random, costs = Cover(coverage=0.5, warm_up=0), np.random.default_rng(0), []
+    for _ in range(4000):
+        p = np.exp(3.0 * np.sort(random.normal(size=12))[::-1])
+        p /= p.sum()
+        coverage = 0.99 if random.random() < share else None
+        decision = rule.decide(probabilities=p, coverage=coverage)
+        assert decision.rule is not None
+        rule.update(decision, hit=bool(random.choice(12, p=p) in decision.labels))
+        if coverage:
+            left = np.diff([0.0, *decision.rule.get("sums", ())])
+            costs.append(float(left @ p[1 : len(left) + 1]))
+    assert 0.0 < float(np.mean(costs)) < 0.01
+
+
+def test_noes_that_false_no_explains_are_no_trouble() -> None:
+    """Hopeless rows, nearly all labels shown, a fifth of the answers wrong: as was said."""
+    rule, random = Cover(coverage=0.95, warm_up=0, false_no=0.2), np.random.default_rng(5)
+    for _ in range(4000):
+        decision = rule.decide(random.normal(size=4) * 0.1)
+        rule.update(decision, hit=bool(random.integers(4) in decision.labels and random.random() > 0.2))
+    assert rule.kept().trouble is None
+    assert rule.kept().noes_to_all < 200
+
+    def no_answers_any_more() -> None:
+        for _ in range(500):
+            rule.update(rule.decide(random.normal(size=4) * 0.1), hit=False)
+
+    with pytest.warns(UserWarning, match="of 4,... answers were no although all labels were shown"):
+        no_answers_any_more()
+
+
+def test_noes_to_everything_do_not_wind_the_threshold_up() -> None:
+    """A night without answers, all taken for noes, where some are known to be wrong: gone soon."""
+    rule, scores = Cover(coverage=0.95, warm_up=0, false_no=0.1), [3.0, 1.0, 0.0, -3.0]
+
+    def night() -> None:
+        for _ in range(5000):
+            rule.update(rule.decide(scores), hit=False)
+
+    with pytest.warns(UserWarning, match="although all labels were shown"):
+        night()
+    assert rule.kept().threshold < log(4 / 1e-4) + 1
+    for _ in range(2000):
+        rule.update(rule.decide(scores), hit=True)
+    assert len(rule.decide(scores).labels) == 1
+
+
 def test_warm_up_does_not_count() -> None:
     rule = Cover(coverage=0.9, warm_up=3)
     for t in range(5):

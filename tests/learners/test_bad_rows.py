@@ -115,6 +115,16 @@ def test_a_bad_row_among_the_first(first: int) -> None:
     assert hits(bad, X[6000:], y[6000:]) > hits(good, X[6000:], y[6000:]) - 0.02
 
 
+@pytest.mark.parametrize("at", [0, 5, 17])
+def test_a_bad_row_before_columns_of_0_and_1_have_been_1(at: int) -> None:
+    y = np.random.default_rng(0).integers(20, size=4000)
+    X = np.eye(20, dtype=np.float32)[y]
+    X[at] = 1e15
+    learner = sa.SetLogit(n_labels=20)
+    learner.run(X[:2000], y[:2000])
+    assert hits(learner, X[2000:], y[2000:]) > 0.98
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sentinels(seed: int) -> None:
     """-999 in 1 % of the rows from the start: on the other rows within 3 points of what is without."""

@@ -88,11 +88,14 @@ def test_one_value_moves_mean_and_variance_within_the_bound(
     state = {
         name: float(array[0])
         for name, array in scaling.state().items()
-        if name in ("mean", "var", "other", "limit")
+        if name in ("mean", "var", "other", "limit", "usual")
     }
     if state["var"] == 0.0:
         return  # the usual value only: the column has no scale yet
     rate, mean, var = max(1 / (n + 1), forget), state["mean"], state["var"]
+    few = state["other"] < min(0.25, 8 * rate) * 1.001
+    if few and 1000 * state["other"] * (x - state["usual"]) ** 2 < var:
+        return  # it begins anew
     scaling.count([x])
     after = scaling.state()
     limit = state["limit"]  # of three rows ago at most: a row moves it by a few per cent
@@ -110,6 +113,18 @@ def test_a_bad_value_among_the_first(at: int, bad: float) -> None:
     state = counted(x).state()
     assert abs(state["mean"][0] - good["mean"][0]) < 0.2
     assert 0.8 < np.sqrt(state["var"][0] / good["var"][0]) < 1.3
+
+
+@pytest.mark.parametrize("bad", [[1e15], [-1e6] * 5, [1e3, 1e12]])
+@pytest.mark.parametrize("at", [0, 10, 100, 1500])
+def test_bad_values_in_a_column_that_was_constant(at: int, bad: list[float]) -> None:
+    """They have no limit, as it has no scale yet: the values that come later do not vanish beside them."""
+    random = np.random.default_rng(3)
+    x = np.r_[np.zeros(1600), (random.random(400) < 0.1) * random.uniform(1, 3, 400)]
+    good = counted(x).state()
+    state = counted(np.r_[x[:at], bad, x[at:]]).state()
+    assert abs(state["mean"][0] - good["mean"][0]) < 0.2
+    assert 0.5 < np.sqrt(state["var"][0] / good["var"][0]) < 2.0
 
 
 @pytest.mark.parametrize("share", [0.5, 0.03])

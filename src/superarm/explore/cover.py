@@ -21,6 +21,8 @@ the scores are. Two things teach, as sets that hold everything do not:
   sum_r p_r^2. Where belief stays spread, misses spent on learning buy little and cost many labels: there T
   must cover what leaving out misses. So that share falls with doubt, and with time; and while more is missed than
   is allowed (recent: misses, a running mean over 500 answers), as a young model underrates what leaving out costs.
+  M, t and C are those of decisions at the rule's own coverage. At another one each decision pays for itself:
+  q_b = min(1, beta alpha / sum_r b_r p_r), with its own sum_r p_r^2 in place of C / t, and t of all.
 
 A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
 
@@ -75,8 +77,8 @@ class Coverage:
         threshold: q, which the answers move.
         edge: the least probability that is shown, exp(-q); 0 where q is so large that everything is.
         capped_misses: misses among sets that set_size made smaller than the promise asks for.
-        noes_to_all: noes to sets of all labels, which do not count: the answers are wrong, or the truth is
-            none of the labels.
+        noes_to_all: noes to sets of all labels beyond what false_no explains: the answers are wrong, or the truth
+            is none of the labels. (Without false_no they do not count.)
         trouble: why the promise cannot be kept, and what that costs; ``None`` while it can.
     """
 
@@ -213,9 +215,10 @@ class Cover(Rule):
             threshold=native.threshold(level),
             edge=native.edge(level),
             capped_misses=capped,
-            noes_to_all=noes,
+            noes_to_all=max(0.0, noes),
         )
-        return replace(coverage, trouble=_trouble(coverage))
+        asked = answers if self.false_no else answers + noes  # with false_no they are among the answers
+        return replace(coverage, trouble=_trouble(coverage, asked))
 
     def warn_if_broken(self, native: CoverRule) -> None:
         """Say it once if a promise cannot be kept, by what ``native`` has counted."""
@@ -276,9 +279,9 @@ class Cover(Rule):
         return core, among, m
 
 
-def _trouble(coverage: Coverage) -> str | None:
+def _trouble(coverage: Coverage, asked: float) -> str | None:
     """Why a promise cannot be kept, as far as a thousand answers tell."""
-    allowed, asked = 1.0 - coverage.promised, coverage.answers + coverage.noes_to_all
+    allowed = 1.0 - coverage.promised
     if asked < ENOUGH:
         return None
     if coverage.noes_to_all > allowed * asked:

@@ -14,7 +14,7 @@ label learns from any set: nothing is left out.
 
 Labels tied with the last one of T (or of the half) take its place at random.
 
-decided    t: decisions that count, M: what leaving out at q_b = 1 would have cost, C: the sum of
+decided    of its own coverage, t: decisions that count, M: what leaving out at q_b = 1 would have cost, C: the sum of
            sum_r p_r^2, how certain they were
 draw_log   HEAD numbers that move the rule: coverage; whether it counts; what it adds to M; labels shown; what
            limits it (1: the largest size, 2: a uniform set); the weights of a no and of a yes; sum_r p_r^2; then q, how many
@@ -166,7 +166,7 @@ cdef class CoverRule(Rule):
         # without whom
         if counts and size > 1 and not self.full_information and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
             count = size - 1
-            cost = self.leave_out(decided, alpha, size)
+            cost = self.leave_out(decided, alpha, size, certainty, round - self.warm_up[0])
         u = uniform(self.seed, t, 0)
         for i in range(count):
             if sums[i] <= u < sums[i + 1]:
@@ -239,23 +239,30 @@ cdef class CoverRule(Rule):
             count += self.p[i] >= edge
         return max(1, count)
 
-    cdef double leave_out(self, const double* decided, double alpha, Py_ssize_t size) noexcept nogil:
-        """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1."""
-        cdef Py_ssize_t i
+    cdef double leave_out(self, const double* decided, double alpha, Py_ssize_t size, double certain, double t) noexcept nogil:
+        """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1.
+
+        certain, t: sum_r p_r^2 of this decision, and how many came before it; at its own coverage, decided has better.
+        """
+        cdef Py_ssize_t i, at = self.level_index(self.level)
         cdef double* own = self.own
-        cdef Py_ssize_t at = self.level_index(self.level)
-        cdef double b, beta, certain, q = 1.0, cost = 0.0, t = decided[0], rest = max(1e-9, 1.0 - own[0])
-        if decided[1] > 0.0:
+        cdef double beta, q = 1.0, cost = 0.0, rest = max(1e-9, 1.0 - own[0])
+        cdef bint usual = self.level == self.coverage
+        for i in range(1, size):
+            cost += min(1.0, 2.0 * own[i] / rest) * own[i]
+        if usual and decided[1] > 0.0:
+            t = decided[0]
             certain = decided[2] / t
-            beta = min(MOST, SPEND * certain * sqrt(certain) / (1.0 + t / (SLOW * self.k)))
-            if at >= 0:  # while more is missed than is allowed, less is left out
-                beta *= min(1.0, max(0.0, 2.0 - self.recent[at] / alpha))
+        beta = min(MOST, SPEND * certain * sqrt(certain) / (1.0 + t / (SLOW * self.k)))
+        if at >= 0:  # while more is missed than is allowed, less is left out
+            beta *= min(1.0, max(0.0, 2.0 - self.recent[at] / alpha))
+        if not usual:  # M is not theirs: each pays for itself
+            q = min(1.0, beta * alpha / cost) if cost > 0.0 else 1.0
+        elif decided[1] > 0.0:
             q = min(1.0, beta * alpha * (t + 1.0) / decided[1])
         self.sums[0] = 0.0
         for i in range(1, size):
-            b = min(1.0, 2.0 * own[i] / rest)
-            cost += b * own[i]
-            self.sums[i] = self.sums[i - 1] + q * b
+            self.sums[i] = self.sums[i - 1] + q * min(1.0, 2.0 * own[i] / rest)
         return cost
 
     cdef double probability(self, const Py_ssize_t* drawn, Py_ssize_t shown, Py_ssize_t size, Py_ssize_t held, Py_ssize_t group, Py_ssize_t count) noexcept nogil:
@@ -304,13 +311,13 @@ cdef class CoverRule(Rule):
         return total
 
     cdef void on_decided(self, double* decided, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
-        if n_log > 0 and draw_log[1] > 0.0:
+        if n_log > 0 and draw_log[1] > 0.0 and draw_log[0] == self.coverage:
             decided[0] += 1.0
             decided[1] += draw_log[2]
             decided[2] += draw_log[7]
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
-        cdef double weight, alpha, missed, q, step, clear = 1.0
+        cdef double weight, alpha, missed, q, step, most, asked, clear = 1.0
         cdef Py_ssize_t at
         cdef double* tally
         if n_log == 0:  # somebody else's set has taught what the warm-up is there for
@@ -333,8 +340,11 @@ cdef class CoverRule(Rule):
             self.use_level(at, draw_log[0])
         self.recent[at] += weight * (missed - self.recent[at]) / RECENT
         q, step = self.thresholds[at], self.eta * weight * clear * (missed - alpha)
-        if draw_log[4] > 0.0 and step > 0.0:  # a higher q would not have helped: do not wind it up
-            self.thresholds[at] = max(q, min(q + step, log(self.k / LEAST) + self.eta))
+        if step > 0.0 and (draw_log[4] > 0.0 or draw_log[3] == self.k):
+            # a higher q would not have helped: do not wind it up. Noes to all labels that are wrong at the known
+            # rate move it up and down by eta false_no / (2 alpha) or so, and need room
+            most = log(self.k / LEAST) + self.eta * (1.0 + 2.0 * self.false_no / alpha)
+            self.thresholds[at] = max(q, min(q + step, most))
         else:
             self.thresholds[at] = max(0.0, q + step)
         tally = self.tally + COUNTS * at
@@ -343,13 +353,14 @@ cdef class CoverRule(Rule):
         tally[2] += weight * draw_log[3]
         if draw_log[4] == 1.0:
             tally[3] += weight * missed
-        if not answer.hit and answer.label < 0 and self.none < 0 and draw_log[3] == self.k:
-            tally[4] += 1.0
+        if answer.label < 0 and self.none < 0 and draw_log[3] == self.k:  # beyond false_no
+            tally[4] += -self.false_no / (1.0 - self.false_no) if answer.hit else 1.0
         if not self.short:
             missed = tally[1] - alpha * tally[0]
-            self.short = tally[0] + tally[4] >= ENOUGH and (
+            asked = tally[0] + (tally[4] if self.false_no == 0.0 else 0.0)
+            self.short = asked >= ENOUGH and (
                 missed > 0.0 and missed * missed > 9.0 * tally[0] * alpha and missed <= tally[3]
-                or tally[4] > alpha * (tally[0] + tally[4])
+                or tally[4] > alpha * asked
             )
 
 

@@ -29,6 +29,9 @@ median. A column that changes is followed:
                    0.02: n is set to 32 at most, rate to 0.1 at least
     narrower       mean, var and other of every 4th row, at a rate of 0.016, are kept as well. Where var / other is there
                    less than 1/64 of what it is here, they are taken over, and n = 250
+    new            what comes first in a column that was constant has no limit, and may be bad. While other is below
+                   8 rate (and 1/4), a value that is 32 times nearer to the usual one than the root of var / other
+                   begins anew: mean is the usual value, var = other (x - usual)^2
 
 What moves slowly is renewed seldom: 1 / sd, the limits and whether a column is narrower, with every row at first, then
 after each further 1 %, or 100 rows; with every row while a column is wider or moved.

@@ -51,7 +51,11 @@ static void count_clipped(const float *restrict x, float *restrict mean, float *
                           const float *restrict usual, float *restrict other, float *restrict outside,
                           const float *restrict limit, float forget, ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
-    float gap = x[j] - mean[j], most = limit[j], n = count[j], out = outside[j];
+    float most = limit[j], n = count[j], out = outside[j], square = (x[j] - usual[j]) * (x[j] - usual[j]) * other[j];
+    float few = 1.0f / (n + 1.0f) > forget ? 8.0f / (n + 1.0f) : 8.0f * forget;
+    few = few < 0.25f ? few : 0.25f;
+    int anew = (x[j] != usual[j]) & (other[j] < few) & (out <= 0.5f) & (1024.0f * square < var[j]);
+    float middle = anew ? usual[j] : mean[j], v = anew ? square : var[j], gap = x[j] - middle;
     float is_other = x[j] != usual[j] ? 1.0f : 0.0f, is_outside = fabsf(gap) > most ? 1.0f : 0.0f;
     float c = gap < most ? gap : most;
     c = c > -most ? c : -most;
@@ -59,8 +63,8 @@ static void count_clipped(const float *restrict x, float *restrict mean, float *
     n = out > 0.5f && n > 32.0f ? 32.0f : n;
     float rate = 1.0f / (n + 1.0f), least = out > 0.5f ? 0.1f : forget;
     rate = rate > least ? rate : least;
-    mean[j] += rate * c;
-    var[j] = (1.0f - rate) * (var[j] + rate * c * c);
+    mean[j] = middle + rate * c;
+    var[j] = (1.0f - rate) * (v + rate * c * c);
     other[j] += rate * (is_other - other[j]);
     outside[j] = out;
     count[j] = n + 1.0f;
