@@ -176,6 +176,17 @@ def test_as_its_naive_twin(name: str, k: int, m: int) -> None:
         assert made.log_ordered_propensity == pytest.approx(log(ordered), abs=2e-5)
 
 
+@pytest.mark.parametrize("k", [2, 3, 10, 16, 17, 32, 33, 81, 1000])
+def test_top_sets_of_few_and_of_many_with_and_without_ties(k: int) -> None:
+    """Each number of labels has its way of ranking; the first of equals wins in all of them."""
+    core, random = core_of(Greedy(), k), np.random.default_rng(k)
+    for m in (1, 2, 3, 6, 20, 40):
+        for digits in (0, 1, 7):
+            s = random.normal(size=k).round(digits).astype(np.float32)
+            if m < k:
+                assert decide(core, s, m=m).sets[2 * m :].tolist() == ranked(s, list(range(k)))[:m]
+
+
 @pytest.mark.parametrize("name", TWINS)
 def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> None:
     """Deciding at a cursor, and counting the decision in later from its draw log, is deciding."""

@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from superarm.native.cpu cimport vectors
-from superarm.native.prefetch cimport superarm_prefetch
+from superarm.native.prefetch cimport superarm_prefetch_far
 
 import numpy as np
 
@@ -145,5 +145,5 @@ cdef void prefetch_features(const float* W, Py_ssize_t k, const Row* row) noexce
     cdef const float* w
     for i in range(row.n):
         w = W + <Py_ssize_t>row.indices[i] * k
-        superarm_prefetch(w)  # more than two lines that follow each other, the processor finds itself
-        superarm_prefetch(w + min(k, LINE) - 1)
+        superarm_prefetch_far(w)  # more than two lines that follow each other, the processor finds itself
+        superarm_prefetch_far(w + min(k, 2 * LINE) - 1)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from superarm.native.prefetch cimport superarm_prefetch
+from superarm.native.prefetch cimport superarm_prefetch, superarm_prefetch_far
+
+cdef Py_ssize_t SHORT = 128  # columns of a row that the first cache can ask for at once
 
 
 cdef class RowBlock:
@@ -46,8 +48,13 @@ cdef class RowBlock:
         """Rows visited at random come slowly from memory: ask early."""
         cdef Py_ssize_t j
         cdef const float* x = self.x + i * self.d
-        for j in range(0, self.d, 16):
-            superarm_prefetch(x + j)
+        if self.d <= SHORT:
+            for j in range(0, self.d, 16):
+                superarm_prefetch(x + j)
+        else:
+            for j in range(0, self.d, 16):
+                superarm_prefetch_far(x + j)
+            superarm_prefetch_far(x + self.d - 1)  # a row need not begin with a line
         if self.start != NULL:
             for j in range(self.start[i], self.start[i + 1], 16):
                 superarm_prefetch(self.index + j)

@@ -39,32 +39,42 @@
 
 /* One stage: row i turned by i lanes, signs flipped, and H over the rows. */
 static void stage_wide(const float *restrict w, const float *restrict s, float *restrict out) {
-#define KEEP(i) out[WIDE * i + j] = v##i
+#define KEEP(i) out[WIDE * i + j] = out[WIDE * i + LANES + j] = v##i
   for (int j = 0; j < LANES; j++) {
     ALL(TURNED);
     HADAMARD(v);
     ALL(KEEP);
   }
 #undef KEEP
-  for (int i = 0; i < ROWS; i++)
-    for (int j = 0; j < LANES; j++) out[WIDE * i + LANES + j] = out[WIDE * i + j];
 }
 
-/* The last stage, in two: turned, signs flipped and added to what other blocks gave; then H over the rows. */
+/* The last stage. Of several blocks, all but the last are only turned, signs flipped, and added up in `sum`. */
 static void turn_add(const float *restrict w, const float *restrict s, float *restrict sum) {
   for (int i = 0; i < ROWS; i++)
     for (int j = 0; j < LANES; j++) sum[LANES * i + j] += s[LANES * i + j] * w[WIDE * i + i + j];
 }
 
-static void over_rows(const float *restrict h, float *restrict out) {
 #define KEEP(i) out[LANES * i + j] = v##i
+static void stage_last(const float *restrict w, const float *restrict s, const float *restrict sum,
+                       float *restrict out) {
+#define ADDED(i) float v##i = sum[LANES * i + j] + s[LANES * i + j] * w[WIDE * i + i + j]
+  for (int j = 0; j < LANES; j++) {
+    ALL(ADDED);
+    HADAMARD(v);
+    ALL(KEEP);
+  }
+#undef ADDED
+}
+
+/* H over the rows alone, for the way back. */
+static void over_rows(const float *restrict h, float *restrict out) {
   for (int j = 0; j < LANES; j++) {
     ALL(TAKE);
     HADAMARD(v);
     ALL(KEEP);
   }
-#undef KEEP
 }
+#undef KEEP
 
 /* Up to 256 columns (each times its relevance, if any), written `copies` times, as rows of lanes. */
 static void place(const float *restrict z, const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies,
@@ -95,9 +105,11 @@ static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t bloc
       place(z + first, g % 2 ? relevance + first : NULL, n, copies, half, one);
       stage_wide(one, s, two);
       stage_wide(two, s + SIZE, one);
-      turn_add(one, s + 2 * SIZE, sum);
+      if (b + 1 < blocks)
+        turn_add(one, s + 2 * SIZE, sum);
+      else
+        stage_last(one, s + 2 * SIZE, sum, angle + g * kept);
     }
-    over_rows(sum, angle + g * kept);
   }
 }
 
@@ -163,8 +175,14 @@ static inline float clip(float v) {
   return bits.f;
 }
 
-/* raw = cos and sin of 2 pi scale turns, to 0.001: a parabola and one correction, which vectorise.
-   phi = clip((raw - mean) inverse), and its squared length. */
+/* sin(2 pi t) to 0.001, |t| <= 1/2: a parabola and one correction, which vectorise. */
+static inline float sine_of_turns(float t) {
+  float s = t * (8.0f - 16.0f * fabsf(t));
+  return s * (0.775f + 0.225f * fabsf(s));
+}
+
+/* raw = cos and sin of 2 pi scale turns; phi = clip((raw - mean) inverse), and its squared length.
+   Two loops: all of it in one is a chain so long that the processor sees too few of them at a time. */
 static float waves(const float *restrict turns, float scale, const float *restrict mean,
                    const float *restrict inverse, float *restrict raw, float *restrict phi, ptrdiff_t P) {
   float *restrict sine = raw + P, *restrict last = phi + P;
@@ -173,14 +191,11 @@ static float waves(const float *restrict turns, float scale, const float *restri
   for (ptrdiff_t i = 0; i < P; i++) {
     float t = turns[i] * scale;
     t = t - FLOOR(t + 0.5f);
-    float r = t + 0.25f;
-    r = r - FLOOR(r + 0.5f);
-    float s = 8.0f * t - 16.0f * t * fabsf(t), c = 8.0f * r - 16.0f * r * fabsf(r);
-    c = c * (0.775f + 0.225f * fabsf(c));
-    s = s * (0.775f + 0.225f * fabsf(s));
-    raw[i] = c;
-    sine[i] = s;
-    float v = clip((c - mean[i]) * inverse[i]), u = clip((s - mean2[i]) * inverse2[i]);
+    raw[i] = sine_of_turns(0.25f - fabsf(t));
+    sine[i] = sine_of_turns(t);
+  }
+  for (ptrdiff_t i = 0; i < P; i++) {
+    float v = clip((raw[i] - mean[i]) * inverse[i]), u = clip((sine[i] - mean2[i]) * inverse2[i]);
     phi[i] = v;
     last[i] = u;
     total += v * v + u * u;

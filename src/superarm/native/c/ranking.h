@@ -1,15 +1,15 @@
 /* Scores to ranks and to exponentials (top.pxd, runner_up.pyx); exp_negative is in averaging.h. */
 
-/* rank[i]: how many of v[0..n) come before v[i], all at once and without a branch to guess; ties: first wins. */
-static inline void count_ranks(const float *restrict v, ptrdiff_t n, int32_t *restrict rank, const int lanes) {
-  for (int i = 0; i < lanes; i++) rank[i] = 0;
-  for (int j = 0; j < n; j++) {
-    const float w = v[j];
-    for (int i = 0; i < lanes; i++) rank[i] += (w > v[i]) | ((w == v[i]) & (j < i));
+/* above[i]: how many of v are larger than v[i]; all at once, and without a branch to guess. */
+static inline void count_above(const float *restrict v, int32_t *restrict above, const int lanes) {
+  for (int i = 0; i < lanes; i++) {
+    int32_t larger = 0;
+    for (int j = 0; j < lanes; j++) larger += v[j] > v[i];
+    above[i] = larger;
   }
 }
 
-/* One best after the other: the quickest way to few of few. */
+/* One best after the other. */
 static inline void select_few(const float *restrict s, ptrdiff_t n, ptrdiff_t *restrict top, ptrdiff_t m) {
   float v[80];
   for (ptrdiff_t i = 0; i < n; i++) v[i] = s[i];
@@ -26,36 +26,41 @@ static inline void select_few(const float *restrict s, ptrdiff_t n, ptrdiff_t *r
   }
 }
 
-static inline void rank_few(const float *restrict s, ptrdiff_t n, ptrdiff_t *restrict top, ptrdiff_t m) {
+/* Up to 16 or 32 scores of which no two are equal; else it returns 0. */
+static inline int rank_few(const float *restrict s, ptrdiff_t n, ptrdiff_t *restrict top, ptrdiff_t m,
+                           const int lanes) {
   float v[32];
-  int32_t rank[32];
-  ptrdiff_t at[32] = {0};
-  for (int i = 0; i < 32; i++) v[i] = i < n ? s[i] : -INFINITY;
-  count_ranks(v, n, rank, 32);
-  for (int i = 0; i < n; i++) at[rank[i]] = i;
+  int32_t rank[32] = {0};
+  ptrdiff_t at[32];
+  uint32_t taken = 0;
+  for (int i = 0; i < lanes; i++) v[i] = i < n ? s[i] : -INFINITY;
+  count_above(v, rank, lanes);
+  for (int i = 0; i < n; i++) {
+    at[rank[i]] = i;
+    taken |= (uint32_t)1 << rank[i];
+  }
+  if (taken != UINT32_MAX >> (32 - n)) return 0;
   for (int i = 0; i < m; i++) top[i] = at[i];
+  return 1;
 }
 
 /* No more than the m-th best: that of the best of each of 16 columns. Whoever is below it need not be looked at. */
 static inline float bound_below(const float *restrict s, ptrdiff_t n, ptrdiff_t m) {
-  float best[16], found = 0;
-  int32_t rank[16];
+  float best[16], found = INFINITY;
+  int32_t above[16];
   for (int i = 0; i < 16; i++) best[i] = s[i];
   for (ptrdiff_t p = 16; p + 16 <= n; p += 16)
     for (int i = 0; i < 16; i++) best[i] = s[p + i] > best[i] ? s[p + i] : best[i];
-  count_ranks(best, 16, rank, 16);
-  for (int i = 0; i < 16; i++) found += rank[i] == m - 1 ? best[i] : 0.0f;
+  count_above(best, above, 16);
+  for (int i = 0; i < 16; i++) found = above[i] < m && best[i] < found ? best[i] : found;
   return found;
 }
 
 /* The positions of the best m of n scores, best first; ties: first wins. */
 static void top_positions(const float *restrict s, ptrdiff_t n, ptrdiff_t *restrict top, ptrdiff_t m) {
-  if (n * m <= 80) {
+  if (m > 1 && n <= 32 && (n <= 16 ? rank_few(s, n, top, m, 16) : rank_few(s, n, top, m, 32))) return;
+  if (n <= 32 || n * m <= 80) {
     select_few(s, n, top, m);
-    return;
-  }
-  if (n <= 32) {
-    rank_few(s, n, top, m);
     return;
   }
   float least = m <= 16 ? bound_below(s, n, m) : -INFINITY;
