@@ -292,6 +292,29 @@ def test_command_line(tmp_path: Path) -> None:
     assert all(len(one.decision.labels) <= 10 for one in records)
 
 
+def test_a_model_with_a_promise_may_show_all_labels_whatever_its_log_showed(tmp_path: Path) -> None:
+    log, model = str(tmp_path / "log.parquet"), str(tmp_path / "model.npz")
+    call = [
+        "simulate",
+        "--data",
+        "digits",
+        "--learner",
+        "set-logit:set_size=2",
+        "--rounds",
+        "300",
+        "--log",
+        log,
+    ]
+    assert CliRunner().invoke(app, call).exit_code == 0
+    train = ["train", log, "--output", model, "--force", "--learner", "set-logit"]
+    for options, size in (([], 2), ([":coverage=0.9"], 10), ([":coverage=0.9,set_size=4"], 4)):
+        told = CliRunner().invoke(app, [*train[:-1], train[-1] + "".join(options)])
+        assert told.exit_code == 0, told.output
+        assert sa.load(model).set_size == size
+    told = CliRunner().invoke(app, [*train[:-1], "set-logit:coverage=0.9", "--set-size", "3"])
+    assert sa.load(model).set_size == 3
+
+
 def test_parameters() -> None:
     assert learner().set_size == 6
     assert learner(set_size=6).set_size == 6

@@ -200,11 +200,9 @@ def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
 
 
 def _trained(source: Log, spec: str, facts: Survey, passes: int, split: Any, size: Any, tick: Any) -> Learner:
-    from superarm.learners.registry import make
     from superarm.logs import train
 
-    common = facts.common | {"seed": split[1]} | ({} if size is None else {"set_size": size})
-    learner = make(spec, **common)
+    learner = facts.make_learner(spec, split[1], size)
     train(source, learner, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
     return learner
 

@@ -62,7 +62,6 @@ def train(
     from superarm._progress import progress_bar
     from superarm.cli.show import table
     from superarm.learners import load
-    from superarm.learners.registry import make
     from superarm.logs import survey
     from superarm.logs import train as train_on
 
@@ -79,8 +78,7 @@ def train(
     else:
         source = reading.log(log)
         facts = survey(source, labels=given)
-        common = facts.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
-        trained = make(learner or "set-logit", **common)
+        trained = facts.make_learner(learner or "set-logit", seed, set_size)
     repeated = _learnt_before(source, trained)
     with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
         result = train_on(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)

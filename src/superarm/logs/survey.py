@@ -14,6 +14,7 @@ from superarm.decisions.decision import Decision, Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.learners import Learner
+from superarm.learners.registry import make
 from superarm.logs.fields import BadRow, parse_label
 from superarm.logs.reading import UNIFORM, Log
 from superarm.native.randomness import uniform_number
@@ -61,6 +62,15 @@ class Survey:
         names = {"n_labels": self.n_labels} if self.labels is None else {"labels": self.labels}
         size = min(self.set_size, self.n_labels - 1)
         return {**names, "n_features": self.n_features, "set_size": size}
+
+    def make_learner(self, spec: str, seed: int, set_size: int | None) -> Learner:
+        """A new learner for this log. Left out, ``set_size`` is the log's; a promise needs all sizes, and has them."""
+        given = self.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
+        learner = make(spec, **given)
+        if set_size is None and learner.rule.sizes_vary:
+            del given["set_size"]
+            return make(spec, **given)
+        return learner
 
     def declare_columns(self, learner: Learner) -> None:
         """Tell a new learner what the columns are: it has seen no row, this log all of them."""
