@@ -12,7 +12,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.explore.draws import Draw, FewSets
+from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule, RuleParams, own_order
 from superarm.native.boltzmann import BoltzmannRule
 from superarm.parameters import check_number
@@ -52,6 +52,8 @@ class Boltzmann(Rule):
         return np.zeros(0)  # nothing does
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         order = record.get("order", eligible)
         return FewSets(eligible, m, [([r], p) for r, p in zip(order, record["chances"], strict=True)])

@@ -42,7 +42,7 @@ from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
-from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
 from superarm.explore.rule import Rule, RuleParams
 from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
@@ -173,7 +173,9 @@ class Cover(Rule):
         return np.array([record[name] for name in HEAD], np.float64)
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         ways = [
             ([label for i, label in enumerate(top) if i - 1 not in gone], chance)
             for gone, chance in left_out(record.get("sums", ()), 2)
@@ -241,7 +243,9 @@ class Cover(Rule):
         """Choose a set for each row of ``scores``; ``coverage`` and ``how`` as in `decide`."""
         return self._at(coverage, super().decide_many, scores, how)  # type: ignore[no-any-return]
 
-    def distribution(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Draw:
+    def distribution(
+        self, scores: Any = None, *, coverage: float | None = None, **how: Any
+    ) -> SetDistribution:
         """What its next set would be drawn from, exactly; this moves nothing.
 
         ``scores``, ``coverage`` and ``how`` are as in `decide`.

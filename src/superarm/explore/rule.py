@@ -21,7 +21,7 @@ from superarm.data.values import is_named_row, plain_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import Among, DrawnSets
 from superarm.errors import InvalidInput
-from superarm.explore.draws import Draw
+from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
 from superarm.native.scores import ScoresCore
 from superarm.parameters import check_int, complete_signature, parameters
@@ -81,7 +81,9 @@ class Rule(ABC):
 
     @classmethod
     @abstractmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         """The distribution that a decision was drawn from.
 
         Args:
@@ -92,7 +94,7 @@ class Rule(ABC):
         """
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        """What a Decision keeps, JSON-ready: the rule in words, and what `draw` and `draw_log_from` need.
+        """What a Decision keeps, JSON-ready: the rule in words, and what `distribution_from` and `draw_log_from` need.
 
         Args:
             draw_log: what the compiled rule wrote down.
@@ -223,7 +225,7 @@ class Rule(ABC):
         probabilities: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
-    ) -> Draw:
+    ) -> SetDistribution:
         """What its next set would be drawn from, exactly; this moves nothing.
 
         ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
@@ -237,7 +239,7 @@ class Rule(ABC):
         decision = self._decided(core, s, None, among, m, core.cursor())
         assert decision.rule is not None
         assert decision.among is not None
-        return self.draw(decision.rule, decision.top, decision.among, m)
+        return self.distribution_from(decision.rule, decision.top, decision.among, m)
 
     def probability(
         self,

@@ -34,7 +34,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
 from superarm.explore.rule import Rule, RuleParams, own_order
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import check_share
@@ -108,7 +108,9 @@ class RunnerUp(Rule):
         return np.array([record["cost"]] if "cost" in record else [])
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         if "sums" not in record:
             return FewSets(eligible, m, [(top, 1.0)])
         ranked = [*top, *record["next"]]

@@ -13,7 +13,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 from superarm.explore.dilute import inclusion, overlap_probabilities
-from superarm.explore.draws import log_comb
+from superarm.explore.distributions import log_comb
 from superarm.theory.estimates import RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 
 

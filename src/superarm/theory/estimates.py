@@ -18,7 +18,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.explore.dilute import log_set_probabilities, overlap_probabilities, weights
-from superarm.explore.draws import log_comb
+from superarm.explore.distributions import log_comb
 
 ESTIMATES = ("ordered", "set", "minimum-variance")
 
