@@ -36,7 +36,7 @@ def decide(
     Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
     """
     from superarm._progress import progress_bar
-    from superarm.nightly import decide_file
+    from superarm.logs.nightly import decide_file
 
     check_output(output, "decide", force=force, inputs=[model, rows])
     with progress_bar(None, "rows", quiet=as_json) as tick:

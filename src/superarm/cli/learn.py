@@ -33,7 +33,7 @@ def learn(
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
     from superarm._progress import progress_bar
-    from superarm.nightly import learn_file
+    from superarm.logs.nightly import learn_file
 
     check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}

@@ -10,12 +10,13 @@ import numpy as np
 from superarm.data.rows import LARGEST
 from superarm.data.values import (
     as_word,
+    checked_value,
     date_in,
     is_missing,
     is_text,
     number_of,
     parse_scalar,
-    value_of,
+    python_value,
     vector_of,
 )
 from superarm.errors import InvalidInput
@@ -98,10 +99,10 @@ class Column:
         if kind == VECTOR:
             return None if is_missing(value) else self._vector(value, owner)
         if isinstance(value, str):
-            return self._text(str(value), owner)  # it may be NumPy's, or of an enumeration
+            return self._text(python_value(value), owner)
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
-        parsed = value_of(value, self.name, owner)
+        parsed = checked_value(value, self.name, owner)
         if isinstance(parsed, np.ndarray):
             raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
         return parsed if parsed is None or kind in AS_NUMBER else as_word(parsed)
@@ -133,7 +134,7 @@ class Column:
 def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
     """The kind of a value, judged alone, by no other row; and the value as `Column.parse` has it."""
     if isinstance(value, str):
-        value = str(value)
+        value = python_value(value)
         when = date_in(value)
         if when is not None:
             return DATES, when
@@ -141,7 +142,7 @@ def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
     if is_vector(value):
         wanted = "in the first row, or declared (columns=): a vector needs places of its own"
         raise InvalidInput.must(f"x[{name!r}]", owner, wanted, "a new vector")
-    return NUMBERS, value_of(value, name, owner)
+    return NUMBERS, checked_value(value, name, owner)
 
 
 def is_vector(value: Any) -> bool:

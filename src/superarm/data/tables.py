@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import need
-from superarm._files import UNREADABLE
+from superarm._files import UNREADABLE, file_digest
 from superarm.data.values import is_named_row
 from superarm.errors import InvalidInput, at_row
 from superarm.parameters import existing_file
@@ -96,8 +96,7 @@ class FileTable(Table):
     def _rows(self) -> Iterator[TableRow]: ...
 
     def fingerprint(self) -> str:
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_digest(self.path)
 
 
 def mark_of(header: str) -> str:
@@ -219,9 +218,8 @@ class WithVectors(Table):
             raise InvalidInput.must("vectors", str(self.path), wanted, f"{len(self.matrix)} rows")
 
     def fingerprint(self) -> str:
-        with self.path.open("rb") as file:
-            own = hashlib.file_digest(file, "sha256").hexdigest()
-        return hashlib.sha256(f"{self.table.fingerprint()} {own}".encode()).hexdigest()
+        both = f"{self.table.fingerprint()} {file_digest(self.path)}"
+        return hashlib.sha256(both.encode()).hexdigest()
 
 
 def _jsonable(value: Any) -> Any:

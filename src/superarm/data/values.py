@@ -144,41 +144,50 @@ def is_missing(value: Any) -> bool:
     return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
-def number_of(value: Any, name: str, owner: str) -> float | None:
-    """A finite number, true as 1, a span of time in days; ``None`` for NaN."""
+def python_value(value: Any) -> Any:
+    """A value of any library as Python's own: a number, a string, a date, ``None`` if it is missing; all else as it is.
+
+    A span of time is a number of days.
+
+    >>> python_value(np.float32(0.5)), python_value(float("nan")), python_value(timedelta(hours=12))
+    (0.5, None, 0.5)
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is bool:
+        return value
+    if isinstance(value, np.generic):
+        if isinstance(value, np.datetime64 | np.timedelta64):  # finer ones have no item of Python's
+            value = value.astype(f"{type(value).__name__}[us]")
+        value = value.item()
+    if value is None or kind.__name__ in MISSING_TYPES:
+        return None
+    if isinstance(value, float | np.floating) or kind.__name__ == "Decimal":
+        number = float(value)
+        return None if isnan(number) else number
     if isinstance(value, timedelta):
         return value / timedelta(days=1)
+    if isinstance(value, date):
+        return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+    return str.__str__(value) if isinstance(value, str) else value  # of an enumeration, its value
+
+
+def number_of(value: Any, name: str, owner: str) -> float:
+    """A finite number, true as 1."""
     try:
         number = float(value)
     except OverflowError:  # 10**400
         number = inf
-    if isnan(number):
-        return None
     if not abs(number) <= LARGEST:
         raise InvalidInput.must(f"x[{name!r}]", owner, "finite as a 32-bit float, or missing", value)
     return number
 
 
-def value_of(value: Any, name: str, owner: str) -> Any:
-    """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing."""
-    kind = type(value)
-    if kind is str:
+def checked_value(value: Any, name: str, owner: str) -> Any:
+    """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing; or it is refused."""
+    value = python_value(value)
+    if value is None or isinstance(value, str | date):
         return value
-    if kind is float or kind is int:
-        return number_of(value, name, owner)
-    if value is None or kind.__name__ in MISSING_TYPES:
-        return None
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item()
-    if isinstance(value, np.timedelta64):
-        return number_of(value.astype("timedelta64[us]").item(), name, owner)
-    if isinstance(value, Real | np.bool_ | timedelta) or kind.__name__ == "Decimal":
-        return number_of(value, name, owner)
-    if isinstance(value, date):
-        return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
-    if isinstance(value, str):  # NumPy's, or an enumeration's
-        return str(value)
-    return vector_of(value, name, owner)
+    return number_of(value, name, owner) if isinstance(value, Real) else vector_of(value, name, owner)
 
 
 def vector_of(value: Any, name: str, owner: str) -> Array:
@@ -235,23 +244,7 @@ def plain_row(x: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    kind = type(value)
-    if kind is str or kind is int or kind is bool:
-        return value
-    if is_missing(value):
-        return None
+    value = python_value(value)
     if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
         return np.asarray(value).tolist()
-    if isinstance(value, np.generic):
-        if isinstance(value, np.datetime64):
-            value = value.astype("datetime64[us]")
-        elif isinstance(value, np.timedelta64):
-            value = value.astype("timedelta64[us]")
-        value = value.item()
-        if value is None:  # NaT
-            return None
-    if isinstance(value, date):
-        return value.isoformat()
-    if type(value).__name__ == "Decimal":
-        return float(value)
-    return value / timedelta(days=1) if isinstance(value, timedelta) else value
+    return value.isoformat() if isinstance(value, date) else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import shutil
@@ -14,6 +13,7 @@ from typing import Any
 from platformdirs import user_cache_dir
 
 from superarm._extras import need
+from superarm._files import file_digest, write_atomically
 from superarm.errors import DataMissing
 
 HOME, OFFLINE, MIRROR = "SUPERARM_DATA", "SUPERARM_DATA_FROM", "SUPERARM_DATA_MIRROR"
@@ -41,8 +41,7 @@ def is_whole(path: Path, file: RemoteFile) -> bool:
     if not path.is_file() or path.stat().st_size != file.size:
         return False
     kind, _, wanted = file.digest.partition(":")
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, kind).hexdigest() == wanted
+    return file_digest(path, kind) == wanted
 
 
 def find(file: RemoteFile, offline: Path | None = None) -> Path | None:
@@ -89,8 +88,6 @@ def fetch(
 
 
 def _copy(source: Path, target: Path) -> None:
-    from superarm._files import write_atomically
-
     target.parent.mkdir(parents=True, exist_ok=True)
     with source.open("rb") as old:
         write_atomically(target, lambda new: shutil.copyfileobj(old, new))
