@@ -15,6 +15,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "superarm"
 PACKAGES = [
     ("errors",),
     ("_types",),
+    ("_complaints",),
     ("_extras",),
     ("_html",),
     ("_progress",),
@@ -60,7 +61,7 @@ FRAMEWORKS = {
     "onnx": {"onnx"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"experiments", "journal", "service"},
+    "msgspec": {"_complaints", "experiments", "journal", "service"},
     "orjson": {"journal", "service"},
     "uvloop": {"service"},
     "psycopg": {"journal"},
