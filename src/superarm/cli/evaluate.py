@@ -11,9 +11,8 @@ import typer
 
 from superarm._extras import need
 from superarm.cli import log_options as opt
-from superarm.cli.column_options import split_commas
-from superarm.cli.groups import show_parts
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.options import AsJson, Force, split_commas
+from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from superarm.logs import Evaluation, Log, Policy, Survey, Verdict
 
 
-@opt.reads_logs
 def evaluate(
     log: opt.LogFiles,
     model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
@@ -83,6 +81,7 @@ def evaluate(
     Example: **superarm evaluate log.parquet --learner set-logit --set-size 2,3,4 --grid**
     """
     from superarm._progress import progress_bar
+    from superarm.cli.show import show_parts
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
     from superarm.logs import survey

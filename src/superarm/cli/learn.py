@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.options import AsJson, Force
+from superarm.cli.output import check_output, print_json
 
 
 def learn(

@@ -6,14 +6,8 @@ import json
 from collections.abc import Collection, Iterable
 from math import isnan
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from superarm.errors import InvalidInput
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 
 JOURNAL = b"SQLite format 3\0"
 
