@@ -48,20 +48,20 @@ class DrawnSets(NamedTuple):
         return cls(flat, ends, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_ends)
 
 
-class Among(NamedTuple):
+class EligibleLabels(NamedTuple):
     """The labels that could be shown: one list for all rows, or where ``starts`` is given, one for each."""
 
     numbers: Array
     starts: Array | None = None
 
-    def of(self, i: int) -> Array:
+    def at(self, i: int) -> Array:
         return self.numbers if self.starts is None else self.numbers[self.starts[i] : self.starts[i + 1]]
 
-    def take(self, rows: Array) -> Among:
-        return self if self.starts is None else Among(*_parts(self.numbers, self.starts, rows))
+    def take(self, rows: Array) -> EligibleLabels:
+        return self if self.starts is None else EligibleLabels(*_parts(self.numbers, self.starts, rows))
 
     @classmethod
-    def each(cls, lists: Sequence[Array]) -> Among:
+    def by_row(cls, lists: Sequence[Array]) -> EligibleLabels:
         return cls(*joined(lists, np.intp))
 
 
@@ -99,14 +99,14 @@ class Decisions:
     2
     """
 
-    __slots__ = ("among", "columns", "known", "learner", "round", "rows", "rule")
+    __slots__ = ("columns", "eligible", "known", "learner", "round", "rows", "rule")
 
     def __init__(
         self,
         *,
         rows: Rows | None,
         columns: DrawnSets,
-        among: Among | None,
+        eligible: EligibleLabels | None,
         rule: Rule | None,
         rounds: Array,
         learner: str | None,
@@ -114,7 +114,7 @@ class Decisions:
     ) -> None:
         self.rows = rows
         self.columns = columns
-        self.among = among  # None: all labels
+        self.eligible = eligible  # None: all labels
         self.rule = rule  # the one that chose; None if its words are gone
         self.round = rounds
         self.learner = learner
@@ -140,7 +140,7 @@ class Decisions:
                 [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions],
                 [np.frombuffer(decision.draw_log) for decision in decisions],
             ),
-            among=None,
+            eligible=None,
             rule=next((d.rule_ for d in decisions if not isinstance(d.rule_, dict)), None),
             rounds=np.array([-1 if d.round is None else d.round for d in decisions], np.int64),
             learner=decisions[0].learner,
@@ -164,7 +164,7 @@ class Decisions:
         return Decisions(
             rows=None if self.rows is None else self.rows.take(rows),
             columns=self.columns.take(rows),
-            among=None if self.among is None else self.among.take(rows),
+            eligible=None if self.eligible is None else self.eligible.take(rows),
             rule=self.rule,
             rounds=self.round[rows],
             learner=self.learner,
@@ -181,7 +181,7 @@ class Decisions:
             row=row,
             sets=drawn.flat[drawn.ends[i] : drawn.ends[i + 1]],
             size=int(drawn.sizes[i]),
-            eligible=None if self.among is None else self.among.of(i),
+            eligible=None if self.eligible is None else self.eligible.at(i),
             log_ordered=ordered,
             log_set=of_set,
             belief=belief,
@@ -257,7 +257,7 @@ class Decisions:
         for name in SETS:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
-        among = None if self.among is None else [self.known.public(self.among.of(i)) for i in range(n)]
+        among = None if self.eligible is None else [self.known.public(self.eligible.at(i)) for i in range(n)]
         columns["eligible"] = pl.Series("eligible", among or [None] * n, dtype=lists)
         columns["set_size"] = drawn.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
@@ -308,7 +308,7 @@ class Decisions:
         among = None
         if any(cell is not None for cell in eligible):
             every = np.arange(len(known))
-            among = Among.each(
+            among = EligibleLabels.by_row(
                 [every if c is None else np.sort(known.numbers(c, "eligible", owner)) for c in eligible]
             )
         log_probs = [
@@ -322,7 +322,7 @@ class Decisions:
                 np.stack(log_probs, axis=1).astype(np.float64),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
-            among=among,
+            eligible=among,
             rule=None,
             rounds=frame["round"].to_numpy().astype(np.int64),
             learner=learners[0],

@@ -16,17 +16,16 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Rows, as_row, as_rows
+from superarm.data.rows import LARGEST, Rows, as_row, as_rows
 from superarm.data.values import is_named_row, plain_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, DrawnSets
+from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import InvalidInput
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
 from superarm.native.scores import ScoresCore
 from superarm.parameters import check_int, complete_signature, parameters
 
-LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
 
 
@@ -211,7 +210,7 @@ class Rule(ABC):
         return Decisions(
             rows=rows,
             columns=DrawnSets(*columns),
-            among=None if among is core.everything else Among(among),
+            eligible=None if among is core.everything else EligibleLabels(among),
             rule=self,
             rounds=np.arange(start, start + len(s)),
             learner=self.id,
@@ -238,8 +237,8 @@ class Rule(ABC):
         core, among, m = self._ready(len(s), eligible, set_size)
         decision = self._decided(core, s, None, among, m, core.cursor())
         assert decision.rule is not None
-        assert decision.among is not None
-        return self.distribution_from(decision.rule, decision.top, decision.among, m)
+        assert decision.candidates is not None
+        return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
     def probability(
         self,

@@ -24,7 +24,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.tables import named_row
 from superarm.data.values import plain_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, DrawnSets
+from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import ModelFileError
 from superarm.explore.rule import Rule
 from superarm.learners import feedback, many, model_files
@@ -200,10 +200,10 @@ class Learner(Predictions):
             coverage: another promise, for this time.
         """
         rows, m = self.inputs.copied_rows(X), self._size if set_size is None else self.inputs.size(set_size)
-        core, among = self.ensure_core(), Among(self.inputs.can_show)
+        core, among = self.ensure_core(), EligibleLabels(self.inputs.can_show)
         if eligible is not None:
             each = self.inputs.eligible_by_row(eligible, len(rows), m)
-            among = Among.each(each) if isinstance(each, list) else Among(each)
+            among = EligibleLabels.by_row(each) if isinstance(each, list) else EligibleLabels(each)
         rounds = np.arange(core.round, core.round + len(rows))
         done, *columns = self._with_coverage(core, coverage, loops.decide_many, core, rows, *among, m)
         if done < len(rows):
@@ -211,7 +211,7 @@ class Learner(Predictions):
         return Decisions(
             rows=rows,
             columns=DrawnSets(*columns),
-            among=None if among.numbers is self.inputs.everything else among,
+            eligible=None if among.numbers is self.inputs.everything else among,
             rule=self.rule,
             rounds=rounds,
             learner=self.id,

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among
+from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
 from superarm.learners.feedback import (
@@ -43,9 +43,9 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     _check_rounds(learner, rounds)
     if not len(which):
         return 0
-    among = _among(learner, decisions)
+    among = _eligible(learner, decisions)
     if labels is not None:
-        limited = decisions.among is not None or bool(learner.inputs.growth)
+        limited = decisions.eligible is not None or bool(learner.inputs.growth)
         _check_labels(learner, among, which, label_numbers, limited)
         bits = _hits(decisions, which, label_numbers)
     return _learn(learner, decisions, among, which, bits, label_numbers)
@@ -54,7 +54,7 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
 def _learn(
     learner: Learner,
     decisions: Decisions,
-    among: Among,
+    among: EligibleLabels,
     which: Array,
     bits: Array,
     label_numbers: Array,
@@ -137,7 +137,7 @@ def _learn_part(
     _learn(
         learner,
         Decisions.from_list(decisions, sets, stack(rows, learner.inputs.layout), learner.known),
-        Among(everything) if alike else Among.each(among),
+        EligibleLabels(everything) if alike else EligibleLabels.by_row(among),
         np.arange(len(decisions)),
         bits,
         label_numbers,
@@ -185,22 +185,24 @@ def _check_rounds(learner: Learner, rounds: Array) -> None:
         raise answered_before(learner, again)
 
 
-def _among(learner: Learner, decisions: Decisions) -> Among:
+def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
     """The labels that could be shown, those of the time of each decision."""
-    if decisions.among is not None:
-        return decisions.among
+    if decisions.eligible is not None:
+        return decisions.eligible
     inputs = learner.inputs
     if not inputs.growth:
-        return Among(inputs.everything)
-    return Among.each([inputs.labels_at(int(round_)) for round_ in decisions.round])
+        return EligibleLabels(inputs.everything)
+    return EligibleLabels.by_row([inputs.labels_at(int(round_)) for round_ in decisions.round])
 
 
-def _check_labels(learner: Learner, among: Among, which: Array, label_numbers: Array, limited: bool) -> None:
+def _check_labels(
+    learner: Learner, among: EligibleLabels, which: Array, label_numbers: Array, limited: bool
+) -> None:
     none = learner.inputs.none
     if not limited:
         return
     for i, number in zip(which, label_numbers, strict=True):
-        if number != none and number not in among.of(i):
+        if number != none and number not in among.at(i):
             wrong = learner.known.public([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 

@@ -13,7 +13,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision
-from superarm.decisions.decisions import Among, DrawnSets, joined
+from superarm.decisions.decisions import DrawnSets, EligibleLabels, joined
 from superarm.errors import SuperarmError
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
@@ -69,7 +69,7 @@ class StoredUpdates:
         self._hits: list[bool] = []
         self._label_numbers: list[int] = []
         self._all_live = True
-        self._batch: tuple[Rows, Array, Among, DrawnSets] | None = None
+        self._batch: tuple[Rows, Array, EligibleLabels, DrawnSets] | None = None
 
     def add_decision(self, decision: Stored) -> None:
         """The learner made this decision."""
@@ -145,7 +145,7 @@ class StoredUpdates:
             rows = self._rows or [self._row(stored) for stored in self._answered]
             rounds = np.array([stored.body.round for stored in self._answered], np.int64)
             self._check_open(core, rounds)
-            self._batch = stack(rows, layout), rounds, self._among(), self._columns()
+            self._batch = stack(rows, layout), rounds, self._eligible(), self._columns()
         rows_, rounds, among, columns = self._batch
         part, count = slice(start, None), len(self._answered)
         before = np.array(self._before[part], np.intp)
@@ -180,12 +180,12 @@ class StoredUpdates:
         sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
         return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *joined(logs, np.float64))
 
-    def _among(self) -> Among:
+    def _eligible(self) -> EligibleLabels:
         """The labels that could be shown: the eligible ones, or all that there were."""
         every, bodies = self.learner.inputs.everything, [stored.body for stored in self._answered]
         if all(body.eligible is None and body.k == len(every) for body in bodies):
-            return Among(every)
-        return Among.each(
+            return EligibleLabels(every)
+        return EligibleLabels.by_row(
             [
                 every[: body.k]
                 if body.eligible is None

@@ -12,10 +12,11 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
+from superarm.data.rows import LARGEST
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, distribution_of
-from superarm.explore.rule import LARGEST, log_scores
+from superarm.explore.rule import log_scores
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
