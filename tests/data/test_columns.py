@@ -84,8 +84,8 @@ def test_a_value_of_any_library_is_the_same_by_itself_and_as_json(value: Any, pl
     kept = plain_row({"a": value})["a"]
     assert kept == plain
     assert type(kept) is type(plain)
-    columns = Columns.first([{"a": value}], None, "this")
-    again = Columns.first([{"a": kept}], None, "this")
+    columns = Columns.open_for([{"a": value}], None, "this")
+    again = Columns.open_for([{"a": kept}], None, "this")
     rows = [c.row({"a": v}, "this", grow=True) for c, v in ((columns, value), (again, kept))]
     np.testing.assert_array_equal(*rows)
 

@@ -12,7 +12,7 @@ import pytest
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, survey, train
-from superarm.logs.charts import chart, save
+from superarm.logs.charts import evaluation_chart, save
 from superarm.streams import Arrays, open_data
 
 K = 6
@@ -329,7 +329,7 @@ def test_the_figure(logged, tmp_path):
         save(answer, tmp_path / "figure.txt")
     silent = evaluate(log, [Policy("four", fixed=[0])], survey(Log(logged)), holdout=0.001)
     with pytest.raises(InvalidInput, match="no figure: the log can answer for no policy"):
-        chart(silent)
+        evaluation_chart(silent)
 
 
 def test_digits_by_name_can_be_logged(tmp_path):

@@ -11,10 +11,10 @@ from superarm.data.rows import LARGEST
 from superarm.data.values import (
     as_word,
     checked_value,
-    date_in,
     is_missing,
     is_text,
     number_of,
+    parse_date,
     parse_scalar,
     python_value,
     vector_of,
@@ -117,12 +117,12 @@ class Column:
     def _text(self, text: str, owner: str) -> Any:
         if self.kind in (WORDS, TEXT):
             return text
-        when = date_in(text, self.order) if self.kind == DATES else None
+        when = parse_date(text, self.order) if self.kind == DATES else None
         if when is not None:
             return when
         scalar = parse_scalar(text, self.decimal)
         if isinstance(scalar, str):
-            return date_in(text, self.order) or text
+            return parse_date(text, self.order) or text
         return None if scalar is None else number_of(scalar, self.name, owner)
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
     """The kind of a value, judged alone, by no other row; and the value as `Column.parse` has it."""
     if isinstance(value, str):
         value = python_value(value)
-        when = date_in(value)
+        when = parse_date(value)
         if when is not None:
             return DATES, when
         return TEXT if is_text(value) else WORDS, value or None

@@ -163,7 +163,7 @@ class Columns:
         )
 
     @classmethod
-    def first(cls, X: Any, n_features: int | None, owner: str) -> Columns:
+    def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
         """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
         rows = [x if isinstance(x, Mapping) else x.to_dict() for x in records(X)]
         vectors = dict[str, Column]()

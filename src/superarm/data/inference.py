@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS
-from superarm.data.values import GROUPED, UNSPACED, date_in, order_in, parse_scalar, python_value
+from superarm.data.values import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, python_value
 
 MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
@@ -90,10 +90,10 @@ class ColumnProfile:
             self.commas, scalar = self.commas + 1, parse_scalar(text, ",")
         elif "." in text and isinstance(scalar, float) and not GROUPED[","].fullmatch(text.strip(" %")):
             self.points += 1
-        when = date_in(text, self.order) if isinstance(scalar, str) else None
+        when = parse_date(text, self.order) if isinstance(scalar, str) else None
         if when is None:
             return scalar
-        order = order_in(text)
+        order = date_order(text)
         if order is not None:
             self.orders[order] += 1
         return when

@@ -99,10 +99,10 @@ class FileTable(Table):
         return file_digest(self.path)
 
 
-def mark_of(header: str) -> str:
+def delimiter_of(header: str) -> str:
     """What stands between the columns of a CSV file: what splits its header into most of them.
 
-    >>> mark_of("age;city;price, in euro")
+    >>> delimiter_of("age;city;price, in euro")
     ';'
     """
     return max(",;\t", key=header.count)
@@ -116,7 +116,7 @@ class CsvTable(FileTable):
                 at, first = file.tell(), file.readline()
             file.seek(at)
             csv.field_size_limit(2**31 - 1)  # texts of a megabyte
-            sheet = csv.reader(file, delimiter=mark_of(first))
+            sheet = csv.reader(file, delimiter=delimiter_of(first))
             try:
                 header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
                 twice = [name for name in header if header.count(name) > 1]

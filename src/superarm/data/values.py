@@ -67,16 +67,16 @@ def parse_scalar(text: str, decimal: str = ".") -> Any:
     return float(bare) if NUMBER.fullmatch(bare) else text
 
 
-def date_in(text: str, order: str = "day") -> date | None:
+def parse_date(text: str, order: str = "day") -> date | None:
     """The date that a text spells: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
 
     Args:
         text: the text of a cell.
         order: what comes first between slashes, ``"day"`` or ``"month"``, where both are possible.
 
-    >>> date_in("2024-05-01"), date_in("1.5.2024 12:30"), date_in("2024-02-30")
+    >>> parse_date("2024-05-01"), parse_date("1.5.2024 12:30"), parse_date("2024-02-30")
     (datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, 12, 30), None)
-    >>> date_in("05/01/2024"), date_in("05/01/2024", "month"), date_in("12/31/2024")
+    >>> parse_date("05/01/2024"), parse_date("05/01/2024", "month"), parse_date("12/31/2024")
     (datetime.date(2024, 1, 5), datetime.date(2024, 5, 1), datetime.date(2024, 12, 31))
     """
     if not text[:1].isdigit():
@@ -107,10 +107,10 @@ def _slashed(match: re.Match[str], order: str) -> date:
     return datetime.fromisoformat(f"{when.isoformat()}T{hours:02}:{rest}")
 
 
-def order_in(text: str) -> str | None:
+def date_order(text: str) -> str | None:
     """What comes first in a date with slashes: ``"day"``, ``"month"``, ``"unknown"``; ``None`` for any other.
 
-    >>> [order_in(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
+    >>> [date_order(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
     ['day', 'month', 'unknown', None]
     """
     match = SLASHED.fullmatch(text)
@@ -130,7 +130,7 @@ def is_text(value: str) -> bool:
     return len(value.split(None, TEXT_WORDS)) >= TEXT_WORDS
 
 
-def normal(text: str) -> str:
+def normalize_text(text: str) -> str:
     """A text in lower case and in one normal form, as native/text.pyx hashes it."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
@@ -218,7 +218,7 @@ def as_word(value: Any) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def days(when: date) -> float:
+def days_since_1970(when: date) -> float:
     """Days since 1970, in UTC."""
     midnight = when if isinstance(when, datetime) else datetime(when.year, when.month, when.day)
     aware = midnight if midnight.tzinfo is not None else midnight.replace(tzinfo=UTC)

@@ -36,15 +36,15 @@ class DrawnSets(NamedTuple):
 
     def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
-        flat, ends = _parts(self.flat, self.ends, rows)
-        log, log_ends = _parts(self.log, self.log_ends, rows)
+        flat, ends = _take_parts(self.flat, self.ends, rows)
+        log, log_ends = _take_parts(self.log, self.log_ends, rows)
         return DrawnSets(flat, ends, self.sizes[rows], self.log_probs[rows], log, log_ends)
 
     @classmethod
     def of(cls, sets: Sequence[Array], sizes: Any, log_probs: Any, logs: Sequence[Array]) -> DrawnSets:
         """From a list of sets and of logs."""
-        flat, ends = joined(sets, np.intp)
-        log, log_ends = joined(logs, np.float64)
+        flat, ends = flatten(sets, np.intp)
+        log, log_ends = flatten(logs, np.float64)
         return cls(flat, ends, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_ends)
 
 
@@ -58,21 +58,21 @@ class EligibleLabels(NamedTuple):
         return self.numbers if self.starts is None else self.numbers[self.starts[i] : self.starts[i + 1]]
 
     def take(self, rows: Array) -> EligibleLabels:
-        return self if self.starts is None else EligibleLabels(*_parts(self.numbers, self.starts, rows))
+        return self if self.starts is None else EligibleLabels(*_take_parts(self.numbers, self.starts, rows))
 
     @classmethod
     def by_row(cls, lists: Sequence[Array]) -> EligibleLabels:
-        return cls(*joined(lists, np.intp))
+        return cls(*flatten(lists, np.intp))
 
 
-def joined(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
+def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
     """Parts, one after the other, and where each begins; at last, where the last one ends."""
     ends = np.zeros(len(parts) + 1, np.intp)
     np.cumsum([len(part) for part in parts], out=ends[1:])
     return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), ends
 
 
-def _parts(flat: Array, ends: Array, rows: Array) -> tuple[Array, Array]:
+def _take_parts(flat: Array, ends: Array, rows: Array) -> tuple[Array, Array]:
     lengths, new = np.diff(ends)[rows], np.zeros(len(rows) + 1, np.intp)
     np.cumsum(lengths, out=new[1:])
     return flat[np.repeat(ends[rows] - new[:-1], lengths) + np.arange(new[-1])], new
@@ -349,6 +349,6 @@ def _rows(frame: polars.DataFrame) -> Rows:
     if "x_indices" not in frame.columns:
         return Rows(dense)
     parts = [frame[name].to_list() for name in ("x_indices", "x_values")]
-    indices, starts = joined([np.array(part, np.int32) for part in parts[0]], np.int32)
-    values, _ = joined([np.array(part, np.float32) for part in parts[1]], np.float32)
+    indices, starts = flatten([np.array(part, np.int32) for part in parts[0]], np.int32)
+    values, _ = flatten([np.array(part, np.float32) for part in parts[1]], np.float32)
     return Rows(dense, indices, values, starts.astype(np.int64), int(frame["x_width"][0]))

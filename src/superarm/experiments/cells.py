@@ -52,7 +52,7 @@ class Cell:
         return replace(cell, key=_key(cell, learner))
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """JSON with one spelling for one value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
 
@@ -100,7 +100,7 @@ def _key(cell: Cell, learner: Learner) -> str:
         "rounds": cell.rounds,
         "code": cell.code,
     }
-    return hashlib.sha256(canonical(decisive).encode()).hexdigest()[:32]
+    return hashlib.sha256(canonical_json(decisive).encode()).hexdigest()[:32]
 
 
 def run_digest(learner: Learner, stream: Stream) -> str:

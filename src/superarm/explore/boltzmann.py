@@ -13,7 +13,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import FewSets, SetDistribution
-from superarm.explore.rule import Rule, RuleParams, own_order
+from superarm.explore.rule import Rule, RuleParams, label_order
 from superarm.native.boltzmann import BoltzmannRule
 from superarm.parameters import check_number
 
@@ -46,7 +46,7 @@ class Boltzmann(Rule):
         return BoltzmannRule(k, seed, self.gamma, self.alpha)
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        return {**self.to_dict(), "chances": draw_log.tolist(), **own_order(len(draw_log), labels)}
+        return {**self.to_dict(), "chances": draw_log.tolist(), **label_order(len(draw_log), labels)}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.zeros(0)  # nothing does

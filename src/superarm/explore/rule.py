@@ -357,7 +357,7 @@ def log_scores(p: Array, owner: str) -> Array:
     return np.asarray(np.log(np.maximum(p / total, 1e-30)))
 
 
-def own_order(n: int, labels: Labels) -> dict[str, Any]:
+def label_order(n: int, labels: Labels) -> dict[str, Any]:
     """For records with a number for each of n labels: the order of the names, which logs do not keep.
 
     Numbers have one order, and a decision knows the order of its eligible labels.

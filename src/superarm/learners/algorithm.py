@@ -59,16 +59,16 @@ class Algorithm(LearnerInfo):
         return native
 
     def make_scaling(self, layout: Layout) -> Scaling:
-        """How rows of this layout reach the weights, by `scales`."""
+        """How rows of this layout reach the weights, by `effective_scaling`."""
         d, width, numbers = layout
-        if self.scales == "unit":
+        if self.effective_scaling == "unit":
             return Unit(d, width, bias=self.bias)
         if not self.bias < 1.0:
             raise self.invalid("intercept", "below 1 where columns are standardised", self.bias)
         return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
 
     @property
-    def scales(self) -> str:
+    def effective_scaling(self) -> str:
         """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
         kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
         named = self.inputs.layout is not None and self.inputs.layout.numbers > 0

@@ -205,7 +205,7 @@ class Inputs:
                 }
                 self.warn()
             else:
-                self.use_columns(Columns.first(X, self.n_features, self.owner))
+                self.use_columns(Columns.open_for(X, self.n_features, self.owner))
         assert self.columns is not None
         return self.columns
 

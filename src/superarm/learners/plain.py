@@ -107,7 +107,7 @@ class PlainLearner(Learner):
         )
 
     @property
-    def scales(self) -> str:
+    def effective_scaling(self) -> str:
         """How rows reach `score` and `learn`."""
         return self.scaling or "none"
 

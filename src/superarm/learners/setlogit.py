@@ -98,7 +98,7 @@ class LikelihoodLearner(Learner):
         d, width, numbers = layout
         own = self.intercept is not True
         dense, sparse = (float(self.intercept) if own else bias for bias in (BIAS_DENSE, BIAS_SPARSE))
-        if self.scales == "unit":
+        if self.effective_scaling == "unit":
             return Unit(d, width, bias=dense if d else sparse)
         return Standard(
             d,

@@ -13,7 +13,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision
-from superarm.decisions.decisions import DrawnSets, EligibleLabels, joined
+from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
 from superarm.errors import SuperarmError
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
@@ -98,7 +98,7 @@ class StoredUpdates:
             return refused
         core = learner.ensure_core()
         core.round = max(core.round, self._round)
-        log, log_ends = joined(self._logs, np.float64)
+        log, log_ends = flatten(self._logs, np.float64)
         learn = self._learn_live if self._all_live else self._learn_stored
         start = counted = 0
         while start < len(self._answered):
@@ -178,7 +178,7 @@ class StoredUpdates:
             log_probs += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
             logs.append(stored.draw_log(learner))
         sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
-        return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *joined(logs, np.float64))
+        return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *flatten(logs, np.float64))
 
     def _eligible(self) -> EligibleLabels:
         """The labels that could be shown: the eligible ones, or all that there were."""

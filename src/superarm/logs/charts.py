@@ -20,7 +20,7 @@ MOST = 25  # labels
 BLUE, PALE = "#0072B2", "#b9d5e6"
 
 
-def chart(answer: Evaluation) -> Any:
+def evaluation_chart(answer: Evaluation) -> Any:
     """Hit rate against set size, a colour for each policy; the log's own dashed."""
     need("plots")
     import altair as alt
@@ -189,7 +189,7 @@ def save(answer: Evaluation, path: Path) -> None:
         raise InvalidInput.must(
             "--figure", "evaluate", f"a file that ends in {', '.join(ENDINGS)}", str(path)
         )
-    chart(answer).save(path, **({"scale_factor": 2} if path.suffix == ".png" else {}))
+    evaluation_chart(answer).save(path, **({"scale_factor": 2} if path.suffix == ".png" else {}))
 
 
 def _colours(field: str, values: list[str]) -> Any:
