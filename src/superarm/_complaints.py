@@ -68,8 +68,9 @@ def complaint(error: ValidationError, types: dict[str, str] = TYPES) -> Complain
             for step in STEP.finditer(at["path"])
         )
     if field := FIELD.match(text):
-        lacks = field["fault"].startswith("missing")
-        return Complaint(keys, text, **{"missing" if lacks else "unknown": field["name"]})
+        if field["fault"].startswith("missing"):
+            return Complaint(keys, text, missing=field["name"])
+        return Complaint(keys, text, unknown=field["name"])
     expected = EXPECTED.match(text)
     if expected is None:
         return Complaint(keys, text)

@@ -30,7 +30,7 @@ NOT_WARM = "no round after the warm-up"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trace:
-    """What came of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm.
+    """The result of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm.
 
     Attributes:
         learner, data: how they are called.

@@ -59,7 +59,7 @@ class ColumnOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The same, and the file of vectors."""
+        """The columns whose kinds are given, and the file of vectors: what a table is read with."""
         return self.kinds | ({} if self.vectors is None else {"vectors": self.vectors})
 
 

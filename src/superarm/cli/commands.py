@@ -34,7 +34,7 @@ class Command(TyperCommand):
 
 
 class App(typer.Typer):
-    """A `typer.Typer` of such commands."""
+    """A `typer.Typer` whose commands are of the class `Command`."""
 
     def command(  # type: ignore[override]
         self, *args: Any, **options: Any
@@ -46,7 +46,7 @@ class App(typer.Typer):
 def with_fields_as_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command that has the fields of each of its parameters of a dataclass as options, in that place."""
     parameters: list[Parameter] = []
-    groups: dict[str, type] = {}
+    groups: dict[str, Any] = {}
     for parameter in signature(command, eval_str=True).parameters.values():
         if is_dataclass(parameter.annotation):
             kind = groups[parameter.name] = parameter.annotation

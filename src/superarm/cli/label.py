@@ -151,7 +151,7 @@ def label(
 
 
 def default_journal(rows: str) -> str:
-    """Beside the rows."""
+    """The journal of a labelling if none is named: a file beside the rows."""
     return f"{rows.rstrip('/')}.labels.db"
 
 

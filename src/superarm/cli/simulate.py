@@ -152,7 +152,7 @@ def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bo
 
 
 def _as_json(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
-    """What came of a learner, as JSON."""
+    """The runs of a learner, as JSON."""
     from superarm.groups import pooled
 
     rates = [run.rates | _sizes(run) for run in runs]

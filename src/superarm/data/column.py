@@ -80,7 +80,7 @@ class Column:
 
     @property
     def places(self) -> int:
-        """How many numbers it has."""
+        """How many places for numbers it takes in the dense part of a row."""
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Any, owner: str) -> Any:

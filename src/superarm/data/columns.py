@@ -268,7 +268,7 @@ class Columns:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What each column holds."""
+        """The kind of each column."""
         return {name: column.kind for name, column in self.columns.items()}
 
     @property
@@ -298,7 +298,7 @@ class Columns:
         return f"Columns({parts}{', …' if self.is_open else ''})"
 
     def checkpoint(self) -> tuple[int, int | None]:
-        """What `rollback` needs."""
+        """What there is now, for `rollback`."""
         return len(self.columns), self.text_width
 
     def rollback(self, mark: tuple[int, int | None]) -> None:

@@ -71,7 +71,7 @@ class ColumnProfile:
         elif isinstance(value, str):
             self.counts[WORDS] += 1
             self.words += 1 + value.count(" ") + len(UNSPACED.findall(value))
-        elif isinstance(value, Real):
+        elif isinstance(value, int | Real):
             self.counts[NUMBERS] += 1
             value = value if isinstance(value, int) else float(value)
         else:
@@ -133,7 +133,7 @@ class ColumnProfile:
 
     @property
     def kind(self) -> str:
-        """What it holds."""
+        """The kind of the column, by most of its cells."""
         counts, n = self.counts, self.filled + (self.missing_words if self.counts[WORDS] else 0)
         if counts[VECTOR] and counts[VECTOR] == self.filled:
             return VECTOR
@@ -188,7 +188,7 @@ class ColumnProfile:
         return self.counts[WORDS] if kind in (NUMBERS, TRUTHS, DATES) else 0
 
     def in_words(self, rows: int, kind: str, decimal: str, *, asked: bool) -> str:
-        """What it is taken as, and why."""
+        """The kind that the column is taken as, and why."""
         missing, words = self.missing(rows, kind), self.strays(kind)
         cells = self.counts[WORDS]
         parts = [

@@ -212,7 +212,7 @@ def vector_of(value: Any, name: str, owner: str) -> Array:
 
 
 def as_word(value: Any) -> str:
-    """A value where words stand: 7 and 7.0 are the same word."""
+    """A value of a column of words: 7 and 7.0 are the same word."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return value.isoformat() if isinstance(value, date) else str(value)

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, copy_of
+from superarm.data.rows import Rows, copy_of, parts_at
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 
@@ -36,9 +36,11 @@ class DrawnSets(NamedTuple):
 
     def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
-        flat, ends = _take_parts(self.flat, self.ends, rows)
-        log, log_ends = _take_parts(self.log, self.log_ends, rows)
-        return DrawnSets(flat, ends, self.sizes[rows], self.log_probs[rows], log, log_ends)
+        at, ends = parts_at(self.ends, rows)
+        log_at, log_ends = parts_at(self.log_ends, rows)
+        return DrawnSets(
+            self.flat[at], ends, self.sizes[rows], self.log_probs[rows], self.log[log_at], log_ends
+        )
 
     @classmethod
     def of(cls, sets: Sequence[Array], sizes: Any, log_probs: Any, logs: Sequence[Array]) -> DrawnSets:
@@ -58,7 +60,10 @@ class EligibleLabels(NamedTuple):
         return self.numbers if self.starts is None else self.numbers[self.starts[i] : self.starts[i + 1]]
 
     def take(self, rows: Array) -> EligibleLabels:
-        return self if self.starts is None else EligibleLabels(*_take_parts(self.numbers, self.starts, rows))
+        if self.starts is None:
+            return self
+        at, starts = parts_at(self.starts, rows)
+        return EligibleLabels(self.numbers[at], starts)
 
     @classmethod
     def by_row(cls, lists: Sequence[Array]) -> EligibleLabels:
@@ -70,12 +75,6 @@ def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
     ends = np.zeros(len(parts) + 1, np.intp)
     np.cumsum([len(part) for part in parts], out=ends[1:])
     return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), ends
-
-
-def _take_parts(flat: Array, ends: Array, rows: Array) -> tuple[Array, Array]:
-    lengths, new = np.diff(ends)[rows], np.zeros(len(rows) + 1, np.intp)
-    np.cumsum(lengths, out=new[1:])
-    return flat[np.repeat(ends[rows] - new[:-1], lengths) + np.arange(new[-1])], new
 
 
 class Decisions:

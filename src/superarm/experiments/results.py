@@ -27,7 +27,7 @@ class Machine:
 
 @lru_cache(maxsize=1)
 def this_machine() -> Machine:
-    """The one that this process runs on."""
+    """The machine that this process runs on."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -202,7 +202,7 @@ class Cover(Rule):
         return level
 
     def coverage_at_level(self, native: CoverRule, level: float) -> Coverage:
-        """What came of the promise of one ``level``, by ``native``, the compiled twin."""
+        """The coverage promised and kept at one ``level``, by the counts of ``native``, the compiled rule."""
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
         answers, misses, shown, capped, noes = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 5
@@ -258,7 +258,7 @@ class Cover(Rule):
         self.warn_if_broken(self._core.rule)
 
     def kept(self, coverage: float | None = None) -> Coverage:
-        """What came of the promise, as long as the rule is used alone; of another ``coverage``, if one is named."""
+        """The coverage promised and kept, where the rule is used alone; at another level, if ``coverage`` names one."""
         if self._core is None:
             native = self.make_native(2 if self.labels is None else len(self.labels), self.seed)
             if self._state is not None:

@@ -88,7 +88,7 @@ class DiluteDistribution(SetDistribution):
 
 
 def weights(n: int, m: int, gamma: float) -> tuple[float, float]:
-    """a and b."""
+    """The weights a, of a label inside the top set, and b, of one outside."""
     return (1.0 - gamma) / m + gamma / n, gamma / n
 
 

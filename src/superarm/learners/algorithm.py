@@ -119,7 +119,7 @@ class Algorithm(LearnerInfo):
         return self.coverage_at(None) if isinstance(self.rule, Cover) else None
 
     def coverage_at(self, coverage: float | None) -> Coverage:
-        """The same for another level, which some decisions asked for."""
+        """The coverage promised and kept at another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
         return rule.coverage_at_level(native, rule.coverage if coverage is None else coverage)

@@ -159,7 +159,7 @@ class Inputs:
         return rows if shares_nothing else rows.copy()
 
     def set_layout(self, layout: Layout) -> None:
-        """From now on, rows look like this."""
+        """Fix the layout of rows."""
         check_int("n_features", self.owner, layout.d + layout.width, 1)
         self.layout, self.n_features = layout, layout.n_features
 

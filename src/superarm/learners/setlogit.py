@@ -91,7 +91,7 @@ class LikelihoodLearner(Learner):
 
     @property
     def _step(self) -> float:
-        """Of the dense part."""
+        """The step size of the dense part."""
         return self.step or (STEP_CURVED if self.n_curved else STEP_DENSE)
 
     def make_scaling(self, layout: Layout) -> Scaling:

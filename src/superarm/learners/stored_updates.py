@@ -45,7 +45,7 @@ class Stored(Protocol):
         """What is kept of it, as `StoredBody`."""
 
     def row(self) -> Any:
-        """What it was made for."""
+        """The row that it was made for."""
 
     def draw_log(self, learner: Learner) -> Array:
         """What its rule wrote down, or at least the part that moves the rule."""
@@ -138,7 +138,7 @@ class StoredUpdates:
         return len(self._answered) - start, 0
 
     def _learn_stored(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
-        """The same for any others, in one compiled loop."""
+        """Learn from answers about decisions of which only records are left, in one compiled loop."""
         if self._batch is None:
             layout = self.learner.inputs.layout
             assert layout is not None

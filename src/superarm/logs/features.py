@@ -149,7 +149,8 @@ def find_features(
         if not in_x:
             return PlainFeatures(separator)
         names = list(dict.fromkeys(name for row in sample for name in named_x(row) or ()))
-    missing, as_they_are = (), False
+    missing: tuple[str, ...] = ()
+    as_they_are = False
     if columns.features is None and declared and (asked or in_x):
         missing = tuple(name for name in wanted if name not in names)
         if all(one == declared[0] and not one.is_open for one in declared):

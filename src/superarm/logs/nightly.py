@@ -40,7 +40,7 @@ Progress = Callable[[int], object] | None
 
 @dataclass(frozen=True, slots=True)
 class DecideSummary:
-    """What came of a file of rows.
+    """How `decide_file` went.
 
     Attributes:
         rows: how many there were.
@@ -59,7 +59,7 @@ class DecideSummary:
 
 @dataclass(frozen=True, slots=True)
 class LearnSummary:
-    """What came of a file of answers.
+    """How `learn_file` went.
 
     Attributes:
         learnt: answers that were new.

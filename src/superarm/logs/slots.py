@@ -21,7 +21,7 @@ def slots_distribution(record: dict[str, Any], eligible: Sequence[Label]) -> Set
 
 
 class SlotsDistribution(SetDistribution):
-    """No label belongs to two slots."""
+    """One label for each slot, drawn independently; no label belongs to two slots."""
 
     def __init__(self, eligible: Sequence[Label], slots: list[dict[Label, float]]) -> None:
         super().__init__(eligible, len(slots))

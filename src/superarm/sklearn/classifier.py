@@ -301,7 +301,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return csr_matrix(X) if layout.width else X.toarray()
 
     def _largest_set(self) -> int:
-        """The labels that are shown, at most."""
+        """How many labels are shown, at most."""
         usual = 3 if self.coverage is None else len(self.classes_)
         return usual if self.set_size is None else self.set_size
 

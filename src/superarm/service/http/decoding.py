@@ -79,7 +79,7 @@ def _refusal(error: msgspec.ValidationError, source: Any) -> Refused:
 def _locate(keys: KeyPath, source: Any) -> tuple[str, Any]:
     """The name of a field, and its value, in a body or a query; the value is None where nothing can be read."""
     try:
-        value = source if isinstance(source, dict) else json.loads(bytes(source))
+        value: Any = source if isinstance(source, dict) else json.loads(bytes(source))
     except (ValueError, RecursionError):  # the rest of the body is broken, too
         value = None
     path = KeyPath()
