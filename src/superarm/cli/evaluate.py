@@ -15,6 +15,8 @@ from superarm.cli.options import AsJson, Force, split_commas
 from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
 
+FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
+
 if TYPE_CHECKING:
     from superarm.explore import Rule
     from superarm.learners import Learner
@@ -85,11 +87,10 @@ def evaluate(
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
     from superarm.logs import survey
-    from superarm.logs.charts import ENDINGS
 
     if figure is not None:
         need("plots")
-    check_output(figure, "evaluate", force=force, option="--figure", endings=ENDINGS)
+    check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
     if loaded and (reading.kinds or reading.columns is not None):
@@ -107,8 +108,8 @@ def evaluate(
     sizes = _values("--set-size", set_size, int, grid)
     gammas = _values("--gamma", gamma, float, grid)
     levels = _values("--coverage", coverage, float, grid)
-    _check_coverage(coverage, {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities})
-    _check_coverage(coverage, {"--gamma": gamma, "--rule": rule, "--draw": draw})
+    others = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
+    _check_coverage(coverage, others | {"--gamma": gamma, "--rule": rule, "--draw": draw})
     with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
         learners = loaded | {
             spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
@@ -126,9 +127,7 @@ def evaluate(
             source, policies, facts, holdout=share, seed=split_seed, group=group, progress=tick
         )
     if figure is not None:
-        from superarm.logs.charts import save
-
-        save(answer, figure)
+        answer.plot().save(figure, **({"scale_factor": 2} if figure.suffix == ".png" else {}))
     if as_json:
         print_json({"logs": [str(path) for path in log], **asdict(answer)})
         return
