@@ -121,6 +121,15 @@ def test_what_it_refuses(change: dict[str, Any], message: str) -> None:
         set_nll(**{"logits": np.zeros((1, 3)), "shown": [[0]], "hit": [True], **change})
 
 
+def test_posterior_refuses_in_its_own_name() -> None:
+    for change, message in (
+        ({"shown": [0]}, "shown of posterior must be n x m"),
+        ({"logits": [[0.0, 1.0]]}, "logits of posterior must be an array"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            posterior(**{"logits": np.zeros((1, 3)), "shown": [[0]], "hit": [True], **change})
+
+
 def test_a_linear_network_learns_from_bits() -> None:
     """Plain gradient steps on the loss, sets from a rule: three of four errors go."""
     random = np.random.default_rng(0)

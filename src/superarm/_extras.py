@@ -12,7 +12,7 @@ EXTRAS = {
     "plots": ("figures and reports", ("altair", "vl_convert", "polars", "scipy")),
     "experiments": ("grids of runs and their reports", ("joblib", "altair", "vl_convert", "polars", "scipy")),
     "sklearn": ("scikit-learn", ("sklearn", "scipy")),
-    "data": ("downloads of data", ("pooch", "requests")),
+    "data": ("downloads of data", ("requests",)),
     "serve": ("the service", ("httptools", "orjson", "prometheus_client", "uvicorn")),
     "label": ("labelling", ("httptools", "orjson", "PIL", "prometheus_client", "uvicorn")),
     "dask": ("--engine dask", ("distributed",)),

@@ -1,7 +1,8 @@
-"""Model files: named arrays and a JSON header in one .npz; no pickle; replaced in one step."""
+"""Files that survive a crash, and model files: named arrays and a JSON header in one .npz; no pickle."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zipfile
@@ -48,6 +49,12 @@ def sync_folder(folder: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def file_digest(path: Path, kind: str = "sha256") -> str:
+    """A hash of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:

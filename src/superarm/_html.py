@@ -52,7 +52,7 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Mar
     return Markup(f"<div>{caption}<table>{head_row}<tbody>{body}</tbody></table></div>")
 
 
-def facts(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
+def fact_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
     """Names and values, one a row; values that are ``None`` are left out."""
     return table(title, (), [(name, value) for name, value in pairs if value is not None])
 
@@ -95,7 +95,7 @@ def bar(share: float, width: int = 120) -> Markup:
     return _svg(width, 14, f'{ground}<rect y="3" width="{long:.1f}" height="8" rx="3" fill="{HUE}"/>')
 
 
-def between(low: float, high: float, at: float, width: int = 160) -> Markup:
+def interval_bar(low: float, high: float, at: float, width: int = 160) -> Markup:
     """An interval in [0, 1], and the estimate in it; empty where there is none."""
     if not (isfinite(low) and isfinite(high) and isfinite(at)):
         return Markup("")
@@ -107,7 +107,7 @@ def between(low: float, high: float, at: float, width: int = 160) -> Markup:
     )
 
 
-def spark(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
+def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
     """A curve of shares over a logarithmic axis that begins at 1 or above; its top is the largest."""
     last, most = log(max(x[-1], 2.0)), max(max(y), 1e-12)
     points = " ".join(
@@ -133,7 +133,7 @@ def learner_html(learner: LearnerInfo) -> Markup:
         rows = _features(learner)
     size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training", ())
     others = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
-    return facts(
+    return fact_table(
         type(learner).__name__,
         [
             ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {first_few(learner.known.all())}"),
@@ -169,7 +169,7 @@ def decision_html(decision: Decision) -> Markup:
     chance = decision.propensity
     numbers = {} if rule is None else {n: v for n, v in rule.items() if isinstance(v, int | float)}
     words = None if rule is None else ", ".join([rule["name"], *(f"{n} = {v:g}" for n, v in numbers.items())])
-    return facts(
+    return fact_table(
         "Decision",
         [
             ("shown", chips(shown, set(shown) - set(top) if top else ())),
@@ -195,7 +195,13 @@ def trace_html(trace: Trace) -> Markup:
     words = ("top label wrong", "label not in the top set", "label not in the shown set")
     curves = (trace.counts / trace.rounds[:, None]).T
     rows = [
-        (name.removesuffix("_rate").replace("_", " "), text, rate(value), bar(value), spark(trace.rounds, c))
+        (
+            name.removesuffix("_rate").replace("_", " "),
+            text,
+            rate(value),
+            bar(value),
+            sparkline(trace.rounds, c),
+        )
         for (name, value), text, c in zip(trace.rates.items(), words, curves, strict=True)
     ]
     if trace.promised is not None:
@@ -216,7 +222,7 @@ def trace_html(trace: Trace) -> Markup:
 def comparison_html(comparison: Comparison) -> Markup:
     title, head, rows = comparison.cells()
     first = [traces[0] for traces in comparison.runs.values()]
-    drawn = [spark(trace.rounds, trace.counts[:, 0] / trace.rounds) for trace in first]
+    drawn = [sparkline(trace.rounds, trace.counts[:, 0] / trace.rounds) for trace in first]
     return table(
         title,
         [*head, "error over rounds, logarithmic"],
@@ -236,7 +242,7 @@ def verdict_html(verdict: Verdict) -> Markup:
 def evaluation_html(answer: Evaluation) -> Markup:
     logged = (rate(answer.hit_rate), f"{answer.low:.4f} to {answer.high:.4f}")
     rows: list[tuple[Any, ...]] = [
-        ("what was shown", "", *logged, between(answer.low, answer.high, answer.hit_rate), "")
+        ("what was shown", "", *logged, interval_bar(answer.low, answer.high, answer.hit_rate), "")
     ]
     for verdict in answer.verdicts:
         best = verdict.best
@@ -251,7 +257,7 @@ def evaluation_html(answer: Evaluation) -> Markup:
 def log_html(log: Log) -> Markup:
     kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
-    text = facts(
+    text = fact_table(
         f"Log of {first_few(log.names)}",
         [("features", first_few(kinds) if kinds else "x"), ("left out", first_few(out) if out else None)],
     )
@@ -264,19 +270,19 @@ def log_html(log: Log) -> Markup:
     return Markup(text + table("Its first rows", head, rows))
 
 
-def survey_html(facts_: Survey) -> Markup:
-    known, drawn = facts_.with_propensity, facts_.with_design
-    return facts(
+def survey_html(survey: Survey) -> Markup:
+    known, drawn = survey.with_propensity, survey.with_design
+    return fact_table(
         "A log",
         [
             (
                 "rows",
-                f"{facts_.rows:,}" + (f", and {facts_.bad:,} that cannot be read" if facts_.bad else ""),
+                f"{survey.rows:,}" + (f", and {survey.bad:,} that cannot be read" if survey.bad else ""),
             ),
-            ("answered", f"{facts_.answered:,}, of which {facts_.hits:,} hits"),
-            ("sets", f"{facts_.set_size} of {facts_.n_labels:,} labels, mostly"),
-            ("labels", first_few(facts_.known.all())),
-            ("features", f"{facts_.n_features:,}"),
+            ("answered", f"{survey.answered:,}, of which {survey.hits:,} hits"),
+            ("sets", f"{survey.set_size} of {survey.n_labels:,} labels, mostly"),
+            ("labels", first_few(survey.known.all())),
+            ("features", f"{survey.n_features:,}"),
             ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
         ],
     )
@@ -284,4 +290,4 @@ def survey_html(facts_: Survey) -> Markup:
 
 def _estimate(estimate: Estimate) -> tuple[Any, ...]:
     reach = f"{estimate.low:.4f} to {estimate.high:.4f}" if estimate.low == estimate.low else "–"
-    return rate(estimate.value), reach, between(estimate.low, estimate.high, estimate.value)
+    return rate(estimate.value), reach, interval_bar(estimate.low, estimate.high, estimate.value)

@@ -38,11 +38,11 @@ def progress_bar(total: int | None, unit: str = "rounds", *, quiet: bool = False
     if quiet:
         yield lambda n: None
     elif _in_notebook():
-        strip = _Strip(total, unit)
+        bar = _NotebookBar(total, unit)
         try:
-            yield strip.tick
+            yield bar.tick
         finally:
-            strip.close()
+            bar.close()
     else:
         with _rich(total, unit) as tick:
             yield tick
@@ -76,7 +76,7 @@ def _in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-class _Strip:
+class _NotebookBar:
     """A bar in a notebook. Rich's own needs ipywidgets there, which few have beside their kernel."""
 
     def __init__(self, total: int | None, unit: str) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """What came of learners on the same rows, in the same order.
+    """Results of several learners on the same rows, in the same order.
 
     Attributes:
         data: the name of the stream.

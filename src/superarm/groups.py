@@ -22,7 +22,7 @@ MISSING = "(missing)"
 
 @dataclass(frozen=True, slots=True)
 class GroupCoverage:
-    """What came of the rows of one label, or of one group.
+    """Coverage and mean set size of the rows of one label, or of one group.
 
     Attributes:
         name: the label, or the value of the column.
@@ -76,7 +76,7 @@ def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
 
 
 def pooled(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]:
-    """The groups of several runs together."""
+    """Coverage by group over several runs together."""
     sums: dict[Any, Array] = {}
     for part in (part for parts in runs for part in parts):
         counts = part.rows * np.array([1.0, part.coverage, part.mean_size])

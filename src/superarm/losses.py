@@ -85,15 +85,14 @@ def _checked(
     owner: str, logits: Any, shown: Any, hit: Any, false_yes: float, false_no: float
 ) -> tuple[Any, Any, Any]:
     """Whose functions to use, which labels were shown (n x k), and which answers were yes."""
-    xp = namespace(logits)
+    xp = namespace(logits, owner)
     if not (0.0 <= false_yes < 1.0 and 0.0 <= false_no < 1.0 and false_yes + false_no < 1.0):
         raise InvalidInput.must(
             "false_yes and false_no", owner, "at least 0, and below 1 together", (false_yes, false_no)
         )
     if len(logits.shape) != 2:
         raise InvalidInput.must("logits", owner, "n x k", f"shape {tuple(logits.shape)}")
-    n, k = logits.shape
-    inside = _mask(xp, logits, shown, n, k)
+    n, inside = logits.shape[0], _mask(xp, logits, shown, owner)
     yes = _like(xp, logits, hit)
     if yes.dtype != inside.dtype:
         yes = yes != 0
@@ -104,8 +103,8 @@ def _checked(
     return xp, inside, yes
 
 
-def namespace(array: Any) -> Any:
-    """The module whose functions take this array: by the array API, or by the array's own home."""
+def namespace(array: Any, owner: str = "set_nll") -> Any:
+    """The module whose functions take this ``array`` of ``owner``: by the array API, or by the array's own home."""
     if hasattr(array, "__array_namespace__"):
         return array.__array_namespace__()
     home = type(array).__module__.partition(".")[0]
@@ -113,7 +112,7 @@ def namespace(array: Any) -> Any:
         import torch
 
         return torch
-    raise InvalidInput.must("logits", "set_nll", "an array of NumPy, JAX or PyTorch", array)
+    raise InvalidInput.must("logits", owner, "an array of NumPy, JAX or PyTorch", array)
 
 
 def _log(value: float) -> float:
@@ -129,15 +128,16 @@ def _like(xp: Any, logits: Any, value: Any) -> Any:
     return xp.asarray(value, device=logits.device) if hasattr(logits, "device") else xp.asarray(value)
 
 
-def _mask(xp: Any, logits: Any, shown: Any, n: int, k: int) -> Any:
+def _mask(xp: Any, logits: Any, shown: Any, owner: str) -> Any:
     """n x k of true and false."""
+    n, k = logits.shape
     shown = _like(xp, logits, shown)
     if len(shown.shape) != 2 or shown.shape[0] != n:
-        raise InvalidInput.must("shown", "set_nll", f"n x m, with n = {n}", f"shape {tuple(shown.shape)}")
+        raise InvalidInput.must("shown", owner, f"n x m, with n = {n}", f"shape {tuple(shown.shape)}")
     if shown.dtype == (logits == logits).dtype:
         if shown.shape[1] != k:
             raise InvalidInput.must(
-                "shown", "set_nll", f"n x k of true and false, with k = {k}", f"shape {tuple(shown.shape)}"
+                "shown", owner, f"n x k of true and false, with k = {k}", f"shape {tuple(shown.shape)}"
             )
         return shown
     every = _like(xp, logits, list(range(k)))

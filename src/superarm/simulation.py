@@ -30,7 +30,7 @@ NOT_WARM = "no round after the warm-up"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trace:
-    """What came of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm.
+    """The result of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm.
 
     Attributes:
         learner, data: how they are called.
@@ -231,7 +231,7 @@ def simulate(
                 if log is None:
                     total += learner.run_counts(part.rows, part.y, part.visit, sizes)
                 else:
-                    total += _logged(learner, part, log, seed, done, sizes)
+                    total += _run_logged(learner, part, log, seed, done, sizes)
                 seconds += perf_counter() - began
                 for sums in parts:
                     if sizes is not None:
@@ -252,7 +252,7 @@ def simulate(
         rounds=marks,
         counts=counts[:, :3],
         seconds=seconds,
-        scaling=learner.scales,
+        scaling=learner.effective_scaling,
         sizes=counts[:, 3],
         warm_up=warm_up,
         promised=None if promise is None else promise.promised,
@@ -283,7 +283,7 @@ class _GroupSums:
             self.sums[:, column] += np.bincount(at, weights, len(self.groups))
 
 
-def _logged(
+def _run_logged(
     learner: Learner,
     chunk: Chunk,
     log: Writer,

@@ -16,10 +16,9 @@ import polars as pl
 import pytest
 
 import superarm as sa
-from superarm import nightly
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.logs import Log, Policy, evaluate, survey
-from superarm.nightly import decide_file, learn_file
+from superarm.logs import Log, Policy, evaluate, nightly, survey
+from superarm.logs.nightly import decide_file, learn_file
 
 LABELS = ["ant", "bee", "cat", "dog"]
 

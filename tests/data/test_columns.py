@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import superarm as sa
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
 from superarm.data.inference import profile
+from superarm.data.values import plain_row
 from superarm.errors import InvalidInput
 
 
@@ -28,6 +30,8 @@ def column(values: list[Any], name: str = "c") -> Any:
     [
         (["1", "2.5", "-3e2", " 4 "], "numbers"),
         ([1, 2.5, np.int64(3), Decimal(4), timedelta(days=1)], "numbers"),
+        ([np.timedelta64(36, "h"), np.timedelta64("NaT"), Decimal("NaN"), np.longdouble(1.5)], "numbers"),
+        ([np.str_("1"), np.str_("2.5")], "numbers"),
         (["1", "NA", "", "-", "?", "null", "NaN", "n/a", None, float("nan"), pd.NA], "numbers"),
         (["true", "False", "TRUE", "NA"], "yes or no"),
         ([True, np.False_, None], "yes or no"),
@@ -53,6 +57,41 @@ def column(values: list[Any], name: str = "c") -> Any:
 )
 def test_what_a_column_holds(values: list[Any], kind: str) -> None:
     assert column(values).kind == kind
+
+
+class Colour(str, Enum):  # noqa: UP042 (its str() is no "red")
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (np.timedelta64(36, "h"), 1.5),
+        (pd.Timedelta("12h"), 0.5),
+        (np.timedelta64("NaT"), None),
+        (np.datetime64("NaT"), None),
+        (Decimal("NaN"), None),
+        (Decimal("1.5"), 1.5),
+        (np.longdouble(1.5), 1.5),
+        (pd.Timestamp("2024-05-01 12:30:00.123456789"), "2024-05-01T12:30:00.123456"),
+        (np.datetime64("2024-05-01"), "2024-05-01T00:00:00"),
+        (Colour.RED, "red"),
+        (pd.Series([1, 2]), [1, 2]),
+    ],
+)
+def test_a_value_of_any_library_is_the_same_by_itself_and_as_json(value: Any, plain: Any) -> None:
+    """What a Decision keeps, and the client sends, makes the row that the value itself makes."""
+    kept = plain_row({"a": value})["a"]
+    assert kept == plain
+    assert type(kept) is type(plain)
+    columns = Columns.open_for([{"a": value}], None, "this")
+    again = Columns.open_for([{"a": kept}], None, "this")
+    rows = [c.row({"a": v}, "this", grow=True) for c, v in ((columns, value), (again, kept))]
+    np.testing.assert_array_equal(*rows)
+
+
+def test_true_of_numpy_counts_for_the_mean() -> None:
+    assert column([np.True_, np.False_, np.True_, np.True_]).mean == 0.75
 
 
 def test_gaps_and_words_are_counted() -> None:

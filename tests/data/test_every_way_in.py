@@ -16,7 +16,7 @@ import pytest
 import superarm as sa
 from superarm.data.tables import open_table
 from superarm.logs import Log, LogColumns, survey, train
-from superarm.nightly import decide_file, learn_file
+from superarm.logs.nightly import decide_file, learn_file
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame

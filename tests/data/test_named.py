@@ -235,7 +235,7 @@ def test_every_learner_takes_names(name: str, tmp_path: Path) -> None:
             stepwise.update(decision, hit=LABELS[label] in decision.labels)
         else:
             stepwise.update(decision, label=LABELS[label])
-    framed.use_columns(sa.Columns.first(X, None, "this"))
+    framed.use_columns(sa.Columns.open_for(X, None, "this"))
     framed.run(pl.DataFrame(X), y)
     assert state_of(fused) == state_of(stepwise) == state_of(framed)
     assert fused.columns is not None

@@ -20,7 +20,7 @@ PACKAGES = (
     "theory",
     "checks",
     "logs",
-    "nightly",
+    "logs.nightly",
     "sklearn",
     "service.client.client",
 )

@@ -126,7 +126,7 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
         (
             'rounds = 0\ndata = ["digits"]\nlearners = ["mc-dbf"]',
             1,
-            "rounds of .* must be a whole number >= 1, got 0",
+            "rounds of .* must be a whole number of at least 1, got 0",
         ),
         (
             'data = ["digits"]\nrounds = "many"\nlearners = ["pa"]',
@@ -162,14 +162,14 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
         (
             'data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = [0.1, 1.5]',
             3,
-            r"gammas\[1\] of .* must be a number <= 1.0, got 1.5",
+            r"gammas\[1\] of .* must be a number of at most 1, got 1.5",
         ),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "worst"', 3, "gammas of .* or 'best'"),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = [1, 1]', 3, "seeds of .* must be distinct"),
         (
             'data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = 0',
             3,
-            "seeds of .* must be a whole number >= 1, got 0",
+            "seeds of .* must be a whole number of at least 1, got 0",
         ),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\nset_sizes = []', 3, "set_sizes of .* at least one"),
         (

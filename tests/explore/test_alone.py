@@ -44,7 +44,7 @@ def test_probabilities_and_rows() -> None:
     decisions = RunnerUp(set_size=2, labels=LABELS).decide_many(probabilities=p, x=x)
     assert decisions[7].x.tolist() == [14.0, 15.0]
     assert decisions.top[:, 0].tolist() == [LABELS[i] for i in p.argmax(axis=1)]
-    draw = sa.explore.draw_of(decisions[3])
+    draw = sa.explore.distribution_of(decisions[3])
     assert draw is not None
     assert draw.probability(decisions[3].labels) == pytest.approx(decisions.propensity[3])
 

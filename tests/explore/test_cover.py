@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore import Cover, cover, draw_of, rule_from
+from superarm.explore import Cover, cover, distribution_of, rule_from
 
 SCORES = {
     "no ties": [1.2, 0.9, 0.4, 0.1, -0.3, -0.8],
@@ -299,7 +299,7 @@ def test_a_stored_decision_moves_the_threshold_as_well() -> None:
         for t in range(50):
             decision = rule.decide([1.0, 0.5, 0.1, 0.0])
             known = Decision.from_dict(decision.to_dict()) if stored else decision
-            draw = draw_of(known, list("abcd"))
+            draw = distribution_of(known, list("abcd"))
             assert draw is not None
             assert draw.probability(decision.labels) == pytest.approx(decision.propensity)
             rule.update(known, hit=t % 3 > 0)

@@ -12,7 +12,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.explore import Choice, DrawContext, FewSets, PlainRule, draw_of, rule_from, rules
+from superarm.explore import Choice, DrawContext, FewSets, PlainRule, distribution_of, rule_from, rules
 
 
 class Growing(PlainRule):
@@ -49,7 +49,7 @@ class Growing(PlainRule):
             memory[0] += self.step / draw_log[0]
 
     @classmethod
-    def draw(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
+    def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
         return FewSets(eligible, m, [(record["shown"], 1.0)])
 
 
@@ -63,7 +63,7 @@ class Coin(PlainRule):
         return Choice([best[int(context.uniform(0) * len(best))]], 1.0 / len(best))
 
     @classmethod
-    def draw(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
+    def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
         raise NotImplementedError
 
 
@@ -173,11 +173,11 @@ def test_any_set_can_be_asked_about() -> None:
         name = "half"
 
         @classmethod
-        def draw(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
+        def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
             return FewSets(eligible, m, [([r], 0.5) for r in (0, 1)])
 
     rule = Half()
     assert sum(rule.probability([2.0, 1.0, 0.0], labels) for labels in combinations(range(3), 1)) == 1.0
-    draw = draw_of(rule.decide([2.0, 1.0, 0.0]))
+    draw = distribution_of(rule.decide([2.0, 1.0, 0.0]))
     assert draw is not None
     assert draw.inclusion().tolist() == [0.5, 0.5, 0.0]

@@ -11,7 +11,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.explore import Rule, draw_of, rule_from, rules
+from superarm.explore import Rule, distribution_of, rule_from, rules
 
 VARIANTS = [
     {"name": "dilute", "gamma": 0.3},
@@ -55,7 +55,7 @@ def test_probabilities_are_those_of_the_draw(variant: dict[str, object], k: int,
     for t in range(1500):
         decision = rule.decide(scores=scores[t % 7])
         back = sa.Decision.from_dict(json.loads(json.dumps(decision.to_dict(), allow_nan=False)))
-        draw, again = draw_of(decision), draw_of(back, range(k))
+        draw, again = distribution_of(decision), distribution_of(back, range(k))
         assert draw is not None
         assert again is not None
         shown = frozenset(decision.labels)
@@ -89,7 +89,7 @@ def test_with_a_learner(variant: dict[str, object]) -> None:
     for i, x in enumerate(X):
         among = [0, 2, 3, 5] if i % 3 == 0 else None
         decision = learner.decide(x, eligible=among)
-        draw = draw_of(decision)
+        draw = distribution_of(decision)
         assert draw is not None
         total = sum(draw.probability(labels) for labels in combinations(among or range(6), m))
         assert total == pytest.approx(1.0, abs=1e-9)
@@ -104,7 +104,7 @@ def test_names_and_everything_shown() -> None:
     for variant in VARIANTS:
         rule = made(variant, 1, labels=["ant", "bee", "cat"])
         decision = rule.decide(probabilities=[0.2, 0.5, 0.3], eligible=["bee"])
-        draw = draw_of(decision)
+        draw = distribution_of(decision)
         assert (decision.labels, decision.propensity) == (["bee"], 1.0)
         assert draw is not None
         assert draw.probability(["bee"]) == pytest.approx(1.0)

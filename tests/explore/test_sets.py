@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 from superarm.explore import Dilute
 from superarm.explore.dilute import inclusion, log_set_probabilities, overlap_probabilities
-from superarm.explore.draws import log_comb
+from superarm.explore.distributions import log_comb
 from superarm.native.randomness import uniform_number as uniform
 from superarm.theory.estimates import log_tau1, order_counts, tau2
 

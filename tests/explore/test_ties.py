@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chi2
 
 import superarm as sa
-from superarm.explore import RunnerUp, draw_of
+from superarm.explore import RunnerUp, distribution_of
 
 # scores with ties at the top, in the middle, at the end of what can be shown, and everywhere
 SCORES = {
@@ -74,7 +74,7 @@ def test_every_set_has_its_exact_probability(case: str, m: int, explore: float) 
     assert len(seen) >= min(3, sum(chance > 0.2 for chance in exact.values()))
     # asked again, also after a round trip: all sets, labels and pairs
     stored = sa.Decision.from_dict(decision.to_dict())
-    draw = draw_of(stored, labels=range(6))
+    draw = distribution_of(stored, labels=range(6))
     assert draw is not None
     pairs = np.zeros((6, 6))
     for labels in combinations(range(6), m):
@@ -109,7 +109,7 @@ def test_eligible_labels_tie_among_themselves() -> None:
         decision = rule.decide(scores=[0.0] * 6, eligible=["b", "d", "f"])
         assert decision.propensity == pytest.approx(1 / 3)
         shown.update(decision.labels)
-        draw = draw_of(decision)
+        draw = distribution_of(decision)
         assert draw is not None
         np.testing.assert_allclose(draw.inclusion(), 2 / 3)
     assert set(shown) == {"b", "d", "f"}
@@ -124,7 +124,7 @@ def test_a_record_names_few_labels() -> None:
         record = decision.rule
         assert record is not None
         assert len(record[key]) < 10
-        draw = draw_of(decision)
+        draw = distribution_of(decision)
         assert draw is not None
         assert draw.probability(decision.labels) == pytest.approx(decision.propensity, rel=1e-6)
 
@@ -136,7 +136,7 @@ def test_many_labels_of_a_learner(m: int) -> None:
     random = np.random.default_rng(0)
     for i in range(60):
         decision = learner.decide(random.normal(size=3).astype(np.float32))
-        draw = draw_of(decision)
+        draw = distribution_of(decision)
         assert draw is not None
         assert draw.probability(decision.labels) == pytest.approx(decision.propensity, rel=1e-6)
         assert draw.inclusion().sum() == pytest.approx(m)

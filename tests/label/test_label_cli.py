@@ -16,7 +16,7 @@ import pytest
 import superarm as sa
 from superarm.cli import main
 from superarm.cli.label import _say_what_it_is
-from superarm.cli.label_file import read_labels
+from superarm.cli.options import read_labels
 from superarm.errors import InvalidInput
 from superarm.label.rows import LabelRows
 from superarm.label.simulated import play

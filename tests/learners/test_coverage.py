@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 import superarm as sa
 from superarm.cli.app import app
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.explore import Cover, draw_of
+from superarm.explore import Cover, distribution_of
 from superarm.logs import Log, Policy, Writer, evaluate, survey
-from superarm.nightly import decide_file, learn_file
+from superarm.logs.nightly import decide_file, learn_file
 from superarm.streams import open_data
 
 NUMBERED = {"labels": None, "n_labels": 6, "coverage": None}
@@ -204,7 +204,7 @@ def test_eligible_labels() -> None:
     for _ in range(20):
         decision = one.decide(X[0], eligible=["ant", "dog"])
         assert set(decision.labels) <= {"ant", "dog"}
-        draw = draw_of(decision)
+        draw = distribution_of(decision)
         assert draw is not None
         assert draw.probability(decision.labels) == pytest.approx(decision.propensity)
     many = one.decide_many(X[:2], eligible=[["ant"], ["bee", "cat", "fox"]])

@@ -10,7 +10,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.explore import draw_of
+from superarm.explore import distribution_of
 from superarm.native.setlogit import posterior
 
 ADS = ["a", "b", "c", "d", "e"]
@@ -53,7 +53,7 @@ def test_propensities_are_those_among_the_others() -> None:
     model = learner()
     decision = model.decide(np.ones(4, np.float32))
     assert decision.propensity == pytest.approx(1 / 10)  # nothing is known: 2 of 5
-    draw = draw_of(sa.Decision.from_dict(decision.to_dict()), labels=NAMES)
+    draw = distribution_of(sa.Decision.from_dict(decision.to_dict()), labels=NAMES)
     assert draw is not None
     np.testing.assert_allclose(draw.inclusion(), 2 / 5)
 

@@ -67,7 +67,9 @@ def test_learners_that_are_told_the_label_learn_the_same_from_any_set(name: str)
         other.run(X, y)
         np.testing.assert_array_equal(other.scores(X), plain.scores(X))
         decision = other.decide(X[0])
-        assert sa.explore.draw_of(decision).probability(decision.labels) == pytest.approx(decision.propensity)
+        assert sa.explore.distribution_of(decision).probability(decision.labels) == pytest.approx(
+            decision.propensity
+        )
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -32,7 +32,7 @@ def test_standardised_rows_do_for_every_learner_what_units_undo(spec: str) -> No
     errors = {}
     for scaling in ("standard", "unit"):
         learner = made(spec, scaling=scaling)
-        assert learner.scales == scaling
+        assert learner.effective_scaling == scaling
         learner.run(X[:3000], y[:3000])
         errors[scaling] = learner.run(X[3000:], y[3000:])[0] / 3000
     assert errors["standard"] < 0.15
@@ -53,12 +53,12 @@ def test_a_scaling_goes_with_the_model(spec: str, tmp_path: Any) -> None:
 
 def test_own_scalings() -> None:
     """The paper's learners have rows of length 1, as their theory asks; named numbers are standardised."""
-    own = {spec: made(spec).scales for spec in ALL}
+    own = {spec: made(spec).effective_scaling for spec in ALL}
     standard = {"set-logit", "softmax-averaged"}
     assert own == {spec: "standard" if spec in standard else "unit" for spec in ALL}
     learner = sa.MCDBF(n_labels=3)
     learner.decide({"age": 41.0, "city": "Rome"})
-    assert learner.scales == "standard"
+    assert learner.effective_scaling == "standard"
 
 
 @pytest.mark.parametrize("scaling", [None, "unit", "standard"])
@@ -92,7 +92,7 @@ def test_a_learner_in_plain_python_gets_scaled_rows() -> None:
     X, y = table(100)
     for scaling, length in ((None, np.linalg.norm(X[0])), ("unit", 1.0), ("standard", 1.0)):
         learner = Rows(n_labels=3, n_features=3, scaling=scaling)
-        assert learner.scales == (scaling or "none")
+        assert learner.effective_scaling == (scaling or "none")
         learner.run(X, y)
         learner.decide(X[0])
         assert np.linalg.norm(learner.memory["x"]) == pytest.approx(

@@ -78,6 +78,10 @@ def test_the_grid_and_its_figure(slates, tmp_path):
     assert told.count("mc-dbf:estimate=set") >= 6
     assert "red,blue" in told
     assert figure.read_text().startswith("<svg")
+    with pytest.raises(
+        InvalidInput, match=r"--figure of superarm evaluate must be a file that ends in one of \.html"
+    ):
+        run("evaluate", slates, *MAPPED, "--fixed", "red,blue", "--figure", tmp_path / "grid.txt")
     tiny = tmp_path / "tiny.csv"
     tiny.write_text("\n".join(slates.read_text().splitlines()[:40]) + "\n")
     told = run("evaluate", tiny, *MAPPED, "--fixed", "red,blue", "--grid")

@@ -12,7 +12,6 @@ import pytest
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, survey, train
-from superarm.logs.charts import chart, save
 from superarm.streams import Arrays, open_data
 
 K = 6
@@ -322,14 +321,12 @@ def test_the_figure(logged, tmp_path):
     policies = [Policy("fixed", fixed=[0, 1], gamma=g) for g in (None, 0.5)]
     answer = evaluate(log, policies, survey(log), holdout=None)
     for ending in ("html", "svg", "png", "pdf"):
-        save(answer, tmp_path / f"figure.{ending}")
+        answer.plot().save(tmp_path / f"figure.{ending}")
         assert (tmp_path / f"figure.{ending}").stat().st_size > 1000
     assert "fixed, gamma = 0.5" in (tmp_path / "figure.svg").read_text()
-    with pytest.raises(InvalidInput, match="--figure of evaluate must be a file that ends in"):
-        save(answer, tmp_path / "figure.txt")
     silent = evaluate(log, [Policy("four", fixed=[0])], survey(Log(logged)), holdout=0.001)
     with pytest.raises(InvalidInput, match="no figure: the log can answer for no policy"):
-        chart(silent)
+        silent.plot()
 
 
 def test_digits_by_name_can_be_logged(tmp_path):

@@ -10,12 +10,21 @@ import pytest
 from logged import World, mask
 
 import superarm as sa
-from superarm.explore import Boltzmann, Dilute, Draw, FewSets, RunnerUp, TiedSets, Uniform, draw_of
+from superarm.explore import (
+    Boltzmann,
+    Dilute,
+    FewSets,
+    RunnerUp,
+    SetDistribution,
+    TiedSets,
+    Uniform,
+    distribution_of,
+)
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import Batch, batches
 from superarm.logs.designs import Design
 from superarm.logs.policies import PolicyRunner
-from superarm.logs.slots import slots_draw
+from superarm.logs.slots import slots_distribution
 from superarm.logs.tallies import Tally
 from superarm.logs.weights import PolicyChoice, linear_weights, logged_propensities, set_weights
 from superarm.streams import Arrays
@@ -25,12 +34,12 @@ SCORES = [1.0, 0.8, 0.1, 0.5, -1.0, 0.3]
 
 
 def drawn_by(rule, m, eligible=None):
-    return draw_of(rule.decide(SCORES, set_size=m, eligible=eligible))
+    return distribution_of(rule.decide(SCORES, set_size=m, eligible=eligible))
 
 
 def in_slots():
     parts = [{"labels": [0, 3], "chances": [0.3, 0.7]}, {"labels": [1, 2, 5], "chances": [0.5, 0.3, 0.2]}]
-    return slots_draw({"slots": parts}, range(K))
+    return slots_distribution({"slots": parts}, range(K))
 
 
 DRAWS = {
@@ -42,8 +51,10 @@ DRAWS = {
     "mixed of 3": lambda: drawn_by(RunnerUp(uniform=0.02), 3),
     "mixed of 4": lambda: drawn_by(RunnerUp(uniform=0.3), 4),
     "mixed of 1": lambda: drawn_by(RunnerUp(uniform=0.1), 1),
-    "before the first answer": lambda: draw_of(RunnerUp(set_size=2).decide([0.0] * K)),
-    "ties": lambda: draw_of(RunnerUp(set_size=3, uniform=0.1).decide([1.0, 0.5, 0.5, 0.5, -1.0, -1.0])),
+    "before the first answer": lambda: distribution_of(RunnerUp(set_size=2).decide([0.0] * K)),
+    "ties": lambda: distribution_of(
+        RunnerUp(set_size=3, uniform=0.1).decide([1.0, 0.5, 0.5, 0.5, -1.0, -1.0])
+    ),
     "softmax": lambda: drawn_by(Boltzmann(), 1),
     "uniform": lambda: drawn_by(Uniform(), 2),
     "slots": in_slots,
@@ -51,7 +62,7 @@ DRAWS = {
 }
 
 
-class Plain(Draw):
+class Plain(SetDistribution):
     """A draw that only answers what every draw must: what somebody's own rule may give."""
 
     def __init__(self, draw):
@@ -124,7 +135,7 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
                 assert p @ whole.w**2 == pytest.approx(whole.square[0], rel=1e-6)
             else:
                 assert type(draw) is not FewSets
-        elif type(draw) is FewSets or (choice.draws is None and choice.gamma is None):
+        elif type(draw) is FewSets or (choice.distributions is None and choice.gamma is None):
             assert np.isnan(whole.w).all()
     assert answered["linear"] >= 1
     assert answered["set"] >= 1
@@ -229,7 +240,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
             at.round = 7 * i + turn
             made = loaded.decide(one.decision.x, at=at)
             numbers = loaded.known.numbers(made.labels, "labels", "test")
-            assert choice.draws[i].probability(numbers) == pytest.approx(made.propensity, rel=1e-6)
+            assert choice.distributions[i].probability(numbers) == pytest.approx(made.propensity, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -273,7 +284,7 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
     random = np.random.default_rng(0)
     rule = RunnerUp(set_size=m, uniform=0.4, explore="rank")
     scores = [np.where(np.isin(np.arange(k), top), 1.0, 0.0) + 0.3 * random.random(k) for top in world.top]
-    draws = [draw_of(rule.decide(s)) for s in scores]
+    draws = [distribution_of(rule.decide(s)) for s in scores]
     sets = np.array(list(combinations(range(k), m)))
     chances = [np.array([draw.probability(s) for s in sets]) for draw in draws]
     policies = {
@@ -299,7 +310,7 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
         )  # fmt: skip
         logged = logged_propensities(batch)
         for name, policy in policies.items():
-            own = None if policy.draws is None else [policy.draws[c] for c in context]
+            own = None if policy.distributions is None else [policy.distributions[c] for c in context]
             choice = PolicyChoice(policy.top[context], None, own)
             truth = float((policy.inclusion(every) * world.p).sum(axis=1)[context].mean())
             tally = Tally()

@@ -78,7 +78,7 @@ def play(learner: Learner, X: Any, y: Any, kind: str = "dense") -> list[list[Any
 
 
 def arrays(learner: Learner) -> dict[str, bytes]:
-    """Every bit of the state."""
+    """The arrays of the learner's state, as bytes."""
     return {name: array.tobytes() for name, array in learner.core.state().items()}
 
 

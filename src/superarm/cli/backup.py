@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.journal_options import JournalArgument
-from superarm.cli.output import AsJson, print_json
+from superarm.cli.options import AsJson, JournalArgument
+from superarm.cli.output import print_json
 from superarm.errors import InvalidInput
 
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.output import AsJson, print_json
+from superarm.cli.options import AsJson
+from superarm.cli.output import print_json
 
 
 def bench(

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from superarm.cli.commands import App
-from superarm.cli.output import AsJson, print_json
-from superarm.cli.times import seconds_of
+from superarm.cli.options import AsJson, seconds_of
+from superarm.cli.output import print_json
 from superarm.errors import InvalidInput
 
 app = App(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from superarm.cli.options import split_commas
 
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
@@ -36,17 +39,28 @@ Vectors = Annotated[
 ]
 
 
-def split_commas(text: str | None) -> tuple[str, ...]:
-    """Words between commas."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+@dataclass(frozen=True, slots=True)
+class ColumnOptions:
+    """What the columns of a table are: its fields are options of a command."""
 
+    text: Text = None
+    words: Words = None
+    numbers: Numbers = None
+    dates: Dates = None
+    leave_out: LeaveOut = None
+    vectors: Vectors = None
 
-def column_kinds(
-    text: str | None, words: str | None, numbers: str | None, dates: str | None, leave_out: str | None
-) -> dict[str, Any]:
-    """What the options say, as `superarm.Columns.look` takes it."""
-    given = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
-    return {name: split_commas(value) for name, value in given.items() if value}
+    @property
+    def kinds(self) -> dict[str, Any]:
+        """The columns whose kinds are given, as `superarm.Columns.look` takes them."""
+        names = ("text", "words", "numbers", "dates", "leave_out")
+        given = {name: split_commas(getattr(self, name)) for name in names}
+        return {name: columns for name, columns in given.items() if columns}
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The columns whose kinds are given, and the file of vectors: what a table is read with."""
+        return self.kinds | ({} if self.vectors is None else {"vectors": self.vectors})
 
 
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:

@@ -1,10 +1,13 @@
-"""Commands that refuse an option given twice: only the last would count."""
+"""Commands whose options may be the fields of a dataclass, and that refuse an option given twice."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -31,9 +34,38 @@ class Command(TyperCommand):
 
 
 class App(typer.Typer):
-    """A `typer.Typer` of such commands."""
+    """A `typer.Typer` whose commands are of the class `Command`."""
 
     def command(  # type: ignore[override]
         self, *args: Any, **options: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        return super().command(*args, **{"cls": Command, **options})
+        register = super().command(*args, **{"cls": Command, **options})
+        return lambda command: register(with_fields_as_options(command))
+
+
+def with_fields_as_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that has the fields of each of its parameters of a dataclass as options, in that place."""
+    parameters: list[Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in signature(command, eval_str=True).parameters.values():
+        if is_dataclass(parameter.annotation):
+            kind = groups[parameter.name] = parameter.annotation
+            hints = get_type_hints(kind, include_extras=True)
+            parameters += [
+                parameter.replace(name=field.name, default=field.default, annotation=hints[field.name])
+                for field in fields(kind)
+            ]
+        else:
+            parameters.append(parameter)
+    if not groups:
+        return command
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from superarm.cli.commands import App
-from superarm.cli.output import Force, check_output
+from superarm.cli.options import Force
+from superarm.cli.output import check_output
 
 app = App(no_args_is_help=True)
 

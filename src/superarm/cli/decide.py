@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from superarm.cli.column_options import Vectors
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.options import AsJson, Force
+from superarm.cli.output import check_output, print_json
 
 
 def decide(
@@ -36,7 +37,7 @@ def decide(
     Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
     """
     from superarm._progress import progress_bar
-    from superarm.nightly import decide_file
+    from superarm.logs.nightly import decide_file
 
     check_output(output, "decide", force=force, inputs=[model, rows])
     with progress_bar(None, "rows", quiet=as_json) as tick:

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.journal_options import OwnLearner
-from superarm.cli.output import AsJson, print_json
-from superarm.cli.times import seconds_of
+from superarm.cli.options import AsJson, OwnLearner, seconds_of
+from superarm.cli.output import print_json
 from superarm.errors import InvalidInput
 
 

@@ -11,10 +11,11 @@ import typer
 
 from superarm._extras import need
 from superarm.cli import log_options as opt
-from superarm.cli.column_options import split_commas
-from superarm.cli.groups import show_parts
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.options import AsJson, Force, split_commas
+from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
+
+FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
 
 if TYPE_CHECKING:
     from superarm.explore import Rule
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from superarm.logs import Evaluation, Log, Policy, Survey, Verdict
 
 
-@opt.reads_logs
 def evaluate(
     log: opt.LogFiles,
     model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
@@ -83,14 +83,14 @@ def evaluate(
     Example: **superarm evaluate log.parquet --learner set-logit --set-size 2,3,4 --grid**
     """
     from superarm._progress import progress_bar
+    from superarm.cli.show import show_parts
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
     from superarm.logs import survey
-    from superarm.logs.charts import ENDINGS
 
     if figure is not None:
         need("plots")
-    check_output(figure, "evaluate", force=force, option="--figure", endings=ENDINGS)
+    check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
     drawn_by = None if rule is None else _rule(rule)
     loaded = {str(path): load(path) for path in model or []}
     if loaded and (reading.kinds or reading.columns is not None):
@@ -108,8 +108,8 @@ def evaluate(
     sizes = _values("--set-size", set_size, int, grid)
     gammas = _values("--gamma", gamma, float, grid)
     levels = _values("--coverage", coverage, float, grid)
-    _check_coverage(coverage, {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities})
-    _check_coverage(coverage, {"--gamma": gamma, "--rule": rule, "--draw": draw})
+    others = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
+    _check_coverage(coverage, others | {"--gamma": gamma, "--rule": rule, "--draw": draw})
     with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
         learners = loaded | {
             spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
@@ -127,9 +127,7 @@ def evaluate(
             source, policies, facts, holdout=share, seed=split_seed, group=group, progress=tick
         )
     if figure is not None:
-        from superarm.logs.charts import save
-
-        save(answer, figure)
+        answer.plot().save(figure, **({"scale_factor": 2} if figure.suffix == ".png" else {}))
     if as_json:
         print_json({"logs": [str(path) for path in log], **asdict(answer)})
         return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli import column_options as opt
+from superarm.cli.options import read_labels, split_commas
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -62,12 +63,7 @@ def label(
         float,
         typer.Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5),
     ] = 0.0,
-    text: opt.Text = None,
-    words: opt.Words = None,
-    numbers: opt.Numbers = None,
-    dates: opt.Dates = None,
-    leave_out: opt.LeaveOut = None,
-    vectors: opt.Vectors = None,
+    reading: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
     seed: Annotated[int, typer.Option(help="For the order of rows.", min=0)] = 0,
     keys: Annotated[
         str | None, typer.Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
@@ -96,7 +92,6 @@ def label(
     **superarm label tickets.csv --answers team** tells how many clicks it would take.
     """
     from superarm._extras import need
-    from superarm.cli.label_file import read_labels
     from superarm.errors import InvalidInput
 
     need("label")
@@ -111,18 +106,15 @@ def label(
             "--journal", "superarm label", "left out with --answers: a simulation keeps nothing", journal
         )
     where = None if answers is not None else journal or default_journal(rows)
-    reading: dict[str, Any] = opt.column_kinds(text, words, numbers, dates, leave_out)
-    if vectors is not None:
-        reading["vectors"] = vectors
-    names = None
+    asked, names = reading.given, None
     if labels is not None and Path(labels).is_file():
         names = read_labels(Path(labels))
     elif labels is not None:
-        reading["label"] = labels
+        asked["label"] = labels
     if where is not None and journal_exists(where):
-        reading = {**read_meta(where)["reading"], **reading}
-    table = LabelRows.read(rows, **{"answers": answers, **reading})
-    if names is None and "label" not in reading and (answers is not None or table.name == "digits"):
+        asked = {**read_meta(where)["reading"], **asked}
+    table = LabelRows.read(rows, **{"answers": answers, **asked})
+    if names is None and "label" not in asked and (answers is not None or table.name == "digits"):
         names = sorted({truth for truth in table.truth if truth is not None}, key=_natural)
     if answers is not None and None in table.truth:
         missing = table.truth.index(None) + 1
@@ -144,7 +136,7 @@ def label(
         target=target,
         yes_no=yes_no,
         most=most,
-        show=opt.split_commas(show),
+        show=split_commas(show),
         twice=twice,
         seed=seed,
     )
@@ -159,7 +151,7 @@ def label(
 
 
 def default_journal(rows: str) -> str:
-    """Beside the rows."""
+    """The journal of a labelling if none is named: a file beside the rows."""
     return f"{rows.rstrip('/')}.labels.db"
 
 
@@ -237,12 +229,12 @@ def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) ->
     from superarm.label.app import check_page
     from superarm.label.people import People
 
-    for pair in opt.split_commas(keys):
+    for pair in split_commas(keys):
         if "=" not in pair:
             raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
     page: dict[str, Any] = {
         "tokens": None if token_file is None else People(token_file),
-        "keys": dict(pair.split("=", 1) for pair in opt.split_commas(keys)),
+        "keys": dict(pair.split("=", 1) for pair in split_commas(keys)),
         "host": host,
         "port": port,
     }
@@ -253,18 +245,13 @@ def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) ->
 def _serve(job: Labelling, page: dict[str, Any], *, browser: bool) -> None:
     import asyncio
     from contextlib import suppress
-    from threading import Thread
+    from functools import partial
 
-    from superarm.cli.show import open_page, tell
+    from superarm.cli.show import show_address, tell
     from superarm.label.app import export_command, serve_labelling
 
-    def ready(address: str) -> None:
-        print(address, flush=True)
-        tell(f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on.")
-        if browser:  # some browsers do not return before they are closed
-            Thread(target=open_page, args=(address,), daemon=True).start()
-
+    kept = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve_labelling(job, on_ready=ready, **page))
+        asyncio.run(serve_labelling(job, on_ready=partial(show_address, kept, browser), **page))
     tell(f"{job.progress()}")
     tell(str(export_command(job)))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli.commands import App
-from superarm.cli.output import Force, check_output
+from superarm.cli.options import Force
+from superarm.cli.output import check_output
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -67,14 +68,12 @@ def export(
 
     if output is None and model is None:
         raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
-    written = {"--output": output, "--model": model}
-    for option, path in written.items():
-        check_output(path, "labels export", force=force, option=option)
     if output is not None and model is not None and output.resolve() == model.resolve():
         raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
-    with open_labelling(journal, rows, target, read_only=True) as job:
-        for option, path in written.items():
-            check_output(path, "labels export", force=force, option=option, inputs=[job.rows.name])
+    place = rows_of(journal, rows)
+    for option, path in (("--output", output), ("--model", model)):
+        check_output(path, "labels export", force=force, option=option, inputs=[place])
+    with open_labelling(journal, place, target, read_only=True) as job:
         if output is not None and format_ is not None:
             tell(f"{export_labels(job, output, format_):,} labels written to {output}")
         elif output is not None:
@@ -156,27 +155,36 @@ def change(
         tell(str(job.progress()))
 
 
-def open_labelling(
-    journal: str, rows: str | None, target: float | None = None, *, read_only: bool = False
-) -> Labelling:
-    """The labelling in a journal, on its rows; people are told if those have changed."""
+def rows_of(journal: str, rows: str | None) -> str:
+    """Where the rows of a journal are: as said, beside it, or where they were."""
     from superarm._extras import need
-    from superarm.cli.show import tell
+    from superarm.errors import InvalidInput
 
     need("label")
-    from superarm.errors import InvalidInput
-    from superarm.label import Labelling
     from superarm.label.journal import read_meta
-    from superarm.label.rows import LabelRows
 
-    meta = read_meta(journal)
-    name = meta["rows"]
+    name = read_meta(journal)["rows"]
     beside = Path(journal).parent / Path(name).name
     place = rows or next((str(path) for path in (beside, Path(name)) if path.exists()), name)
     if place != "digits" and not Path(place).exists():
         raise InvalidInput(
             f"the rows of {journal} are not there any more: {name}; --rows says where they are"
         )
+    return str(place)
+
+
+def open_labelling(
+    journal: str, rows: str | None, target: float | None = None, *, read_only: bool = False
+) -> Labelling:
+    """The labelling in a journal, on its rows; people are told if those have changed."""
+    from superarm.cli.show import tell
+
+    place = rows_of(journal, rows)
+    from superarm.label import Labelling
+    from superarm.label.journal import read_meta
+    from superarm.label.rows import LabelRows
+
+    meta = read_meta(journal)
     table = LabelRows.read(place, **meta["reading"])
     target = meta["target"] if target is None else target
     job = Labelling(table, journal=journal, target=target, read_only=read_only, **meta["options"])

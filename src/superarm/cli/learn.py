@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.options import AsJson, Force
+from superarm.cli.output import check_output, print_json
 
 
 def learn(
@@ -33,7 +34,7 @@ def learn(
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
     from superarm._progress import progress_bar
-    from superarm.nightly import learn_file
+    from superarm.logs.nightly import learn_file
 
     check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from superarm.cli import column_options as col
-from superarm.cli.column_options import split_commas
-from superarm.cli.label_file import read_labels
+from superarm.cli.column_options import ColumnOptions, ColumnsFile
+from superarm.cli.options import read_labels, split_commas
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -65,8 +62,8 @@ SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that c
 
 
 @dataclass(frozen=True, slots=True)
-class LogOptions:
-    """How to read a log: its fields are the options of `reads_logs`."""
+class LogOptions(ColumnOptions):
+    """How to read a log: its fields are options of a command."""
 
     features: Features = None
     labels_column: LabelsColumn = "labels"
@@ -75,21 +72,10 @@ class LogOptions:
     propensity_column: PropensityColumn = "propensity"
     eligible_column: EligibleColumn = "eligible"
     features_columns: FeaturesColumns = None
-    columns: col.ColumnsFile = None
-    text: col.Text = None
-    words: col.Words = None
-    numbers: col.Numbers = None
-    dates: col.Dates = None
-    leave_out: col.LeaveOut = None
-    vectors: col.Vectors = None
+    columns: ColumnsFile = None
     separator: Separator = None
     uniform: Uniform = False
     skip_bad: SkipBad = False
-
-    @property
-    def kinds(self) -> dict[str, Any]:
-        """The columns whose kinds are given."""
-        return col.column_kinds(self.text, self.words, self.numbers, self.dates, self.leave_out)
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
         """The logs as one, with the columns that these models were trained with, if it has them."""
@@ -118,23 +104,6 @@ class LogOptions:
             uniform=self.uniform,
             skip_bad=self.skip_bad,
         )
-
-
-def reads_logs(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `LogOptions`, where its parameter ``reading`` stands."""
-    options = signature(LogOptions, eval_str=True).parameters
-    parameters: list[Parameter] = []
-    for parameter in signature(command, eval_str=True).parameters.values():
-        parameters += options.values() if parameter.name == "reading" else [parameter]
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        reading = LogOptions(**{name: given.pop(name) for name in options})
-        command(reading=reading, **given)
-
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
 
 
 def labels_or_count(source: str | None) -> list[str] | int | None:

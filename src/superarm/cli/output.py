@@ -6,14 +6,8 @@ import json
 from collections.abc import Collection, Iterable
 from math import isnan
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from superarm.errors import InvalidInput
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
 
 JOURNAL = b"SQLite format 3\0"
 
@@ -60,12 +54,12 @@ def _is_journal(path: Path) -> bool:
 
 
 def print_json(report: object) -> None:
-    """One object on standard output."""
+    """Print one JSON object on standard output."""
     print(json.dumps(_without_nan(report)))
 
 
 def _without_nan(value: object) -> object:
-    """The same with None for NaN, which JSON does not have."""
+    """A report with None in place of NaN, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _without_nan(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

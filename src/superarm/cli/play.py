@@ -18,19 +18,12 @@ def play(
     Example: **superarm play**
     """
     import asyncio
-    from threading import Thread
+    from contextlib import suppress
+    from functools import partial
 
-    from superarm.cli.show import open_page, tell
+    from superarm.cli.show import show_address
     from superarm.play.app import Play
     from superarm.play.app import play as serve
 
-    def ready(address: str) -> None:
-        print(address, flush=True)
-        tell("Ctrl-C ends it.")
-        if browser:  # some browsers do not return before they are closed
-            Thread(target=open_page, args=(address,), daemon=True).start()
-
-    try:
-        asyncio.run(serve(Play(), port, ready))
-    except KeyboardInterrupt:  # the usual way to end it
-        return
+    with suppress(KeyboardInterrupt):  # the usual way to end it
+        asyncio.run(serve(Play(), port, partial(show_address, "Ctrl-C ends it.", browser)))

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.journal_options import JournalArgument, OwnLearner
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.options import AsJson, Force, JournalArgument, OwnLearner
+from superarm.cli.output import check_output, print_json
 
 
 def replay(

@@ -9,9 +9,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.config import read_config
-from superarm.cli.label_file import read_labels
-from superarm.cli.times import seconds_of
+from superarm.cli.options import read_config, read_labels, seconds_of
 from superarm.errors import InvalidInput
 
 DEFAULTS = {"none": None, "hit": True, "miss": False}

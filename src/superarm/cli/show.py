@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -18,8 +20,10 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from superarm.experiments import RunProgress
+    from superarm.groups import GroupCoverage
 
 LOG_EVERY = 10.0  # seconds
+MOST_PARTS = 20  # lines of a table
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -31,6 +35,36 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         view.add_row(*row)
     # a file or a pipe has no width of its own, and a table that is cut off helps nobody
     Console(width=None if sys.stdout.isatty() else 120).print(view)
+
+
+def show_parts(
+    title: str, by_label: Sequence[GroupCoverage], by_group: Sequence[GroupCoverage], column: str | None
+) -> None:
+    """A table for each that is there, the least coverage first."""
+    from superarm.groups import worst_first
+
+    for what, parts in (("label", by_label), (column, by_group)):
+        if not parts:
+            continue
+        worst, others = worst_first(parts, MOST_PARTS)
+        rows = [
+            [
+                str(part.name),
+                f"{part.rows:,}",
+                "cannot say" if isnan(part.coverage) else f"{part.coverage:.4f}",
+                "" if isnan(part.coverage) else f"[{part.low:.3f}, {part.high:.3f}]",
+                f"{part.mean_size:.2f}",
+            ]
+            for part in worst
+        ]
+        print(f"\n{title}, the least first")
+        table(
+            f"coverage by {what}",
+            [str(what), "rows", "coverage", "95 % interval", "mean size"],
+            rows,
+        )
+        if others:
+            print(f"and {others:,} others with more")
 
 
 def tell(text: str) -> None:
@@ -47,6 +81,14 @@ def open_page(address: str) -> None:
     )
     if sys.stdout.isatty() and screen:
         webbrowser.open(address)
+
+
+def show_address(remark: str, browser: bool, address: str) -> None:
+    """Say where a page is, and open it if that is wanted."""
+    print(address, flush=True)
+    tell(remark)
+    if browser:  # some browsers do not return before they are closed
+        Thread(target=open_page, args=(address,), daemon=True).start()
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli import column_options as opt
-from superarm.cli.groups import show_parts
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.options import AsJson, Force
+from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -42,12 +42,7 @@ def simulate(
         ),
     ] = "standard",
     columns: opt.ColumnsFile = None,
-    text: opt.Text = None,
-    words: opt.Words = None,
-    numbers: opt.Numbers = None,
-    dates: opt.Dates = None,
-    leave_out: opt.LeaveOut = None,
-    vectors: opt.Vectors = None,
+    reading: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
     group: Annotated[
         str | None, typer.Option(help="Tell the coverage of each value of this column, for tables.")
     ] = None,
@@ -71,7 +66,7 @@ def simulate(
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
     from superarm._progress import progress_bar
-    from superarm.cli.show import table, tell
+    from superarm.cli.show import show_parts, table, tell
     from superarm.data.columns import Columns
     from superarm.groups import pooled
     from superarm.learners.algorithm import SCALINGS
@@ -80,14 +75,9 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
-    asked = opt.column_kinds(text, words, numbers, dates, leave_out)
-    if columns is not None:
-        asked["columns"] = Columns.read(columns)
-    if vectors is not None:
-        asked["vectors"] = vectors
-    if group is not None:
-        asked["group"] = group
-    stream = open_data(data, scale=scale, label=label, **asked)
+    asked = {"columns": None if columns is None else Columns.read(columns), "group": group}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    stream = open_data(data, scale=scale, label=label, **reading.given, **asked)
     declared = getattr(stream, "columns", None)
     if declared is not None and not as_json:
         for line in opt.column_lines(declared, stream.n_labels, columns):
@@ -162,7 +152,7 @@ def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bo
 
 
 def _as_json(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
-    """What came of a learner, as JSON."""
+    """The runs of a learner, as JSON."""
     from superarm.groups import pooled
 
     rates = [run.rates | _sizes(run) for run in runs]

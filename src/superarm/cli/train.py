@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from superarm.cli import column_options as col
 from superarm.cli import log_options as opt
-from superarm.cli.output import AsJson, Force, check_output, print_json
+from superarm.cli.column_options import column_lines
+from superarm.cli.options import AsJson, Force
+from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from superarm.logs import Log
 
 
-@opt.reads_logs
 def train(
     log: opt.LogFiles,
     output: Annotated[Path, typer.Option(help="The model file.")] = Path("model.npz"),
@@ -187,6 +187,6 @@ def _columns(source: Log, model: Learner) -> Iterator[str]:
         parts += [f"sparse rows with {layout.width:,} places"] if layout.width else []
         yield f"features: {' and '.join(parts)}"
     elif model.columns is not None:
-        yield from col.column_lines(model.columns, model.n_labels)
+        yield from column_lines(model.columns, model.n_labels)
     for sentence in source.notices.values():
         yield f"WARNING: {sentence}"

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.journal_options import JournalArgument, OwnLearner
-from superarm.cli.output import AsJson, print_json
+from superarm.cli.options import AsJson, JournalArgument, OwnLearner
+from superarm.cli.output import print_json
 from superarm.errors import InvalidInput
 
 

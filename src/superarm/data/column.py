@@ -10,12 +10,13 @@ import numpy as np
 from superarm.data.rows import LARGEST
 from superarm.data.values import (
     as_word,
-    date_in,
+    checked_value,
     is_missing,
     is_text,
     number_of,
+    parse_date,
     parse_scalar,
-    value_of,
+    python_value,
     vector_of,
 )
 from superarm.errors import InvalidInput
@@ -79,7 +80,7 @@ class Column:
 
     @property
     def places(self) -> int:
-        """How many numbers it has."""
+        """How many places for numbers it takes in the dense part of a row."""
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Any, owner: str) -> Any:
@@ -98,10 +99,10 @@ class Column:
         if kind == VECTOR:
             return None if is_missing(value) else self._vector(value, owner)
         if isinstance(value, str):
-            return self._text(str(value), owner)  # it may be NumPy's, or of an enumeration
+            return self._text(python_value(value), owner)
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
-        parsed = value_of(value, self.name, owner)
+        parsed = checked_value(value, self.name, owner)
         if isinstance(parsed, np.ndarray):
             raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
         return parsed if parsed is None or kind in AS_NUMBER else as_word(parsed)
@@ -116,12 +117,12 @@ class Column:
     def _text(self, text: str, owner: str) -> Any:
         if self.kind in (WORDS, TEXT):
             return text
-        when = date_in(text, self.order) if self.kind == DATES else None
+        when = parse_date(text, self.order) if self.kind == DATES else None
         if when is not None:
             return when
         scalar = parse_scalar(text, self.decimal)
         if isinstance(scalar, str):
-            return date_in(text, self.order) or text
+            return parse_date(text, self.order) or text
         return None if scalar is None else number_of(scalar, self.name, owner)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,15 +134,15 @@ class Column:
 def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
     """The kind of a value, judged alone, by no other row; and the value as `Column.parse` has it."""
     if isinstance(value, str):
-        value = str(value)
-        when = date_in(value)
+        value = python_value(value)
+        when = parse_date(value)
         if when is not None:
             return DATES, when
         return TEXT if is_text(value) else WORDS, value or None
     if is_vector(value):
         wanted = "in the first row, or declared (columns=): a vector needs places of its own"
         raise InvalidInput.must(f"x[{name!r}]", owner, wanted, "a new vector")
-    return NUMBERS, value_of(value, name, owner)
+    return NUMBERS, checked_value(value, name, owner)
 
 
 def is_vector(value: Any) -> bool:

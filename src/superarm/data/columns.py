@@ -163,7 +163,7 @@ class Columns:
         )
 
     @classmethod
-    def first(cls, X: Any, n_features: int | None, owner: str) -> Columns:
+    def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
         """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
         rows = [x if isinstance(x, Mapping) else x.to_dict() for x in records(X)]
         vectors = dict[str, Column]()
@@ -268,7 +268,7 @@ class Columns:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What each column holds."""
+        """The kind of each column."""
         return {name: column.kind for name, column in self.columns.items()}
 
     @property
@@ -298,7 +298,7 @@ class Columns:
         return f"Columns({parts}{', …' if self.is_open else ''})"
 
     def checkpoint(self) -> tuple[int, int | None]:
-        """What `rollback` needs."""
+        """What there is now, for `rollback`."""
         return len(self.columns), self.text_width
 
     def rollback(self, mark: tuple[int, int | None]) -> None:

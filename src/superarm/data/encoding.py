@@ -16,7 +16,7 @@ from superarm.data.column import AS_NUMBER, NUMBERS, TEXT, VECTOR, WORDS, Column
 from superarm.data.places import column_seed
 from superarm.data.rows import LARGEST, NO_INDICES, NOTHING, AnyRow, Row, Rows, stack
 from superarm.data.tables import columns_of, records
-from superarm.data.values import days, is_text, normal
+from superarm.data.values import days_since_1970, is_text, normalize_text
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
 
@@ -65,7 +65,7 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
             else:
                 words.append((name, parsed))
         elif isinstance(parsed, date):
-            numbers.append((name, days(parsed)))
+            numbers.append((name, days_since_1970(parsed)))
             times = column.times if column is not None and not is_open else isinstance(parsed, datetime)
             words += _date_words(name, parsed, times)
         elif column is not None:
@@ -171,7 +171,7 @@ def _number_and_words(
             _note_stray(notices, column, parsed)
         return np.nan, [(column.name, parsed)]
     if isinstance(parsed, date):
-        return days(parsed), _date_words(column.name, parsed, column.times)
+        return days_since_1970(parsed), _date_words(column.name, parsed, column.times)
     return (np.nan if parsed is None else parsed), []
 
 
@@ -184,7 +184,7 @@ def _date_words(name: str, when: date, times: bool) -> list[tuple[str, str]]:
 
 def _normal(column: Column, texts: Sequence[str | None]) -> list[str | None]:
     """Texts as they are hashed; words are taken as they are."""
-    return [text if text is None or column.many else normal(text) for text in texts]
+    return [text if text is None or column.many else normalize_text(text) for text in texts]
 
 
 def _is_new(name: str) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS
-from superarm.data.values import GROUPED, UNSPACED, date_in, is_missing, order_in, parse_scalar
+from superarm.data.values import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, python_value
 
 MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
@@ -59,52 +59,44 @@ class ColumnProfile:
 
     def add(self, value: Any) -> None:
         """One more cell."""
-        kind = type(value)
-        if kind is str:
-            if value == "":
-                return
-            scalar = parse_scalar(value)
-            if scalar is None:
-                self.missing_words += 1
-                return
-            if "," in value and COMMA.fullmatch(value) and not GROUPED["."].fullmatch(value.strip(" %")):
-                self.commas, scalar = self.commas + 1, parse_scalar(value, ",")
-            elif "." in value and isinstance(scalar, float) and not GROUPED[","].fullmatch(value.strip(" %")):
-                self.points += 1
-            value = scalar
-            kind = type(value)
-        if kind is float or kind is int:
-            if value != value:
-                return
-            self.counts[NUMBERS] += 1
-        elif kind is str:
-            when = date_in(value, self.order)
-            if when is None:
-                self.counts[WORDS] += 1
-                self.words += 1 + value.count(" ") + len(UNSPACED.findall(value))
-            else:
-                self.counts[DATES] += 1
-                order = order_in(value)
-                if order is not None:
-                    self.orders[order] += 1
-                value = when
-        elif is_missing(value):
+        value = python_value(value)
+        if isinstance(value, str):
+            value = self._read(value)
+        if value is None:
             return
-        elif isinstance(value, bool | np.bool_):
+        if isinstance(value, bool):
             self.counts[TRUTHS] += 1
-        elif isinstance(value, date | np.datetime64):
+        elif isinstance(value, date):
             self.counts[DATES] += 1
-            value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
-        elif isinstance(value, Real | timedelta) or kind.__name__ == "Decimal":
-            self.counts[NUMBERS] += 1
-            value = value / timedelta(days=1) if isinstance(value, timedelta) else float(value)
         elif isinstance(value, str):
             self.counts[WORDS] += 1
-            self.words += 1 + value.count(" ")
+            self.words += 1 + value.count(" ") + len(UNSPACED.findall(value))
+        elif isinstance(value, int | Real):
+            self.counts[NUMBERS] += 1
+            value = value if isinstance(value, int) else float(value)
         else:
             self._add_vector(value)
             return
         self._compare(value)
+
+    def _read(self, text: str) -> Any:
+        """What a text says, by itself: a number, true or false, a date, a word; ``None`` if it is missing."""
+        if text == "":
+            return None
+        scalar = parse_scalar(text)
+        if scalar is None:
+            self.missing_words += 1
+        elif "," in text and COMMA.fullmatch(text) and not GROUPED["."].fullmatch(text.strip(" %")):
+            self.commas, scalar = self.commas + 1, parse_scalar(text, ",")
+        elif "." in text and isinstance(scalar, float) and not GROUPED[","].fullmatch(text.strip(" %")):
+            self.points += 1
+        when = parse_date(text, self.order) if isinstance(scalar, str) else None
+        if when is None:
+            return scalar
+        order = date_order(text)
+        if order is not None:
+            self.orders[order] += 1
+        return when
 
     def _add_vector(self, value: Any) -> None:
         try:
@@ -141,7 +133,7 @@ class ColumnProfile:
 
     @property
     def kind(self) -> str:
-        """What it holds."""
+        """The kind of the column, by most of its cells."""
         counts, n = self.counts, self.filled + (self.missing_words if self.counts[WORDS] else 0)
         if counts[VECTOR] and counts[VECTOR] == self.filled:
             return VECTOR
@@ -196,7 +188,7 @@ class ColumnProfile:
         return self.counts[WORDS] if kind in (NUMBERS, TRUTHS, DATES) else 0
 
     def in_words(self, rows: int, kind: str, decimal: str, *, asked: bool) -> str:
-        """What it is taken as, and why."""
+        """The kind that the column is taken as, and why."""
         missing, words = self.missing(rows, kind), self.strays(kind)
         cells = self.counts[WORDS]
         parts = [

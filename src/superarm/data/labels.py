@@ -112,7 +112,7 @@ class Labels:
         return places if names is None else [names[i] for i in places]
 
     def array(self, numbers: Array) -> Array:
-        """The same, for an array of any shape."""
+        """The labels behind an array of numbers, in its shape."""
         return numbers if self.names is None else np.array(self.names)[numbers]
 
     def grown(self, labels: Any, owner: str) -> Labels:

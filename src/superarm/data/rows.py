@@ -128,9 +128,7 @@ class Rows(RowBlock):
         dense = None if self.dense is None else np.ascontiguousarray(self.dense[which])
         if self.starts is None:
             return Rows(dense)
-        rows = np.arange(len(self))[which]
-        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[rows])]).astype(np.int64)
-        entries = np.repeat(self.starts[rows] - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
+        entries, starts = parts_at(self.starts, np.arange(len(self))[which])
         return Rows(dense, self.indices[entries], self.values[entries], starts, self.width)
 
     def toarray(self) -> Array:
@@ -151,6 +149,13 @@ class Rows(RowBlock):
 
 
 AnyRow = Array | Row
+
+
+def parts_at(starts: Array, which: Array) -> tuple[Array, Array]:
+    """Where the entries of some parts of an array are, and where these parts begin; all parts begin at ``starts``."""
+    lengths, new = np.diff(starts)[which], np.zeros(len(which) + 1, starts.dtype)
+    np.cumsum(lengths, out=new[1:])
+    return np.repeat(starts[which] - new[:-1], lengths) + np.arange(new[-1]), new
 
 
 def is_sparse(x: object) -> bool:
@@ -275,7 +280,7 @@ def densify(row: AnyRow, d: int) -> Array:
 
 
 def copy_of(row: AnyRow) -> AnyRow:
-    """A row of its own."""
+    """A copy of a row."""
     if isinstance(row, Row):
         return Row.of(row.dense.copy(), row.indices.copy(), row.values.copy(), row.width)
     return row.copy()

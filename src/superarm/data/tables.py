@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import need
-from superarm._files import UNREADABLE
+from superarm._files import UNREADABLE, file_digest
 from superarm.data.values import is_named_row
 from superarm.errors import InvalidInput, at_row
 from superarm.parameters import existing_file
@@ -96,14 +96,13 @@ class FileTable(Table):
     def _rows(self) -> Iterator[TableRow]: ...
 
     def fingerprint(self) -> str:
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_digest(self.path)
 
 
-def mark_of(header: str) -> str:
+def delimiter_of(header: str) -> str:
     """What stands between the columns of a CSV file: what splits its header into most of them.
 
-    >>> mark_of("age;city;price, in euro")
+    >>> delimiter_of("age;city;price, in euro")
     ';'
     """
     return max(",;\t", key=header.count)
@@ -117,7 +116,7 @@ class CsvTable(FileTable):
                 at, first = file.tell(), file.readline()
             file.seek(at)
             csv.field_size_limit(2**31 - 1)  # texts of a megabyte
-            sheet = csv.reader(file, delimiter=mark_of(first))
+            sheet = csv.reader(file, delimiter=delimiter_of(first))
             try:
                 header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
                 twice = [name for name in header if header.count(name) > 1]
@@ -219,9 +218,8 @@ class WithVectors(Table):
             raise InvalidInput.must("vectors", str(self.path), wanted, f"{len(self.matrix)} rows")
 
     def fingerprint(self) -> str:
-        with self.path.open("rb") as file:
-            own = hashlib.file_digest(file, "sha256").hexdigest()
-        return hashlib.sha256(f"{self.table.fingerprint()} {own}".encode()).hexdigest()
+        both = f"{self.table.fingerprint()} {file_digest(self.path)}"
+        return hashlib.sha256(both.encode()).hexdigest()
 
 
 def _jsonable(value: Any) -> Any:

@@ -67,16 +67,16 @@ def parse_scalar(text: str, decimal: str = ".") -> Any:
     return float(bare) if NUMBER.fullmatch(bare) else text
 
 
-def date_in(text: str, order: str = "day") -> date | None:
+def parse_date(text: str, order: str = "day") -> date | None:
     """The date that a text spells: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
 
     Args:
         text: the text of a cell.
         order: what comes first between slashes, ``"day"`` or ``"month"``, where both are possible.
 
-    >>> date_in("2024-05-01"), date_in("1.5.2024 12:30"), date_in("2024-02-30")
+    >>> parse_date("2024-05-01"), parse_date("1.5.2024 12:30"), parse_date("2024-02-30")
     (datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, 12, 30), None)
-    >>> date_in("05/01/2024"), date_in("05/01/2024", "month"), date_in("12/31/2024")
+    >>> parse_date("05/01/2024"), parse_date("05/01/2024", "month"), parse_date("12/31/2024")
     (datetime.date(2024, 1, 5), datetime.date(2024, 5, 1), datetime.date(2024, 12, 31))
     """
     if not text[:1].isdigit():
@@ -107,10 +107,10 @@ def _slashed(match: re.Match[str], order: str) -> date:
     return datetime.fromisoformat(f"{when.isoformat()}T{hours:02}:{rest}")
 
 
-def order_in(text: str) -> str | None:
+def date_order(text: str) -> str | None:
     """What comes first in a date with slashes: ``"day"``, ``"month"``, ``"unknown"``; ``None`` for any other.
 
-    >>> [order_in(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
+    >>> [date_order(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
     ['day', 'month', 'unknown', None]
     """
     match = SLASHED.fullmatch(text)
@@ -130,7 +130,7 @@ def is_text(value: str) -> bool:
     return len(value.split(None, TEXT_WORDS)) >= TEXT_WORDS
 
 
-def normal(text: str) -> str:
+def normalize_text(text: str) -> str:
     """A text in lower case and in one normal form, as native/text.pyx hashes it."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
@@ -144,41 +144,50 @@ def is_missing(value: Any) -> bool:
     return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
-def number_of(value: Any, name: str, owner: str) -> float | None:
-    """A finite number, true as 1, a span of time in days; ``None`` for NaN."""
+def python_value(value: Any) -> Any:
+    """A value of any library as Python's own: a number, a string, a date, ``None`` if it is missing; all else as it is.
+
+    A span of time is a number of days.
+
+    >>> python_value(np.float32(0.5)), python_value(float("nan")), python_value(timedelta(hours=12))
+    (0.5, None, 0.5)
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is bool:
+        return value
+    if isinstance(value, np.generic):
+        if isinstance(value, np.datetime64 | np.timedelta64):  # finer ones have no item of Python's
+            value = value.astype(f"{type(value).__name__}[us]")
+        value = value.item()
+    if value is None or kind.__name__ in MISSING_TYPES:
+        return None
+    if isinstance(value, float | np.floating) or kind.__name__ == "Decimal":
+        number = float(value)
+        return None if isnan(number) else number
     if isinstance(value, timedelta):
         return value / timedelta(days=1)
+    if isinstance(value, date):
+        return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+    return str.__str__(value) if isinstance(value, str) else value  # of an enumeration, its value
+
+
+def number_of(value: Any, name: str, owner: str) -> float:
+    """A finite number, true as 1."""
     try:
         number = float(value)
     except OverflowError:  # 10**400
         number = inf
-    if isnan(number):
-        return None
     if not abs(number) <= LARGEST:
         raise InvalidInput.must(f"x[{name!r}]", owner, "finite as a 32-bit float, or missing", value)
     return number
 
 
-def value_of(value: Any, name: str, owner: str) -> Any:
-    """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing."""
-    kind = type(value)
-    if kind is str:
+def checked_value(value: Any, name: str, owner: str) -> Any:
+    """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing; or it is refused."""
+    value = python_value(value)
+    if value is None or isinstance(value, str | date):
         return value
-    if kind is float or kind is int:
-        return number_of(value, name, owner)
-    if value is None or kind.__name__ in MISSING_TYPES:
-        return None
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item()
-    if isinstance(value, np.timedelta64):
-        return number_of(value.astype("timedelta64[us]").item(), name, owner)
-    if isinstance(value, Real | np.bool_ | timedelta) or kind.__name__ == "Decimal":
-        return number_of(value, name, owner)
-    if isinstance(value, date):
-        return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
-    if isinstance(value, str):  # NumPy's, or an enumeration's
-        return str(value)
-    return vector_of(value, name, owner)
+    return number_of(value, name, owner) if isinstance(value, Real) else vector_of(value, name, owner)
 
 
 def vector_of(value: Any, name: str, owner: str) -> Array:
@@ -203,13 +212,13 @@ def vector_of(value: Any, name: str, owner: str) -> Array:
 
 
 def as_word(value: Any) -> str:
-    """A value where words stand: 7 and 7.0 are the same word."""
+    """A value of a column of words: 7 and 7.0 are the same word."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def days(when: date) -> float:
+def days_since_1970(when: date) -> float:
     """Days since 1970, in UTC."""
     midnight = when if isinstance(when, datetime) else datetime(when.year, when.month, when.day)
     aware = midnight if midnight.tzinfo is not None else midnight.replace(tzinfo=UTC)
@@ -235,23 +244,7 @@ def plain_row(x: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    kind = type(value)
-    if kind is str or kind is int or kind is bool:
-        return value
-    if is_missing(value):
-        return None
+    value = python_value(value)
     if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
         return np.asarray(value).tolist()
-    if isinstance(value, np.generic):
-        if isinstance(value, np.datetime64):
-            value = value.astype("datetime64[us]")
-        elif isinstance(value, np.timedelta64):
-            value = value.astype("timedelta64[us]")
-        value = value.item()
-        if value is None:  # NaT
-            return None
-    if isinstance(value, date):
-        return value.isoformat()
-    if type(value).__name__ == "Decimal":
-        return float(value)
-    return value / timedelta(days=1) if isinstance(value, timedelta) else value
+    return value.isoformat() if isinstance(value, date) else value

@@ -176,7 +176,7 @@ class Decision(DecisionBase):
         return list(self.eligible_ if self.known is None else self.known.public(self.eligible_))
 
     @property
-    def among(self) -> list[Label] | None:
+    def candidates(self) -> list[Label] | None:
         """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
         if self.eligible_ is None and self.known is not None:
             return list(self.known.all())

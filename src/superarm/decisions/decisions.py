@@ -11,7 +11,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, copy_of
+from superarm.data.rows import Rows, copy_of, parts_at
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 
@@ -36,46 +36,45 @@ class DrawnSets(NamedTuple):
 
     def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
-        flat, ends = _parts(self.flat, self.ends, rows)
-        log, log_ends = _parts(self.log, self.log_ends, rows)
-        return DrawnSets(flat, ends, self.sizes[rows], self.log_probs[rows], log, log_ends)
+        at, ends = parts_at(self.ends, rows)
+        log_at, log_ends = parts_at(self.log_ends, rows)
+        return DrawnSets(
+            self.flat[at], ends, self.sizes[rows], self.log_probs[rows], self.log[log_at], log_ends
+        )
 
     @classmethod
     def of(cls, sets: Sequence[Array], sizes: Any, log_probs: Any, logs: Sequence[Array]) -> DrawnSets:
         """From a list of sets and of logs."""
-        flat, ends = joined(sets, np.intp)
-        log, log_ends = joined(logs, np.float64)
+        flat, ends = flatten(sets, np.intp)
+        log, log_ends = flatten(logs, np.float64)
         return cls(flat, ends, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_ends)
 
 
-class Among(NamedTuple):
+class EligibleLabels(NamedTuple):
     """The labels that could be shown: one list for all rows, or where ``starts`` is given, one for each."""
 
     numbers: Array
     starts: Array | None = None
 
-    def of(self, i: int) -> Array:
+    def at(self, i: int) -> Array:
         return self.numbers if self.starts is None else self.numbers[self.starts[i] : self.starts[i + 1]]
 
-    def take(self, rows: Array) -> Among:
-        return self if self.starts is None else Among(*_parts(self.numbers, self.starts, rows))
+    def take(self, rows: Array) -> EligibleLabels:
+        if self.starts is None:
+            return self
+        at, starts = parts_at(self.starts, rows)
+        return EligibleLabels(self.numbers[at], starts)
 
     @classmethod
-    def each(cls, lists: Sequence[Array]) -> Among:
-        return cls(*joined(lists, np.intp))
+    def by_row(cls, lists: Sequence[Array]) -> EligibleLabels:
+        return cls(*flatten(lists, np.intp))
 
 
-def joined(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
+def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
     """Parts, one after the other, and where each begins; at last, where the last one ends."""
     ends = np.zeros(len(parts) + 1, np.intp)
     np.cumsum([len(part) for part in parts], out=ends[1:])
     return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), ends
-
-
-def _parts(flat: Array, ends: Array, rows: Array) -> tuple[Array, Array]:
-    lengths, new = np.diff(ends)[rows], np.zeros(len(rows) + 1, np.intp)
-    np.cumsum(lengths, out=new[1:])
-    return flat[np.repeat(ends[rows] - new[:-1], lengths) + np.arange(new[-1])], new
 
 
 class Decisions:
@@ -99,14 +98,14 @@ class Decisions:
     2
     """
 
-    __slots__ = ("among", "columns", "known", "learner", "round", "rows", "rule")
+    __slots__ = ("columns", "eligible", "known", "learner", "round", "rows", "rule")
 
     def __init__(
         self,
         *,
         rows: Rows | None,
         columns: DrawnSets,
-        among: Among | None,
+        eligible: EligibleLabels | None,
         rule: Rule | None,
         rounds: Array,
         learner: str | None,
@@ -114,7 +113,7 @@ class Decisions:
     ) -> None:
         self.rows = rows
         self.columns = columns
-        self.among = among  # None: all labels
+        self.eligible = eligible  # None: all labels
         self.rule = rule  # the one that chose; None if its words are gone
         self.round = rounds
         self.learner = learner
@@ -140,7 +139,7 @@ class Decisions:
                 [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions],
                 [np.frombuffer(decision.draw_log) for decision in decisions],
             ),
-            among=None,
+            eligible=None,
             rule=next((d.rule_ for d in decisions if not isinstance(d.rule_, dict)), None),
             rounds=np.array([-1 if d.round is None else d.round for d in decisions], np.int64),
             learner=decisions[0].learner,
@@ -164,7 +163,7 @@ class Decisions:
         return Decisions(
             rows=None if self.rows is None else self.rows.take(rows),
             columns=self.columns.take(rows),
-            among=None if self.among is None else self.among.take(rows),
+            eligible=None if self.eligible is None else self.eligible.take(rows),
             rule=self.rule,
             rounds=self.round[rows],
             learner=self.learner,
@@ -181,7 +180,7 @@ class Decisions:
             row=row,
             sets=drawn.flat[drawn.ends[i] : drawn.ends[i + 1]],
             size=int(drawn.sizes[i]),
-            eligible=None if self.among is None else self.among.of(i),
+            eligible=None if self.eligible is None else self.eligible.at(i),
             log_ordered=ordered,
             log_set=of_set,
             belief=belief,
@@ -257,7 +256,7 @@ class Decisions:
         for name in SETS:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
-        among = None if self.among is None else [self.known.public(self.among.of(i)) for i in range(n)]
+        among = None if self.eligible is None else [self.known.public(self.eligible.at(i)) for i in range(n)]
         columns["eligible"] = pl.Series("eligible", among or [None] * n, dtype=lists)
         columns["set_size"] = drawn.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
@@ -308,7 +307,7 @@ class Decisions:
         among = None
         if any(cell is not None for cell in eligible):
             every = np.arange(len(known))
-            among = Among.each(
+            among = EligibleLabels.by_row(
                 [every if c is None else np.sort(known.numbers(c, "eligible", owner)) for c in eligible]
             )
         log_probs = [
@@ -322,7 +321,7 @@ class Decisions:
                 np.stack(log_probs, axis=1).astype(np.float64),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
-            among=among,
+            eligible=among,
             rule=None,
             rounds=frame["round"].to_numpy().astype(np.int64),
             learner=learners[0],
@@ -349,6 +348,6 @@ def _rows(frame: polars.DataFrame) -> Rows:
     if "x_indices" not in frame.columns:
         return Rows(dense)
     parts = [frame[name].to_list() for name in ("x_indices", "x_values")]
-    indices, starts = joined([np.array(part, np.int32) for part in parts[0]], np.int32)
-    values, _ = joined([np.array(part, np.float32) for part in parts[1]], np.float32)
+    indices, starts = flatten([np.array(part, np.int32) for part in parts[0]], np.int32)
+    values, _ = flatten([np.array(part, np.float32) for part in parts[1]], np.float32)
     return Rows(dense, indices, values, starts.astype(np.int64), int(frame["x_width"][0]))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
-from superarm.sources import digest
+from superarm.experiments.code_digest import code_digest
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -48,11 +48,11 @@ class Cell:
     def with_key(self, stream: Stream) -> Cell:
         """The cell with its code and key; making its learner checks the parameters."""
         learner = make_learner(self, stream)
-        cell = replace(self, code=code_digest(learner, stream))
+        cell = replace(self, code=run_digest(learner, stream))
         return replace(cell, key=_key(cell, learner))
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """JSON with one spelling for one value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=repr)
 
@@ -100,12 +100,12 @@ def _key(cell: Cell, learner: Learner) -> str:
         "rounds": cell.rounds,
         "code": cell.code,
     }
-    return hashlib.sha256(canonical(decisive).encode()).hexdigest()[:32]
+    return hashlib.sha256(canonical_json(decisive).encode()).hexdigest()[:32]
 
 
-def code_digest(learner: Learner, stream: Stream) -> str:
+def run_digest(learner: Learner, stream: Stream) -> str:
     """The hash of the code behind a run: results of older code are never taken for those of newer."""
     from superarm.simulation import simulate
     from superarm.streams import open_data
 
-    return digest(learner, learner.rule, stream, open_data, simulate)
+    return code_digest(learner, learner.rule, stream, open_data, simulate)

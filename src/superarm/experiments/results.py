@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import Cell, code_digest, make_learner, open_stream
+from superarm.experiments.cells import Cell, make_learner, open_stream, run_digest
 from superarm.native import cpu_level
 
 
@@ -27,7 +27,7 @@ class Machine:
 
 @lru_cache(maxsize=1)
 def this_machine() -> Machine:
-    """The one that this process runs on."""
+    """The machine that this process runs on."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -76,7 +76,7 @@ def run_cell(cell: Cell) -> Finished | Failed:
 
         stream = open_stream(cell.data, cell.content)
         learner = make_learner(cell, stream)
-        if code_digest(learner, stream) != cell.code:
+        if run_digest(learner, stream) != cell.code:
             raise InvalidInput.must(
                 "code", "this worker", "the same as where the run was started", "other code"
             )

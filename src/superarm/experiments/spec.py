@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
+from superarm._complaints import KeyPath
 from superarm.errors import SuperarmError, must
 from superarm.experiments.cells import Cell, Data, open_stream
 from superarm.experiments.figure import Figure
-from superarm.experiments.toml import KeyPath, TomlFile
+from superarm.experiments.toml import TomlFile
 from superarm.parameters import existing_file
 
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from

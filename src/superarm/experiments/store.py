@@ -18,7 +18,7 @@ import msgspec
 from superarm._extras import need
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import FORMAT, Cell, canonical
+from superarm.experiments.cells import FORMAT, Cell, canonical_json
 from superarm.experiments.figure import Figure
 from superarm.experiments.results import Failed, Finished
 from superarm.simulation import RATES
@@ -142,7 +142,7 @@ def _run(cell: Cell, result: Finished) -> dict[str, Any]:
         "seconds": result.seconds,
         **{rate: count / rounds for rate, count in zip(RATES, counts, strict=True)},
         "use": cell.use,
-        "params": canonical(dict(cell.params)),
+        "params": canonical_json(dict(cell.params)),
         "source": cell.data.source,
         **{f"version_{name}": number for name, number in result.versions.items()},
         **asdict(result.machine),

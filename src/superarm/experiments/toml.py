@@ -9,19 +9,11 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
 
+from superarm._complaints import TYPES, KeyPath, complaint, spell
 from superarm.errors import InvalidInput, must
 
-KeyPath = tuple[str | int, ...]  # from the file's top to a value: keys, and numbers in lists
 T = TypeVar("T", bound=Struct)
-
-TYPES = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a string",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
+TOML_TYPES = {name: words for name, words in TYPES.items() if name != "null"} | {"object": "a table"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +32,7 @@ class TomlFile:
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput(f"{self.name}: {error}") from error
         except ValidationError as error:
-            raise self._refusal(str(error), content, kind) from None
+            raise self._refusal(error, content, kind) from None
 
     def error(self, keys: KeyPath, message: object) -> InvalidInput:
         """An error about the value at the end of ``keys``."""
@@ -50,35 +42,26 @@ class TomlFile:
         """An error about the value at the end of ``keys``: what it must be, and what it is."""
         # a number belongs to the key before
         at = max(i for i, key in enumerate(keys) if isinstance(key, str))
-        owner = ", ".join([self.name, *filter(None, [_spell(keys[:at])])])
-        return self.error(keys, must(_spell(keys[at:]), owner, be, got, among=among))
+        owner = ", ".join([self.name, *filter(None, [spell(keys[:at])])])
+        return self.error(keys, must(spell(keys[at:]), owner, be, got, among=among))
 
-    def _refusal(self, complaint: str, content: dict[str, Any], kind: type[Struct]) -> InvalidInput:
-        """msgspec's complaint, or that of a struct, which begins with the name of a key; in our words."""
-        text, _, path = complaint.partition(" - at `$")
-        keys: KeyPath = tuple(int(i) if i else key for key, i in re.findall(r"\.(\w+)|\[(\d+)\]", path))
-        if named := re.match(r"Object (\w+) \w+ field `(.*)`", text):
-            known, key = _struct_at(kind, keys).__struct_fields__, named[2]
-            if named[1] == "missing":
-                return self.error((*keys, key), f"{_spell((*keys, key))} is missing")
-            return self.must((*keys, key), f"one of the keys {', '.join(sorted(known))}", key, known)
-        value: Any = content
+    def _refusal(self, error: ValidationError, content: Any, kind: type[Struct]) -> InvalidInput:
+        """msgspec's complaint, or that of a struct, which begins with the name of a key."""
+        fault = complaint(error, TOML_TYPES)
+        keys = fault.keys
+        if fault.missing is not None:
+            whole = (*keys, fault.missing)
+            return self.error(whole, f"{spell(whole)} is missing")
+        if fault.unknown is not None:
+            known = _struct_at(kind, keys).__struct_fields__
+            wanted = f"one of the keys {', '.join(sorted(known))}"
+            return self.must((*keys, fault.unknown), wanted, fault.unknown, known)
         for key in keys:
-            value = value[key]
-        if not text.startswith("Expected "):
-            name, _, wanted = text.partition(" must be ")
-            return self.must((*keys, name), wanted, value[name])
-        types, _, _ = text.removeprefix("Expected ").partition(", got ")
-        return self.must(keys, re.sub("`(.*?)`", lambda names: _types(names[1]), types), value)
-
-
-def _types(names: str) -> str:
-    """int | array | null, as people say it; TOML has no null."""
-    return " or ".join(TYPES[name] for name in names.split(" | ") if name != "null")
-
-
-def _spell(keys: KeyPath) -> str:
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
+            content = content[key]
+        if fault.wanted is not None:
+            return self.must(keys, fault.wanted, content)
+        name, _, wanted = fault.text.partition(" must be ")
+        return self.must((*keys, name), wanted, content[name])
 
 
 def _struct_at(kind: Any, keys: KeyPath) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.explore.draws import Draw, FewSets
-from superarm.explore.rule import Rule, RuleParams, own_order
+from superarm.explore.distributions import FewSets, SetDistribution
+from superarm.explore.rule import Rule, RuleParams, label_order
 from superarm.native.boltzmann import BoltzmannRule
 from superarm.parameters import check_number
 
@@ -46,12 +46,14 @@ class Boltzmann(Rule):
         return BoltzmannRule(k, seed, self.gamma, self.alpha)
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        return {**self.to_dict(), "chances": draw_log.tolist(), **own_order(len(draw_log), labels)}
+        return {**self.to_dict(), "chances": draw_log.tolist(), **label_order(len(draw_log), labels)}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.zeros(0)  # nothing does
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         order = record.get("order", eligible)
         return FewSets(eligible, m, [([r], p) for r, p in zip(order, record["chances"], strict=True)])

@@ -44,7 +44,7 @@ from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
-from superarm.explore.draws import Draw, FewSets, TiedSets
+from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
 from superarm.explore.rule import Rule, RuleParams
 from superarm.explore.runner_up import left_out
 from superarm.native.cover import CoverRule
@@ -175,7 +175,9 @@ class Cover(Rule):
         return np.array([record[name] for name in HEAD], np.float64)
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         ways = [
             ([label for i, label in enumerate(top) if i - 1 not in gone], chance)
             for gone, chance in left_out(record.get("sums", ()), 2)
@@ -202,7 +204,7 @@ class Cover(Rule):
         return level
 
     def coverage_at_level(self, native: CoverRule, level: float) -> Coverage:
-        """What came of the promise of one ``level``, by ``native``, the compiled twin."""
+        """The coverage promised and kept at one ``level``, by the counts of ``native``, the compiled rule."""
         state = native.state()
         at = np.flatnonzero(state["levels"] == level)
         answers, misses, shown, capped, noes = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 5
@@ -244,7 +246,9 @@ class Cover(Rule):
         """Choose a set for each row of ``scores``; ``coverage`` and ``how`` as in `decide`."""
         return self._at(coverage, super().decide_many, scores, how)  # type: ignore[no-any-return]
 
-    def distribution(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Draw:
+    def distribution(
+        self, scores: Any = None, *, coverage: float | None = None, **how: Any
+    ) -> SetDistribution:
         """What its next set would be drawn from, exactly; this moves nothing.
 
         ``scores``, ``coverage`` and ``how`` are as in `decide`.
@@ -257,7 +261,7 @@ class Cover(Rule):
         self.warn_if_broken(self._core.rule)
 
     def kept(self, coverage: float | None = None) -> Coverage:
-        """What came of the promise, as long as the rule is used alone; of another ``coverage``, if one is named."""
+        """The coverage promised and kept, where the rule is used alone; at another level, if ``coverage`` names one."""
         if self._core is None:
             native = self.make_native(2 if self.labels is None else len(self.labels), self.seed)
             if self._state is not None:

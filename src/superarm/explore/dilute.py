@@ -19,7 +19,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label
-from superarm.explore.draws import Draw, log_comb
+from superarm.explore.distributions import SetDistribution, log_comb
 from superarm.explore.rule import Rule, RuleParams
 from superarm.native.dilute import DiluteRule, log_set_table
 from superarm.parameters import check_number
@@ -47,11 +47,13 @@ class Dilute(Rule):
         return DiluteRule(k, seed, self.gamma)
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
-        return DiluteDraw(eligible, m, top, record["gamma"])
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
+        return DiluteDistribution(eligible, m, top, record["gamma"])
 
 
-class DiluteDraw(Draw):
+class DiluteDistribution(SetDistribution):
     """Inside and outside of the top set, all labels are alike."""
 
     def __init__(self, eligible: Sequence[Label], m: int, top: Sequence[Label], gamma: float) -> None:
@@ -86,7 +88,7 @@ class DiluteDraw(Draw):
 
 
 def weights(n: int, m: int, gamma: float) -> tuple[float, float]:
-    """a and b."""
+    """The weights a, of a label inside the top set, and b, of one outside."""
     return (1.0 - gamma) / m + gamma / n, gamma / n
 
 

@@ -50,7 +50,7 @@ class Choice(NamedTuple):
         shown: positions in ``context.scores``, in the order of the draw.
         probability: that exactly these are shown, in whatever order.
         ordered: that they are drawn in this order; by default the same.
-        draw_log: numbers that `on_decided`, `on_feedback`, `record` and `draw` need.
+        draw_log: numbers that `on_decided`, `on_feedback`, `record` and `distribution_from` need.
     """
 
     shown: Sequence[int] | Array
@@ -60,7 +60,7 @@ class Choice(NamedTuple):
 
 
 class PlainRule(Rule):
-    """A rule in plain Python. You define `choose` and `draw`, and the others if you need them."""
+    """A rule in plain Python. You define `choose` and `distribution_from`, and the others if you need them."""
 
     n_decided: ClassVar[int] = 0  # numbers that deciding moves
     n_memory: ClassVar[int] = 0  # numbers that answers move

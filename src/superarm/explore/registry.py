@@ -8,7 +8,7 @@ from typing import Any
 from superarm.data.labels import Label
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore.draws import Draw
+from superarm.explore.distributions import SetDistribution
 from superarm.explore.rule import Rule
 
 
@@ -41,7 +41,7 @@ def rule_from(data: dict[str, Any], owner: str) -> Rule:
         raise InvalidInput.must("explore", owner, "a rule with its own parameters", data) from error
 
 
-def draw_of(decision: Decision, labels: Sequence[Label] | None = None) -> Draw | None:
+def distribution_of(decision: Decision, labels: Sequence[Label] | None = None) -> SetDistribution | None:
     """The distribution that a decision was drawn from, where its rule was recorded.
 
     Args:
@@ -51,14 +51,14 @@ def draw_of(decision: Decision, labels: Sequence[Label] | None = None) -> Draw |
     >>> import superarm as sa
     >>> learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
     >>> decision = learner.decide([1.0, 0.0])
-    >>> draw = draw_of(decision)
-    >>> round(draw.probability(decision.labels), 6) == round(decision.propensity, 6)
+    >>> distribution = distribution_of(decision)
+    >>> round(distribution.probability(decision.labels), 6) == round(decision.propensity, 6)
     True
     """
     record = decision.rule
     if record is None or record["name"] not in rules():
         return None
-    eligible = decision.among if labels is None or decision.eligible is not None else list(labels)
+    eligible = decision.candidates if labels is None or decision.eligible is not None else list(labels)
     if eligible is None:
         return None
-    return rules()[record["name"]].draw(record, decision.top, eligible, decision.set_size)
+    return rules()[record["name"]].distribution_from(record, decision.top, eligible, decision.set_size)

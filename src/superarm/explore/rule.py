@@ -16,17 +16,16 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Rows, as_row, as_rows
+from superarm.data.rows import LARGEST, Rows, as_row, as_rows
 from superarm.data.values import is_named_row, plain_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, DrawnSets
+from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import InvalidInput
-from superarm.explore.draws import Draw
+from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
 from superarm.native.scores import ScoresCore
 from superarm.parameters import check_int, complete_signature, parameters
 
-LARGEST = float(np.finfo(np.float32).max)  # of a score
 ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
 
 
@@ -81,7 +80,9 @@ class Rule(ABC):
 
     @classmethod
     @abstractmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         """The distribution that a decision was drawn from.
 
         Args:
@@ -92,7 +93,7 @@ class Rule(ABC):
         """
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        """What a Decision keeps, JSON-ready: the rule in words, and what `draw` and `draw_log_from` need.
+        """What a Decision keeps, JSON-ready: the rule in words, and what `distribution_from` and `draw_log_from` need.
 
         Args:
             draw_log: what the compiled rule wrote down.
@@ -209,7 +210,7 @@ class Rule(ABC):
         return Decisions(
             rows=rows,
             columns=DrawnSets(*columns),
-            among=None if among is core.everything else Among(among),
+            eligible=None if among is core.everything else EligibleLabels(among),
             rule=self,
             rounds=np.arange(start, start + len(s)),
             learner=self.id,
@@ -223,7 +224,7 @@ class Rule(ABC):
         probabilities: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
-    ) -> Draw:
+    ) -> SetDistribution:
         """What its next set would be drawn from, exactly; this moves nothing.
 
         ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
@@ -236,8 +237,8 @@ class Rule(ABC):
         core, among, m = self._ready(len(s), eligible, set_size)
         decision = self._decided(core, s, None, among, m, core.cursor())
         assert decision.rule is not None
-        assert decision.among is not None
-        return self.draw(decision.rule, decision.top, decision.among, m)
+        assert decision.candidates is not None
+        return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
     def probability(
         self,
@@ -356,7 +357,7 @@ def log_scores(p: Array, owner: str) -> Array:
     return np.asarray(np.log(np.maximum(p / total, 1e-30)))
 
 
-def own_order(n: int, labels: Labels) -> dict[str, Any]:
+def label_order(n: int, labels: Labels) -> dict[str, Any]:
     """For records with a number for each of n labels: the order of the names, which logs do not keep.
 
     Numbers have one order, and a decision knows the order of its eligible labels.

@@ -34,8 +34,8 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.draws import Draw, FewSets, TiedSets
-from superarm.explore.rule import Rule, RuleParams, own_order
+from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
+from superarm.explore.rule import Rule, RuleParams, label_order
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import check_share
 
@@ -101,14 +101,16 @@ class RunnerUp(Rule):
             record["groups"] = [int(group) for group in ties[1 : 1 + ranks]]
             record["tied" if ties[1 + ranks] > 0.0 else "untied"] = labels.public(ties[3 + ranks :])
         if not fill:  # m = 1: a sum for each label, in this order
-            record |= own_order(count, labels)
+            record |= label_order(count, labels)
         return record
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.array([record["cost"]] if "cost" in record else [])
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         if "sums" not in record:
             return FewSets(eligible, m, [(top, 1.0)])
         ranked = [*top, *record["next"]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from superarm.data.labels import Label
-from superarm.explore.draws import Draw, FewSets
+from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule
 from superarm.native.uniform import UniformRule
 
@@ -20,5 +20,7 @@ class Uniform(Rule):
         return UniformRule(k, seed)
 
     @classmethod
-    def draw(cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int) -> Draw:
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
         return FewSets(eligible, m, [], uniform=1.0)

@@ -59,16 +59,16 @@ class Algorithm(LearnerInfo):
         return native
 
     def make_scaling(self, layout: Layout) -> Scaling:
-        """How rows of this layout reach the weights, by `scales`."""
+        """How rows of this layout reach the weights, by `effective_scaling`."""
         d, width, numbers = layout
-        if self.scales == "unit":
+        if self.effective_scaling == "unit":
             return Unit(d, width, bias=self.bias)
         if not self.bias < 1.0:
             raise self.invalid("intercept", "below 1 where columns are standardised", self.bias)
         return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
 
     @property
-    def scales(self) -> str:
+    def effective_scaling(self) -> str:
         """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
         kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
         named = self.inputs.layout is not None and self.inputs.layout.numbers > 0
@@ -119,7 +119,7 @@ class Algorithm(LearnerInfo):
         return self.coverage_at(None) if isinstance(self.rule, Cover) else None
 
     def coverage_at(self, coverage: float | None) -> Coverage:
-        """The same for another level, which some decisions asked for."""
+        """The coverage promised and kept at another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
         return rule.coverage_at_level(native, rule.coverage if coverage is None else coverage)

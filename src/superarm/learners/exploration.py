@@ -38,9 +38,7 @@ class ExploringLearner(Learner):
             strength(self.explore, self.owner)
         elif uniform:
             raise self.invalid("uniform", "left to the rule that explore names", uniform)
-        self._set_size(set_size, self.rule)
-        if self.rule.single_label and self.set_size > 1:
-            raise self.invalid("explore", "a rule for sets of more than one label", explore)
+        self._set_rule(self.rule, set_size)
 
     def make_rule(self) -> Rule:
         if isinstance(self.explore, Rule):

@@ -100,7 +100,7 @@ class LearnerInfo:
 
     @property
     def id(self) -> str:
-        """Whose decisions are its own."""
+        """The id of the learner, which its decisions carry."""
         return self._id
 
     @id.setter

@@ -17,12 +17,10 @@ from superarm.data.columns import Columns, ColumnWarning
 from superarm.data.encoding import is_matrix
 from superarm.data.inference import SURE
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of
+from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput
 from superarm.parameters import check_int
-
-FLOAT32 = np.dtype(np.float32)
 
 
 class Inputs:
@@ -123,30 +121,30 @@ class Inputs:
             columns, self.notices = self._columns_for([named]), {}
             row = columns.row(named, self.owner, grow=grow, k=self.known.count, notices=self.notices)
             if self.layout is None or (columns.text_width or 0) != self.layout.width:  # the first text
-                self.fix(columns.layout)
+                self.set_layout(columns.layout)
             return row
         if self.columns is not None and not isinstance(x, Row) and np.shape(x) != (self.columns.d,):
             raise self.invalid("x", "a row with names, as its first row was", x)
         row = as_row(x, self.n_features, self.owner)
         if self.layout is None:
-            self.fix(self._declared_layout(layout_of(row)))
+            self.set_layout(self._declared_layout(layout_of(row)))
         assert self.layout is not None
         return fitted(row, self.layout, self.owner)
 
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
         """A checked matrix, which may share its memory with X; columns that are not as declared are warned of."""
         if isinstance(X, list) and not X and self.layout is not None:
-            return _no_rows(self.layout)
+            return stack([], self.layout)
         if is_named_rows(X) and not self._is_matrix(X):
             columns, self.notices = self._columns_for(X), {}
             rows = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
             if columns.layout != self.layout:
-                self.fix(columns.layout)
+                self.set_layout(columns.layout)
             self.warn()
             return rows
         rows = as_rows(X, self.n_features, self.owner)
         if self.layout is None:
-            self.fix(rows.layout)
+            self.set_layout(rows.layout)
         assert self.layout is not None
         if rows.layout.kind != self.layout.kind:
             wanted = f"{self.layout.kind}, as its first row was"
@@ -160,8 +158,8 @@ class Inputs:
         shares_nothing = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
         return rows if shares_nothing else rows.copy()
 
-    def fix(self, layout: Layout) -> None:
-        """From now on, rows look like this."""
+    def set_layout(self, layout: Layout) -> None:
+        """Fix the layout of rows."""
         check_int("n_features", self.owner, layout.d + layout.width, 1)
         self.layout, self.n_features = layout, layout.n_features
 
@@ -207,7 +205,7 @@ class Inputs:
                 }
                 self.warn()
             else:
-                self.use_columns(Columns.first(X, self.n_features, self.owner))
+                self.use_columns(Columns.open_for(X, self.n_features, self.owner))
         assert self.columns is not None
         return self.columns
 
@@ -229,7 +227,7 @@ class Inputs:
             ):
                 raise self.invalid("columns", "its own, with new ones at the end", columns)
         self.columns = columns
-        self.fix(columns.layout)
+        self.set_layout(columns.layout)
 
     def warn(self) -> None:
         """Say of columns that are not what was declared, once each."""
@@ -249,10 +247,3 @@ class Inputs:
             self.columns = None
         elif self.columns is not None:
             self.columns.rollback(columns)
-
-
-def _no_rows(layout: Layout) -> Rows:
-    dense = np.zeros((0, layout.d), np.float32) if layout.d else None
-    if not layout.width:
-        return Rows(dense)
-    return Rows(dense, np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(1, np.int64), layout.width)

@@ -5,7 +5,7 @@
     core      the rule and the algorithm in compiled code (superarm.native), and the ledger of answered rounds
 
 algorithm.py is what a subclass defines (docs/extend.md); info.py and predictions.py are what can be
-asked; feedback.py and many.py say which answers can be taken; model_files.py is about model files and copies.
+asked; feedback.py and batch_feedback.py say which answers can be taken; model_files.py is about model files and copies.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from superarm.data.labels import Label, Labels
 from superarm.data.tables import named_row
 from superarm.data.values import plain_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among, DrawnSets
+from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import ModelFileError
 from superarm.explore.rule import Rule
-from superarm.learners import feedback, many, model_files
+from superarm.learners import batch_feedback, feedback, model_files
 from superarm.learners.algorithm import SCALINGS, Algorithm
 from superarm.learners.predictions import Predictions
 from superarm.native import loops
@@ -35,7 +35,7 @@ from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import check_int
 
-USED = {"coverage", "coverage_at", "feedback", "name", "rule", "scales"}  # of Algorithm
+USED = {"coverage", "coverage_at", "feedback", "name", "rule", "effective_scaling"}  # of Algorithm
 INSIDE = {
     *("bias", "core", "example_row", "inputs", "invalid", "known"),
     *("never_show", "owner", "rolled_back_to", "run_counts"),
@@ -200,10 +200,10 @@ class Learner(Predictions):
             coverage: another promise, for this time.
         """
         rows, m = self.inputs.copied_rows(X), self._size if set_size is None else self.inputs.size(set_size)
-        core, among = self.ensure_core(), Among(self.inputs.can_show)
+        core, among = self.ensure_core(), EligibleLabels(self.inputs.can_show)
         if eligible is not None:
             each = self.inputs.eligible_by_row(eligible, len(rows), m)
-            among = Among.each(each) if isinstance(each, list) else Among(each)
+            among = EligibleLabels.by_row(each) if isinstance(each, list) else EligibleLabels(each)
         rounds = np.arange(core.round, core.round + len(rows))
         done, *columns = self._with_coverage(core, coverage, loops.decide_many, core, rows, *among, m)
         if done < len(rows):
@@ -211,7 +211,7 @@ class Learner(Predictions):
         return Decisions(
             rows=rows,
             columns=DrawnSets(*columns),
-            among=None if among.numbers is self.inputs.everything else among,
+            eligible=None if among.numbers is self.inputs.everything else among,
             rule=self.rule,
             rounds=rounds,
             learner=self.id,
@@ -232,7 +232,7 @@ class Learner(Predictions):
         Returns:
             How many answers were learnt from.
         """
-        count = many.update_many(self, decisions, hits, labels)
+        count = batch_feedback.update_many(self, decisions, hits, labels)
         if count:
             self.rule.warn_if_broken(self.core.rule)
         return count
@@ -259,7 +259,7 @@ class Learner(Predictions):
         among them.
         """
         rows = self.inputs.rows(X)
-        y, visit = many.check_run(self, len(rows), y, visit)
+        y, visit = batch_feedback.check_run(self, len(rows), y, visit)
         core, counts = self.ensure_core(), np.zeros(4, np.int64)
         before = core.round
         done, status = loops.run(core, rows, y, visit, counts, sizes)

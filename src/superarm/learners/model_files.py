@@ -31,7 +31,7 @@ def bring_up_to_date(old: Learner, now: Learner) -> None:
     if now.columns is not None:  # names keep the places that later rows gave them
         old.use_columns(now.columns)
     elif old.inputs.layout is None:  # it had seen no row
-        old.inputs.fix(now.inputs.layout)
+        old.inputs.set_layout(now.inputs.layout)
     old.inputs.growth = list(now.inputs.growth)
     core = old.ensure_core()
     core.round = now.core.round
@@ -45,7 +45,7 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
     new.notes.update(learner.notes)
     if learner.core is not None and learner.inputs.layout is not None:
         new.inputs.columns = None if learner.columns is None else learner.columns.copy()
-        new.inputs.fix(learner.inputs.layout)
+        new.inputs.set_layout(learner.inputs.layout)
         core = new.ensure_core()
         memory = learner.memory_to_json()
         if memory is not None:
@@ -106,7 +106,7 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
             layout = Layout(*header["layout"])
             if inputs.n_features not in (None, layout.n_features):
                 raise ValueError("layout")
-            inputs.fix(layout)
+            inputs.set_layout(layout)
             low, later = header["answered"]
             answered = low, bytes.fromhex(later)
             _restore(learner, arrays, int(header["round"]), answered, header.get("memory"))

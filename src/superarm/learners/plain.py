@@ -107,7 +107,7 @@ class PlainLearner(Learner):
         )
 
     @property
-    def scales(self) -> str:
+    def effective_scaling(self) -> str:
         """How rows reach `score` and `learn`."""
         return self.scaling or "none"
 
@@ -169,7 +169,7 @@ class PlainLearner(Learner):
 
 
 def _values(memory: dict[str, Any]) -> dict[str, Any]:
-    """What is no array."""
+    """The entries of a memory that are no arrays."""
     return {name: value for name, value in memory.items() if not isinstance(value, np.ndarray)}
 
 

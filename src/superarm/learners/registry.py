@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 from superarm.learners import Learner, Scores
 from superarm.parameters import existing_file, parameters
 
-__all__ = ["make", "names", "parameters", "parse", "value_of"]
+__all__ = ["make", "names", "parameters", "parse", "parse_value"]
 
 
 def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
@@ -58,7 +58,7 @@ def parse_params(text: str, parameter: str, owner: str, spec: str) -> dict[str, 
         key, equals, value = part.partition("=")
         if not equals:
             raise InvalidInput.must(parameter, owner, "name:key=value,key=value", spec)
-        params[key.strip()] = value_of(value.strip())
+        params[key.strip()] = parse_value(value.strip())
     return params
 
 
@@ -68,7 +68,7 @@ def make(spec: str, **common: Any) -> Learner:
     return cls(**{**common, **own})
 
 
-def value_of(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """A parameter's value as written on the command line."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:

@@ -14,10 +14,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Layout, Rows
+from superarm.data.rows import LARGEST, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
-from superarm.explore.rule import LARGEST, Rule
+from superarm.explore.rule import Rule
 from superarm.learners.exploration import ExploringLearner
 from superarm.learners.info import CommonParams
 from superarm.learners.inputs import Inputs

@@ -91,14 +91,14 @@ class LikelihoodLearner(Learner):
 
     @property
     def _step(self) -> float:
-        """Of the dense part."""
+        """The step size of the dense part."""
         return self.step or (STEP_CURVED if self.n_curved else STEP_DENSE)
 
     def make_scaling(self, layout: Layout) -> Scaling:
         d, width, numbers = layout
         own = self.intercept is not True
         dense, sparse = (float(self.intercept) if own else bias for bias in (BIAS_DENSE, BIAS_SPARSE))
-        if self.scales == "unit":
+        if self.effective_scaling == "unit":
             return Unit(d, width, bias=dense if d else sparse)
         return Standard(
             d,

@@ -13,7 +13,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision
-from superarm.decisions.decisions import Among, DrawnSets, joined
+from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
 from superarm.errors import SuperarmError
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
@@ -45,7 +45,7 @@ class Stored(Protocol):
         """What is kept of it, as `StoredBody`."""
 
     def row(self) -> Any:
-        """What it was made for."""
+        """The row that it was made for."""
 
     def draw_log(self, learner: Learner) -> Array:
         """What its rule wrote down, or at least the part that moves the rule."""
@@ -69,7 +69,7 @@ class StoredUpdates:
         self._hits: list[bool] = []
         self._label_numbers: list[int] = []
         self._all_live = True
-        self._batch: tuple[Rows, Array, Among, DrawnSets] | None = None
+        self._batch: tuple[Rows, Array, EligibleLabels, DrawnSets] | None = None
 
     def add_decision(self, decision: Stored) -> None:
         """The learner made this decision."""
@@ -98,7 +98,7 @@ class StoredUpdates:
             return refused
         core = learner.ensure_core()
         core.round = max(core.round, self._round)
-        log, log_ends = joined(self._logs, np.float64)
+        log, log_ends = flatten(self._logs, np.float64)
         learn = self._learn_live if self._all_live else self._learn_stored
         start = counted = 0
         while start < len(self._answered):
@@ -138,14 +138,14 @@ class StoredUpdates:
         return len(self._answered) - start, 0
 
     def _learn_stored(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
-        """The same for any others, in one compiled loop."""
+        """Learn from answers about decisions of which only records are left, in one compiled loop."""
         if self._batch is None:
             layout = self.learner.inputs.layout
             assert layout is not None
             rows = self._rows or [self._row(stored) for stored in self._answered]
             rounds = np.array([stored.body.round for stored in self._answered], np.int64)
             self._check_open(core, rounds)
-            self._batch = stack(rows, layout), rounds, self._among(), self._columns()
+            self._batch = stack(rows, layout), rounds, self._eligible(), self._columns()
         rows_, rounds, among, columns = self._batch
         part, count = slice(start, None), len(self._answered)
         before = np.array(self._before[part], np.intp)
@@ -178,14 +178,14 @@ class StoredUpdates:
             log_probs += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
             logs.append(stored.draw_log(learner))
         sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
-        return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *joined(logs, np.float64))
+        return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *flatten(logs, np.float64))
 
-    def _among(self) -> Among:
+    def _eligible(self) -> EligibleLabels:
         """The labels that could be shown: the eligible ones, or all that there were."""
         every, bodies = self.learner.inputs.everything, [stored.body for stored in self._answered]
         if all(body.eligible is None and body.k == len(every) for body in bodies):
-            return Among(every)
-        return Among.each(
+            return EligibleLabels(every)
+        return EligibleLabels.by_row(
             [
                 every[: body.k]
                 if body.eligible is None

@@ -4,9 +4,10 @@ A row is a `superarm.decisions.decision.Record`: what was shown, how it was draw
 
 writing.py     Writer: Parquet, JSON lines, CSV
 reading.py     Log: the same formats, frames, and other people's columns (log_columns.py): sources.py, fields.py,
-               foreign.py (Vowpal Wabbit, Open Bandit Pipeline)
+               features.py, foreign.py (Vowpal Wabbit, Open Bandit Pipeline)
 survey.py      a first look through a log; which rows are kept out of training
 training.py    several passes over a log
+nightly.py     whole files: sets for all rows of one tonight, the answers to them tomorrow
 evaluation.py  policies (policies.py) judged by a log: weights.py (designs.py), estimates.py, summed in tallies.py;
                log_check.py asks whether the log is what it claims, verdicts.py is what comes of it
 """

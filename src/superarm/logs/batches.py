@@ -13,11 +13,11 @@ from superarm.data.labels import Labels
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
-from superarm.explore import Draw, draw_of
+from superarm.explore import SetDistribution, distribution_of
 from superarm.learners import Learner
 from superarm.logs.designs import Design
 from superarm.logs.fields import BadRow
-from superarm.logs.slots import slots_draw
+from superarm.logs.slots import slots_distribution
 from superarm.logs.survey import relabel
 
 
@@ -101,18 +101,18 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
         if decision.gamma is not None:
             gamma[i] = decision.gamma
         elif decision.rule is not None:
-            draw = _draw(decision, every, record.number)
-            designs[i] = None if draw is None else Design(draw)
+            drawn_from = _distribution(decision, every, record.number)
+            designs[i] = None if drawn_from is None else Design(drawn_from)
     hit = np.array([record.hit for record in records], np.float64)
     return Batch(records, hit, shown, top, eligible, propensity, gamma, designs)
 
 
-def _draw(decision: Decision, every: list[int], number: int) -> Draw | None:
+def _distribution(decision: Decision, every: list[int], number: int) -> SetDistribution | None:
     rule = decision.rule
     try:
         if rule is not None and rule["name"] == "slots":
-            return slots_draw(rule, decision.eligible or every)
-        return draw_of(decision, every)
+            return slots_distribution(rule, decision.eligible or every)
+        return distribution_of(decision, every)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         where = at_row("the log", number)
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", rule) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import need
@@ -14,13 +13,12 @@ if TYPE_CHECKING:
     from superarm.logs.reading import Log
     from superarm.logs.verdicts import Evaluation, Verdict
 
-ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
 PARTS, LEAST = 40, 50  # points of a log's curve, and rows behind each
 MOST = 25  # labels
 BLUE, PALE = "#0072B2", "#b9d5e6"
 
 
-def chart(answer: Evaluation) -> Any:
+def evaluation_chart(answer: Evaluation) -> Any:
     """Hit rate against set size, a colour for each policy; the log's own dashed."""
     need("plots")
     import altair as alt
@@ -181,15 +179,6 @@ def log_chart(log: Log) -> Any:
         .properties(width=240, height=260, title=title)
     )
     return _finished(left | right, f"How often the sets of {', '.join(log.names)} hit", note)
-
-
-def save(answer: Evaluation, path: Path) -> None:
-    """Write the figure in the format that the ending names."""
-    if path.suffix not in ENDINGS:
-        raise InvalidInput.must(
-            "--figure", "evaluate", f"a file that ends in {', '.join(ENDINGS)}", str(path)
-        )
-    chart(answer).save(path, **({"scale_factor": 2} if path.suffix == ".png" else {}))
 
 
 def _colours(field: str, values: list[str]) -> Any:

@@ -1,7 +1,7 @@
 """How logged sets were drawn, as the weights ask: how probable was a set, and G = E[1_S 1_S'].
 
 Every rule is either the paper's draw, whose G has two blocks and a closed inverse (`Blocks`, for all rows
-with the same n, m and gamma at once), or a `Draw` of its own (`Design`, row by row). A draw of a few sets
+with the same n, m and gamma at once), or a `SetDistribution` of its own (`Design`, row by row). A draw of a few sets
 S_i with chances d_i, and a share u of uniform sets, needs only how the sets overlap: with M the matrix
 of columns sqrt(d_i) 1_{S_i},
 
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.explore import Draw, FewSets
+from superarm.explore import FewSets, SetDistribution
 from superarm.explore.dilute import inclusion, log_set_probabilities, overlap_probabilities
-from superarm.explore.draws import uniform_pair
+from superarm.explore.distributions import uniform_pair
 
 NEGLIGIBLE = 1e-12  # chances below this are no chances
 OUTSIDE = 1e-6  # how far from the range of M rounding may lead
@@ -84,15 +84,16 @@ def blocks(n: int, m: int, gamma: float) -> Blocks:
 class Design:
     """The draw of one row, over label numbers: what each weight costs is prepared once for all policies."""
 
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
-        self.n, self.m = len(draw.eligible), draw.m
-        self.sizes_vary = isinstance(draw, FewSets) and any(len(s) != draw.m for s in draw.chances)
+    def __init__(self, distribution: SetDistribution) -> None:
+        self.distribution = distribution
+        self.n, self.m = len(distribution.eligible), distribution.m
+        few = distribution if isinstance(distribution, FewSets) else None
+        self.sizes_vary = few is not None and any(len(s) != self.m for s in few.chances)
         self._prepared: Any = None
 
     def spread(self, top: Any) -> tuple[float, float]:
         """Mean and variance of |S n top|. Of tied labels, ``top`` holds those that came first in this row."""
-        draw, best = self.draw, frozenset(top)
+        draw, best = self.distribution, frozenset(top)
         if isinstance(draw, FewSets):  # its sets are those around this top set
             j = np.array([len(s & best) for s in draw.chances])
             p = (1.0 - draw.uniform) * np.array(list(draw.chances.values()))
@@ -109,15 +110,15 @@ class Design:
         """pi' G^+ 1_S and its mean square, for a policy's inclusion probabilities of all labels."""
         if self.m == 1 and not self.sizes_vary:  # G is diagonal
             return self._single(pi, int(np.flatnonzero(shown)[0]))
-        if type(self.draw) is FewSets and not (self.draw.uniform and self.m == self.n):
-            few = self._few(self.draw)
+        if type(self.distribution) is FewSets and not (self.distribution.uniform and self.m == self.n):
+            few = self._few(self.distribution)
             return few.mixed(pi, shown) if few.uniform else few.alone(pi, shown)
         return self._pairs(pi, shown)
 
     def _single(self, pi: Array, label: int) -> tuple[float, float]:
         if self._prepared is None:
             self._prepared = np.zeros(len(pi))
-            self._prepared[list(self.draw.eligible)] = self.draw.inclusion()
+            self._prepared[list(self.distribution.eligible)] = self.distribution.inclusion()
         p, asked = self._prepared, pi > NEGLIGIBLE
         if (p[asked] <= NEGLIGIBLE).any():
             return np.nan, np.nan
@@ -131,10 +132,10 @@ class Design:
     def _pairs(self, pi: Array, shown: Array) -> tuple[float, float]:
         """For any other draw (ties, slots, somebody's own): G as it is, over the eligible labels."""
         if self._prepared is None:
-            G = self.draw.pairs()
+            G = self.distribution.pairs()
             self._prepared = G, np.linalg.pinv(G, rcond=1e-9, hermitian=True)
         G, inverse = self._prepared
-        among = list(self.draw.eligible)
+        among = list(self.distribution.eligible)
         z = inverse @ pi[among]
         if np.abs(G @ z - pi[among]).max() > OUTSIDE:
             return np.nan, np.nan

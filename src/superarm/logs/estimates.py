@@ -301,7 +301,7 @@ class Sums:
         return ""
 
     def wanted(self, hit_rate: float) -> Wanted:
-        """What it would take to answer."""
+        """How many rows, or which share of uniform sets, an answer would take."""
         need = max(LEAST_ROWS, LEAST_HITS / hit_rate) if hit_rate else np.inf
         rows = uniform = None
         if self.bins[:, 0].sum() >= 2:

@@ -73,7 +73,7 @@ def parse_labels(value: Any, field: str, where: str, separator: str | None = Non
 
 
 def parse_numbers(value: Any, field: str, where: str, separator: str | None = None) -> Any:
-    """A vector of numbers."""
+    """The numbers in a cell, as a vector."""
     try:
         return np.array(_parse_list(value, field, where, separator), np.float64)
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def parse_numbers(value: Any, field: str, where: str, separator: str | None = No
 
 
 def parse_hit(value: Any, field: str, where: str) -> bool | None:
-    """A yes or no."""
+    """The yes or no in a cell; ``None`` if it is empty."""
     if value is None or isinstance(value, bool):
         return value
     text = str(value).strip().lower().removesuffix(".0")
@@ -91,7 +91,7 @@ def parse_hit(value: Any, field: str, where: str) -> bool | None:
 
 
 def parse_probability(value: Any, field: str, where: str) -> float | None:
-    """A probability."""
+    """The probability in a cell; ``None`` if it is empty."""
     if value is None:
         return None
     number = parse_number(value)

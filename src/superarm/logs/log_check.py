@@ -22,7 +22,7 @@ ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 @dataclass(slots=True)
 class LogCheck:
-    """Whether the log is what it says."""
+    """Counts over a log that show whether its sets were drawn as it says."""
 
     rows: int = 0
     unanswered: int = 0

@@ -12,10 +12,11 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
+from superarm.data.rows import LARGEST
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.explore import Dilute, Greedy, Rule, Uniform, draw_of
-from superarm.explore.rule import LARGEST, log_scores
+from superarm.explore import Dilute, Greedy, Rule, Uniform, distribution_of
+from superarm.explore.rule import log_scores
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
@@ -193,14 +194,16 @@ class PolicyRunner:
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
             return PolicyChoice(top, self.gamma)
-        return PolicyChoice(top, None, [self._draw(s[i], batch.eligible[i]) for i in range(len(batch))])
+        return PolicyChoice(
+            top, None, [self._distribution(s[i], batch.eligible[i]) for i in range(len(batch))]
+        )
 
-    def _draw(self, s: Array, eligible: Array) -> Any:
+    def _distribution(self, s: Array, eligible: Array) -> Any:
         assert self.rule is not None
         among = None if eligible.all() else np.flatnonzero(eligible).tolist()
         if self.budget_stands:
             return self.rule.distribution(s, eligible=among, set_size=self.size)
-        return draw_of(self.rule.decide(s, eligible=among, set_size=self.size))
+        return distribution_of(self.rule.decide(s, eligible=among, set_size=self.size))
 
     # ------------------------------------------------------------ anybody's scores
 

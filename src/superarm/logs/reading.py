@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from math import log as ln
 from math import nan
@@ -11,21 +10,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superarm.data.columns import Columns
-from superarm.data.inference import AFTERWARDS
-from superarm.data.rows import NOTHING, AnyRow, Row
-from superarm.data.tables import Table, TableRow, WithVectors, is_named_rows, read_matrix
+from superarm.data.tables import TableRow, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
+from superarm.logs.features import Features, MatrixFeatures, find_features
 from superarm.logs.fields import (
     BadRow,
     parse_hit,
     parse_label,
     parse_labels,
     parse_number,
-    parse_numbers,
     parse_probability,
     parse_rule,
 )
@@ -95,16 +90,24 @@ class Log:
         self._also: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._check_distinct()
-        self.n_features: int | None = None
-        self._matrix = None if features is None else read_matrix(Path(features))
-        self._width: int | None = None
-        self._inner = False  # features are in x, by name
-        self._as_they_are = False  # several models read them, each in its own way
-        self.missing: tuple[str, ...] = ()
-        self.notices: dict[str, str] = {}
-        self.features = self._find_features(list(declared))
-        if len(self.features):
-            self.n_features = self.features.d
+        self._features = self._find_features(features, list(declared))
+
+    @property
+    def features(self) -> Columns:
+        return self._features.columns
+
+    @property
+    def n_features(self) -> int | None:
+        """The length of the dense part of a row; ``None`` before the first one, or if there is none."""
+        return self._features.n_features
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return self._features.missing
+
+    @property
+    def notices(self) -> dict[str, str]:
+        return self._features.notices
 
     def __repr__(self) -> str:
         return f"Log({', '.join(self.names)})"
@@ -183,9 +186,9 @@ class Log:
 
     # ------------------------------------------------------------ columns
 
-    def _find_features(self, declared: list[Columns]) -> Columns:
-        """The columns that are features, and a check that the others are there at all."""
-        source = self.sources[0]  # it tells for all of them: ids may begin again in each
+    def _find_features(self, file: str | PathLike[str] | None, declared: list[Columns]) -> Features:
+        """Where the features are; the first source tells for all of them: ids may begin again in each."""
+        source = self.sources[0]
         rows, seen = source.rows(), list[TableRow]()
         self._unread = chain(seen, rows)  # what is looked at is not parsed again
 
@@ -195,71 +198,33 @@ class Log:
                 yield row
 
         first = list(islice(look(), SAMPLE))
-        return self._features_of(source, first, chain(first, look()), declared)
-
-    def _features_of(
-        self, source: Table, first: list[TableRow], rows: Iterator[TableRow], declared: list[Columns]
-    ) -> Columns:
         sample = [row for row in first if isinstance(row, dict)]
-        names = list(dict.fromkeys(name for row in sample for name in row))
-        if not names:
-            self._refuse_nothing(source.name, first)
-        of, c, known = source.name, self.columns, ", ".join(names)
+        if not any(sample):
+            if first:
+                raise BadRow(f"{at_row(source.name, 0)} must be {first[0]}")
+            raise InvalidInput(f"{source.name} has no rows")
+        self._check_columns(sample, source.name)
+        if file is not None:
+            return MatrixFeatures(Path(file))
+        every = chain(first, look())
+        return find_features(sample, every, self.columns, declared, self.separator, self.name)
+
+    def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
+        """Refuse a log without the columns that it must have."""
+        names, c = list(dict.fromkeys(name for row in sample for name in row)), self.columns
         if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
             number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
-                raise InvalidInput.must("format", of, f"{LOG_FORMAT}, as this superarm reads", number)
+                raise InvalidInput.must("format", owner, f"{LOG_FORMAT}, as this superarm reads", number)
+        known = ", ".join(names)
         for name in c.labels:
             if name not in names:
-                raise InvalidInput.must("labels column", of, f"one of {known}", name, among=names)
+                raise InvalidInput.must("labels column", owner, f"one of {known}", name, among=names)
         if c.hit not in names and c.label not in names:
-            raise InvalidInput.must("hit column", of, f"one of {known}", c.hit, among=names)
+            raise InvalidInput.must("hit column", owner, f"one of {known}", c.hit, among=names)
         for name in c.features or ():
             if name not in names:
-                raise InvalidInput.must("features columns", of, f"among {known}", name, among=names)
-        if self._matrix is not None and c.features is None:
-            return Columns()
-        wanted = dict.fromkeys(name for one in declared for name in one.names)
-        asked = c.features is not None or bool(set(wanted) & set(names))
-        if not asked and ("x" in names or "x_indices" in names):
-            self._inner = any(row.get("x") is not None and _named(row["x"]) is not None for row in sample)
-            if not self._inner:
-                return Columns()
-            names = list(dict.fromkeys(name for row in sample for name in _named(row.get("x")) or ()))
-        if c.features is None and declared and (asked or self._inner):
-            self.missing = tuple(name for name in wanted if name not in names)
-            if all(one == declared[0] and not one.is_open for one in declared):
-                return declared[0].copy()
-            self._as_they_are = True
-        every = (self._given(row) for row in rows if isinstance(row, dict))
-        return self._look(every, names, [name for name in wanted if name in names], known)
-
-    def _look(self, rows: Iterator[Any], names: list[str], wanted: list[str], known: str) -> Columns:
-        """What the first rows tell."""
-        c = self.columns
-        if self._inner:  # whatever is in x is a feature
-            columns = Columns.look(
-                rows, only=wanted if wanted and not self._as_they_are else None, everything=True
-            )
-        else:
-            later = {name: "only known afterwards" for name in names if name.lower() in AFTERWARDS}
-            only = c.features if c.features is not None else wanted or None
-            columns = Columns.look(rows, taken=later | c.taken, only=only, **c.asked)
-        lists = [name for name in c.features or () if name not in columns.columns]
-        if not len(columns) or lists:
-            wanted_ = "an x column, columns of numbers or words, or a file of their own"
-            got = ", ".join(f"{name} ({why})" for name, why in columns.left_out.items()) or known
-            raise InvalidInput.must("features", self.name, wanted_, f"lists in {lists[0]}" if lists else got)
-        return columns
-
-    def _given(self, row: dict[str, Any]) -> Mapping[str, Any]:
-        """Where the features of a row are, by name."""
-        return (_named(row.get("x")) or {}) if self._inner else row
-
-    def _refuse_nothing(self, name: str, first: list[TableRow]) -> None:
-        if first:
-            raise BadRow(f"{at_row(name, 0)} must be {first[0]}")
-        raise InvalidInput(f"{name} has no rows")
+                raise InvalidInput.must("features columns", owner, f"among {known}", name, among=names)
 
     # ------------------------------------------------------------ one row
 
@@ -291,7 +256,7 @@ class Log:
         ordered = parse_probability(row.get("ordered_propensity"), "ordered_propensity", where)
         return Record(
             Decision.from_parts(
-                x=self._features(row, number, where),
+                x=self._features.of_row(row, number, where),
                 sets=(labels, drawn or labels, top or ()),
                 size=len(labels),
                 eligible=eligible,
@@ -325,71 +290,3 @@ class Log:
         if top is not None and rule is not None and not vary and len(set(top)) != len(labels):
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
         return drawn, None if rule is None else top, rule
-
-    def _features(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
-        if self._matrix is not None:
-            if number >= self._matrix.shape[0]:
-                wanted = f"one of the {self._matrix.shape[0]} rows of the file of features"
-                raise BadRow.must("row", where, wanted, f"row {number + 1}")
-            if hasattr(self._matrix, "tocsr"):
-                one = self._matrix[[number]]
-                self.n_features = int(self._matrix.shape[1])
-                parts = (one.indices.astype(np.int32), one.data.astype(np.float32))
-                return Row.of(NOTHING, *parts, self.n_features)
-            return self._checked(self._matrix[number], "x", where)
-        if len(self.features):
-            values: AnyRow | dict[str, Any] = self._by_name(self._given(row), where)
-            return values
-        dense: Any = NOTHING
-        if row.get("x") is not None:
-            dense = self._checked(parse_numbers(row["x"], "x", where, self.separator), "x", where)
-            if row.get("x_indices") is None:
-                return dense  # type: ignore[no-any-return]
-        index = parse_numbers(row.get("x_indices"), "x_indices", where, self.separator)
-        x = parse_numbers(row.get("x_values"), "x_values", where, self.separator)
-        _finite(x, "x_values", where)
-        whole = index.astype(np.int64)
-        if len(x) != len(index) or (whole != index).any() or (whole < 0).any() or (np.diff(whole) <= 0).any():
-            wanted = "increasing whole numbers, one for each of x_values"
-            raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
-        width = int(whole[-1]) + 1 if len(whole) else 1
-        return Row.of(dense, whole.astype(np.int32), x.astype(np.float32), width)
-
-    def _by_name(self, given: Mapping[str, Any], where: str) -> Any:
-        """A row of columns: its numbers, where it has nothing else; or its cells by name, as the columns read them."""
-        if self._as_they_are:
-            return dict(given) if self._inner else {name: given.get(name) for name in self.features.columns}
-        try:
-            if self.features.is_plain:
-                if not self._inner:  # the log's own columns are no news
-                    known = self.features.columns
-                    given = {
-                        name: value for name, value in given.items() if name in known or name not in COLUMNS
-                    }
-                return self.features.row(given, where, notices=None if self._inner else self.notices)
-            return self.features.cells(given, where)
-        except InvalidInput as error:
-            raise BadRow(str(error)) from error
-
-    def _checked(self, x: Any, field: str, where: str) -> AnyRow:
-        _finite(x, field, where)
-        self._width = self._width or len(x)
-        if len(x) != self._width or not len(x):
-            raise BadRow.must(field, where, f"{self._width} numbers, as in the rows before", len(x))
-        self.n_features = self._width
-        return np.ascontiguousarray(x, np.float32)
-
-
-def _named(x: Any) -> dict[str, Any] | None:
-    """A row with names: as it is, or as JSON in a file of text."""
-    if isinstance(x, str) and x.lstrip().startswith("{"):
-        try:
-            x = json.loads(x)
-        except ValueError:
-            return None
-    return x if isinstance(x, dict) else None
-
-
-def _finite(x: Any, field: str, where: str) -> None:
-    if not np.isfinite(x).all():
-        raise BadRow.must(field, where, "finite numbers", float(x[~np.isfinite(x)][0]))

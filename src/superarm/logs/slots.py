@@ -1,4 +1,4 @@
-"""SlotsDraw: one label for each slot, each slot by its own chances, independently."""
+"""SlotsDistribution: one label for each slot, each slot by its own chances, independently."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from superarm.data.labels import Label
-from superarm.explore import Draw, FewSets
+from superarm.explore import FewSets, SetDistribution
 
 
-def slots_draw(record: dict[str, Any], eligible: Sequence[Label]) -> Draw:
+def slots_distribution(record: dict[str, Any], eligible: Sequence[Label]) -> SetDistribution:
     """The distribution that the rule "slots" describes."""
     slots = [dict(zip(slot["labels"], slot["chances"], strict=True)) for slot in record["slots"]]
     if len(slots) == 1:
         return FewSets(eligible, 1, [([label], chance) for label, chance in slots[0].items()])
-    return SlotsDraw(eligible, slots)
+    return SlotsDistribution(eligible, slots)
 
 
-class SlotsDraw(Draw):
-    """No label belongs to two slots."""
+class SlotsDistribution(SetDistribution):
+    """One label for each slot, drawn independently; no label belongs to two slots."""
 
     def __init__(self, eligible: Sequence[Label], slots: list[dict[Label, float]]) -> None:
         super().__init__(eligible, len(slots))

@@ -36,7 +36,7 @@ class Tally:
         calibrated = self.calibration.calibrate(*expected, batch.hit)
         guess, whole = calibrated[0], np.ones(len(batch))
         # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
-        q, q_logged = calibrated if choice.draws is None and choice.gamma is None else expected
+        q, q_logged = calibrated if choice.distributions is None and choice.gamma is None else expected
         weights = set_weights(batch, logged, choice)
         self.by_set.add(weights, batch.hit, q, q_logged, guess, whole, known)
         control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)

@@ -53,7 +53,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         rows, held_out: rows that were learnt from, and those kept out.

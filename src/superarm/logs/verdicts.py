@@ -116,9 +116,9 @@ class Evaluation:
 
     def plot(self) -> Any:
         """Hit rates of all policies with their intervals, as an Altair chart."""
-        from superarm.logs.charts import chart
+        from superarm.logs.charts import evaluation_chart
 
-        return chart(self)
+        return evaluation_chart(self)
 
     def __repr__(self) -> str:
         shown = f"{self.rows:,} rows, hit rate of what was shown {self.hit_rate:.4f}"

@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.explore import Draw, FewSets
+from superarm.explore import FewSets, SetDistribution
 from superarm.explore.dilute import log_set_probabilities
-from superarm.explore.draws import log_comb
+from superarm.explore.distributions import log_comb
 from superarm.logs.batches import Batch
 from superarm.logs.designs import NEGLIGIBLE, Blocks, blocks
 
@@ -53,15 +53,15 @@ class PolicyChoice:
 
     top: Array  # n x k
     gamma: float | None = None  # it draws around that set as in the paper
-    draws: list[Draw] | None = None  # or so, for each row
+    distributions: list[SetDistribution] | None = None  # or so, for each row
 
     def inclusion(self, eligible: Array) -> Array:
         """n x k: the probability of each label to be shown."""
         pi = self.top.astype(np.float64)
-        if self.draws is not None:
-            for i, draw in enumerate(self.draws):
+        if self.distributions is not None:
+            for i, one in enumerate(self.distributions):
                 pi[i] = 0.0
-                pi[i, list(draw.eligible)] = draw.inclusion()
+                pi[i, list(one.eligible)] = one.inclusion()
         elif self.gamma is not None:
             for (n, m), rows in _equal_rows(eligible.sum(axis=1), self.top.sum(axis=1)):
                 if 0 < m < n:
@@ -73,20 +73,22 @@ class PolicyChoice:
     def part(self, i: Array) -> PolicyChoice:
         """Some of the rows."""
         return PolicyChoice(
-            self.top[i], self.gamma, None if self.draws is None else [self.draws[at] for at in i]
+            self.top[i],
+            self.gamma,
+            None if self.distributions is None else [self.distributions[at] for at in i],
         )
 
     def size(self) -> Array:
         """How many labels the policy shows in each row."""
-        if self.draws is None:
+        if self.distributions is None:
             return np.asarray(self.top.sum(axis=1))
-        return np.array([draw.m for draw in self.draws])
+        return np.array([one.m for one in self.distributions])
 
     def chance(self, shown: Array, n: Array) -> Array:
         """The probability that it shows exactly these sets."""
-        if self.draws is not None:
+        if self.distributions is not None:
             return np.array(
-                [draw.probability(np.flatnonzero(s)) for draw, s in zip(self.draws, shown, strict=True)]
+                [one.probability(np.flatnonzero(s)) for one, s in zip(self.distributions, shown, strict=True)]
             )
         m, shared = shown.sum(axis=1), (shown & self.top).sum(axis=1)
         same = m == self.size()
@@ -99,8 +101,8 @@ class PolicyChoice:
 
     def mixture(self, i: int) -> _Mixture | None:
         """The policy's draw in row i, as a sum of parts."""
-        if self.draws is not None:
-            return _mixture_of(self.draws[i])
+        if self.distributions is not None:
+            return _mixture_of(self.distributions[i])
         mine = frozenset(np.flatnonzero(self.top[i]).tolist())
         if self.gamma is None:
             return _Mixture({mine: 1.0}, 0.0, mine, 1.0)
@@ -143,7 +145,7 @@ def logged_propensities(batch: Batch) -> Propensities:
         surprise[rows], variance[rows] = j[rows] - plan.mean_j, plan.var_j
     for i, design in enumerate(batch.designs):
         if design is not None:
-            by_design[i] = design.draw.probability(np.flatnonzero(batch.shown[i]))
+            by_design[i] = design.distribution.probability(np.flatnonzero(batch.shown[i]))
             mean, variance[i] = design.spread(np.flatnonzero(batch.top[i]))
             surprise[i] = j[i] - mean
     claimed = np.where(np.isnan(batch.propensity), by_design, batch.propensity)
@@ -175,11 +177,11 @@ class _Mixture(NamedTuple):
         return self.sets.get(labels, 0.0) + self.base(labels, n, m)
 
 
-def _mixture_of(draw: Draw) -> _Mixture | None:
-    if type(draw) is not FewSets:  # with ties, or of another kind
+def _mixture_of(given: SetDistribution) -> _Mixture | None:
+    if type(given) is not FewSets:  # with ties, or of another kind
         return None
-    sets = {s: (1.0 - draw.uniform) * p for s, p in draw.chances.items() if p > NEGLIGIBLE}
-    return _Mixture(sets, draw.uniform, frozenset(), 1.0)
+    sets = {s: (1.0 - given.uniform) * p for s, p in given.chances.items() if p > NEGLIGIBLE}
+    return _Mixture(sets, given.uniform, frozenset(), 1.0)
 
 
 def set_weights(batch: Batch, logged: Propensities, choice: PolicyChoice) -> ImportanceWeights:
@@ -190,7 +192,7 @@ def set_weights(batch: Batch, logged: Propensities, choice: PolicyChoice) -> Imp
     vary = np.array([design is not None and design.sizes_vary for design in batch.designs])
     fits = vary | (size == logged.m)
     w[~fits] = np.nan
-    if choice.draws is None:
+    if choice.distributions is None:
         common = (batch.top & choice.top).sum(axis=1)
         for (n, m, gamma, b, a), rows in _equal_rows(logged.n, logged.m, batch.gamma, size, common):
             if m == b:
@@ -214,12 +216,12 @@ def _mean_square_by_row(batch: Batch, choice: PolicyChoice, i: int, n: int, m: i
         top = frozenset(np.flatnonzero(batch.top[i]).tolist())
         logged: _Mixture | None = _Mixture({}, 1.0, top, float(batch.gamma[i]))
     else:
-        logged = _mixture_of(design.draw)
+        logged = _mixture_of(design.distribution)
     vary, theirs = (False, m) if design is None else (design.sizes_vary, design.m)
     if m >= n and not vary:
         return 1.0
     if logged is None and design is not None and own is not None and not own.share:
-        shared = [(b, design.draw.probability(s)) for s, b in own.sets.items()]
+        shared = [(b, design.distribution.probability(s)) for s, b in own.sets.items()]
         return sum(b * b / p for b, p in shared) if all(p > NEGLIGIBLE for _, p in shared) else np.inf
     if logged is None or own is None:
         return np.nan

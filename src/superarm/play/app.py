@@ -25,7 +25,7 @@ class Answer(Strict):
     hit: bool
 
 
-class Many(Strict):
+class Count(Strict):
     """How often the computer is to answer."""
 
     count: int
@@ -69,11 +69,11 @@ class Play:
         self.game.answer(given.question, given.hit)
         return self.state()
 
-    def computer(self, many: Many) -> dict[str, Any]:
-        self.game.answer_itself(many.count)
+    def computer(self, how_many: Count) -> dict[str, Any]:
+        self.game.answer_itself(how_many.count)
         return self.state()
 
-    def again(self) -> dict[str, Any]:
+    def restart(self) -> dict[str, Any]:
         self.game = Game(randbelow(2**31))
         return self.state()
 
@@ -82,9 +82,9 @@ ROUTES = (
     Route("GET", "/", OPEN, Play.page),
     Route("GET", "/favicon.ico", OPEN, Play.icon),
     Route("GET", "/game", OPEN, Play.state),
-    Route("POST", "/game", OPEN, Play.again),
+    Route("POST", "/game", OPEN, Play.restart),
     Route("POST", "/answers", OPEN, Play.answer, takes=Answer),
-    Route("POST", "/computer", OPEN, Play.computer, takes=Many),
+    Route("POST", "/computer", OPEN, Play.computer, takes=Count),
 )
 
 

@@ -24,7 +24,7 @@ LEARNERS = ("set-logit", "mc-dbf", "labels")  # told a bit; told a bit; told eve
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """What SetLogit was told last."""
+    """The last answer that SetLogit learnt from."""
 
     shown: list[int]
     hit: bool
@@ -99,7 +99,7 @@ class Game:
         self._measure()
 
     def answer_itself(self, count: int) -> None:
-        """As many answers out of the data."""
+        """Give ``count`` answers out of the data."""
         if not 1 <= count <= AT_ONCE:
             raise FeedbackError.must("count", "play", f"from 1 to {AT_ONCE:,}", count)
         for _ in range(count):

@@ -42,7 +42,7 @@ class Section:
 
 
 def page(title: str, intro: str, sections: Sequence[Section]) -> str:
-    """The whole file."""
+    """The whole page as HTML."""
     import vl_convert
 
     links = "".join(

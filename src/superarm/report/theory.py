@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from superarm.report.chart import Axis, Chart, line_chart
 from superarm.report.stats import with_interval
 from superarm.report.theme import DASHES, GREY, INK, PALETTE, style
+from superarm.theory.estimates import ESTIMATES
 
 if TYPE_CHECKING:
     import polars
 
-ESTIMATES = ("ordered", "set", "minimum-variance")
 IN_TOP = 0.9
 TRIVIAL = "all rounds are misses"
 

@@ -100,8 +100,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             sets, X = shown_sets(shown), self._checked(X, reset=True)
             every = [label for labels in sets for label in labels] if classes is None else classes
             self._begin(np.unique(np.asarray(every)), X, random)
-            X = self._as_learnt(X)
-            learner = self._whole_learner()
+            X = self._in_learner_layout(X)
+            learner = self._fitted_learner()
             for turn in range(self.passes):
                 learner.anneal(1.0 - turn / self.passes, self.passes)
                 order = random.permutation(row_count(X)) if self.shuffle else None
@@ -110,7 +110,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return self
         X, y = self._validated(X, y, reset=True)
         self._begin(np.unique(y), X, random)
-        codes, X = np.searchsorted(self.classes_, y), self._as_learnt(X)
+        codes, X = np.searchsorted(self.classes_, y), self._in_learner_layout(X)
         for _ in range(self.passes):
             self._run(X, codes, random.permutation(len(codes)) if self.shuffle else None)
         return self
@@ -141,12 +141,12 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if shown is None:
             self._run(X, self._codes(y, "y"), None)
         else:
-            self._learn_sets(self._as_learnt(X), shown_sets(shown), y, propensity, None)
+            self._learn_sets(self._in_learner_layout(X), shown_sets(shown), y, propensity, None)
         return self
 
     def _learn_sets(self, X: Any, sets: list[list[Any]], hit: Any, propensity: Any, order: Any) -> None:
         """One pass over sets that somebody else showed."""
-        learner = self._whole_learner()
+        learner = self._fitted_learner()
         if not learner.learns_from_given:
             wanted = "one of given sets, as set-logit"
             raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
@@ -197,11 +197,11 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             coverage: another promise, for these rows.
         """
         how: dict[str, Any] = {"eligible": eligible, "set_size": set_size, "coverage": coverage}
-        return self._whole_learner().decide_many(self._rows(X), **how)
+        return self._fitted_learner().decide_many(self._rows(X), **how)
 
     def update(self, decisions: Decisions, hits: Any) -> SetFeedbackClassifier:
         """Learn from the answers, ``hits``, to the ``decisions`` of `decide`; ``None`` where none came."""
-        self._whole_learner().update_many(decisions, hits)
+        self._fitted_learner().update_many(decisions, hits)
         return self
 
     # ------------------------------------------------------------ predictions
@@ -240,7 +240,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if coverage is not None or (self.coverage is not None and set_size is None):
             sets = self.learner_.predict_set(X, set_size, coverage=coverage)
             return [self.classes_[self.learner_.known.numbers(labels, "X", "predict_set")] for labels in sets]
-        size = min(self._most() if set_size is None else set_size, len(self.classes_))
+        size = min(self._largest_set() if set_size is None else set_size, len(self.classes_))
         order = np.argsort(-self.learner_.scores(X), axis=1, kind="stable")
         return np.asarray(self.classes_[order[:, :size]])
 
@@ -267,7 +267,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "classes_")
-        return self._as_learnt(self._checked(X, reset=False))
+        return self._in_learner_layout(self._checked(X, reset=False))
 
     def _named(self, X: Any, *, reset: bool) -> bool:
         """Whether rows have names that matter: words, dates or missing values among the columns, or dicts."""
@@ -286,7 +286,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         return X
 
-    def _as_learnt(self, X: Any) -> Any:
+    def _in_learner_layout(self, X: Any) -> Any:
         """Dense or sparse, as the learner's rows are."""
         learner: Learner | None = self.learner_
         if is_named_rows(X):
@@ -300,8 +300,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
         return csr_matrix(X) if layout.width else X.toarray()
 
-    def _most(self) -> int:
-        """The labels that are shown, at most."""
+    def _largest_set(self) -> int:
+        """How many labels are shown, at most."""
         usual = 3 if self.coverage is None else len(self.classes_)
         return usual if self.set_size is None else self.set_size
 
@@ -316,7 +316,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if len(classes) > 1:
             promise = {} if self.coverage is None else {"coverage": self.coverage}
             most = len(classes) - (not promise)
-            size = 1 if parse(self.learner)[0].single_label else min(self._most(), most)
+            size = 1 if parse(self.learner)[0].single_label else min(self._largest_set(), most)
             named = classes.dtype.kind in "iuU" or all(type(label) is str for label in classes)
             labels = {"labels": classes.tolist()} if named else {"n_labels": len(classes)}
             self.learner_ = make(
@@ -331,7 +331,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 columns = Columns.look(X, everything=len(X) < SURE) if self.columns is None else self.columns
                 self.learner_.use_columns(columns)
 
-    def _whole_learner(self) -> Learner:
+    def _fitted_learner(self) -> Learner:
         if self.learner_ is None:
             raise InvalidInput.must("classes", "SetFeedbackClassifier", "at least two", self.classes_)
         return self.learner_
@@ -341,7 +341,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _run(self, X: Any, codes: Any, visit: Any) -> None:
         if self.learner_ is not None:
-            self.learner_.run(self._as_learnt(X), codes, visit)
+            self.learner_.run(self._in_learner_layout(X), codes, visit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

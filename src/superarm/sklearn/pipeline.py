@@ -46,12 +46,12 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
         set_size: int | None = None,
         coverage: float | None = None,
     ) -> Decisions:
-        """Choose a set for every row of X, out of the steps before.
+        """Choose a set for every row of X, by the classifier at the end.
 
-        ``eligible``, ``set_size`` and ``coverage`` are as there.
+        ``eligible``, ``set_size`` and ``coverage`` are as in `SetFeedbackClassifier.decide`.
         """
         last: SetFeedbackClassifier = self[-1]
-        return last.decide(self._before(X), eligible=eligible, set_size=set_size, coverage=coverage)
+        return last.decide(self._transformed(X), eligible=eligible, set_size=set_size, coverage=coverage)
 
     def update(self, decisions: Decisions, hits: Any) -> SetPipeline:
         """Learn from the answers, ``hits``, to the ``decisions`` of `decide`."""
@@ -61,16 +61,19 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
     ) -> Array | list[Array]:
-        """The best labels for every row of X, best first; ``set_size`` and ``coverage`` as there."""
+        """The best labels for every row of X, best first.
+
+        ``set_size`` and ``coverage`` are as in `SetFeedbackClassifier.predict_set`.
+        """
         last: SetFeedbackClassifier = self[-1]
-        return last.predict_set(self._before(X), set_size, coverage=coverage)
+        return last.predict_set(self._transformed(X), set_size, coverage=coverage)
 
     def partial_fit(self, X: Any, y: Any, **more: Any) -> SetPipeline:
         """Go on learning from X and y (and ``shown``, …: `SetFeedbackClassifier.partial_fit`); fit the steps before."""
-        self[-1].partial_fit(self._before(X), y, **more)
+        self[-1].partial_fit(self._transformed(X), y, **more)
         return self
 
-    def _before(self, X: Any) -> Any:
+    def _transformed(self, X: Any) -> Any:
         if len(self.steps) < 2:
             return X
         try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._files import file_digest
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.arrays import Arrays
 from superarm.streams.data_files import read_data
@@ -95,5 +96,4 @@ def _digest(content: bytes) -> str:
 
 @lru_cache(maxsize=64)
 def _digest_of_file(path: Path, size: int, modified: int) -> str:
-    with path.open("rb") as file:
-        return "sha256 " + hashlib.file_digest(file, "sha256").hexdigest()
+    return "sha256 " + file_digest(path)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from platformdirs import user_cache_dir
 
 from superarm._extras import need
+from superarm._files import file_digest, write_atomically
 from superarm.errors import DataMissing
 
 HOME, OFFLINE, MIRROR = "SUPERARM_DATA", "SUPERARM_DATA_FROM", "SUPERARM_DATA_MIRROR"
@@ -41,8 +39,7 @@ def is_whole(path: Path, file: RemoteFile) -> bool:
     if not path.is_file() or path.stat().st_size != file.size:
         return False
     kind, _, wanted = file.digest.partition(":")
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, kind).hexdigest() == wanted
+    return file_digest(path, kind) == wanted
 
 
 def find(file: RemoteFile, offline: Path | None = None) -> Path | None:
@@ -89,8 +86,6 @@ def fetch(
 
 
 def _copy(source: Path, target: Path) -> None:
-    from superarm._files import write_atomically
-
     target.parent.mkdir(parents=True, exist_ok=True)
     with source.open("rb") as old:
         write_atomically(target, lambda new: shutil.copyfileobj(old, new))
@@ -101,28 +96,44 @@ def _download(
 ) -> list[str]:
     """Download from the first mirror that gives the right file; else the reason for each."""
     need("data")
-    import pooch
     import requests
 
-    pooch.get_logger().setLevel(logging.WARNING)
     target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{file.name}.part")
     first = (f"{mirror.rstrip('/')}/{file.folder}/",) if mirror else ()
     reasons = []
     for address in (*first, *file.mirrors):
         try:
-            pooch.retrieve(
-                address + file.name,
-                file.digest,
-                fname=file.name,
-                path=target.parent,
-                downloader=_Resuming(target.with_name(f".{file.name}.part"), progress),
-            )
-            return []
+            _resume(address + file.name, part, progress)
         except (requests.RequestException, OSError) as error:
             reasons.append(f"  {address}{file.name}: {_short(error)}")
-        except ValueError:  # pooch: the checksum differs
-            reasons.append(f"  {address}{file.name}: its checksum differs")
+            continue
+        if is_whole(part, file):
+            part.replace(target)
+            return []
+        part.unlink()
+        reasons.append(f"  {address}{file.name}: its checksum differs")
     return reasons
+
+
+def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> None:
+    """Download to a file, from where the last attempt stopped."""
+    import requests
+
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(url, stream=True, timeout=30, headers=headers) as answer:
+        if answer.status_code == 416:  # nothing is left to send
+            return
+        answer.raise_for_status()
+        resumed = answer.status_code == 206
+        if resumed and progress:
+            progress(have)
+        with part.open("ab" if resumed else "wb") as file:
+            for block in answer.iter_content(BLOCK):
+                file.write(block)
+                if progress:
+                    progress(len(block))
 
 
 def _short(error: Exception) -> str:
@@ -145,28 +156,3 @@ def _where(files: Sequence[RemoteFile]) -> str:
         f"superarm data get {folder} --from DIR (or set {OFFLINE}=DIR).\n"
         "A download that was broken off goes on where it stopped."
     )
-
-
-class _Resuming:
-    """A downloader for pooch that goes on where the last attempt stopped."""
-
-    def __init__(self, part: Path, progress: Callable[[int], object] | None) -> None:
-        self.part, self.progress = part, progress
-
-    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
-        import requests
-
-        have = self.part.stat().st_size if self.part.exists() else 0
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with requests.get(url, stream=True, timeout=30, headers=headers) as answer:
-            if answer.status_code != 416:  # 416: nothing is left to send
-                answer.raise_for_status()
-                resumed = answer.status_code == 206
-                if resumed and self.progress:
-                    self.progress(have)
-                with self.part.open("ab" if resumed else "wb") as file:
-                    for block in answer.iter_content(BLOCK):
-                        file.write(block)
-                        if self.progress:
-                            self.progress(len(block))
-        self.part.replace(output_file)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import need
-from superarm._files import write_atomically
+from superarm._files import file_digest, write_atomically
 from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.catalog import feature_file
@@ -74,7 +74,7 @@ def make_features(
         "version": 1,
         "size": side,
         "images": hashlib.sha256(images.pixels.tobytes() + images.y.tobytes()).hexdigest(),
-        "weights": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        "weights": file_digest(weights),
     }
     name = source if source in IMAGE_SETS else Path(source).stem
     target = output or feature_file(f"{name}-vgg16")

@@ -13,8 +13,8 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 from superarm.explore.dilute import inclusion, overlap_probabilities
-from superarm.explore.draws import log_comb
-from superarm.theory.estimates import RHO_GRID, estimate_table, log_tau1, order_counts, tau2
+from superarm.explore.distributions import log_comb
+from superarm.theory.estimates import ESTIMATES, RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 
 
 def _check(k: int, m: int, gamma: float) -> None:
@@ -153,7 +153,6 @@ def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.
     """All of it for one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
     _check(k, m, gamma)
     p, shown = overlap_probabilities(k, m, gamma), inclusion(k, m, gamma)
-    estimates = ("ordered", "set", "minimum-variance")
     return Summary(
         labels=k,
         set_size=m,
@@ -169,7 +168,7 @@ def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.
                 second_moment(k, m, gamma, name, in_top=True),
                 second_moment(k, m, gamma, name, in_top=False),
             )
-            for name in estimates
+            for name in ESTIMATES
         },
         lemma5=(lemma5_bound(k, m, gamma, in_top=True), lemma5_bound(k, m, gamma, in_top=False)),
         bound=theorem6_bound(k, m, gamma, rounds, complexity=complexity),

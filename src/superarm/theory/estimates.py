@@ -18,7 +18,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.explore.dilute import log_set_probabilities, overlap_probabilities, weights
-from superarm.explore.draws import log_comb
+from superarm.explore.distributions import log_comb
 
 ESTIMATES = ("ordered", "set", "minimum-variance")
 
@@ -27,7 +27,7 @@ RHO_GRID = 1.0 / (1.0 + np.exp(-np.linspace(-3.0, 5.0, 33)))
 
 
 class Estimates(NamedTuple):
-    """e^ for sets of m out of n labels."""
+    """The values that the estimate e^ takes, for sets of m out of n labels."""
 
     log_tau1: float
     values: Array  # [rho, j, f, group]; for "ordered" without the 1/(Z tau1) part

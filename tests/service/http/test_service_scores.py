@@ -10,7 +10,7 @@ from lab_kit import run
 from service_kit import LABELS, D, both
 
 import superarm as sa
-from superarm.explore import draw_of
+from superarm.explore import distribution_of
 from superarm.journal.replay import replay
 from superarm.journal.verify import Verifier
 from superarm.learners import Scores
@@ -48,7 +48,9 @@ def test_scores_over_http_are_the_rule_in_the_library_to_the_bit(live, open_serv
         made = twin.decide(asked, **limits)
         shown = web.post("/v1/decisions", {"scores": asked, **limits})[1]
         assert (shown["labels"], shown["propensity"]) == (made.labels, made.propensity)
-        assert draw_of(made, LABELS).probability(made.labels) == pytest.approx(made.propensity, rel=1e-6)
+        assert distribution_of(made, LABELS).probability(made.labels) == pytest.approx(
+            made.propensity, rel=1e-6
+        )
         waiting.append((shown["id"], made))
         if i % 3 == 2:
             id_, late = waiting.pop(len(waiting) // 2)

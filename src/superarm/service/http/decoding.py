@@ -12,12 +12,12 @@ The first row of a journal decides whether its rows have names.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from superarm._complaints import ANY_KEY, KeyPath, complaint, spell
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestSchema
@@ -29,22 +29,6 @@ MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: t
 MOST_NAMES = 5_000  # named features of a row
 
 T = TypeVar("T")
-AT = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`$")
-STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
-FIELD = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`$")
-EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bound>.*?)(, got `(?P<got>[^`]+)`)?$")
-BOUND = re.compile(r" (?P<length>of length )?(?P<sign>[<>]=?) (?P<limit>\S+)$")
-TYPES = {
-    "float": "a number",
-    "int": "a whole number",
-    "str": "a string",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
-}
-SIGNS = {">": "above", "<": "below", ">=": "of at least", "<=": "of at most"}
-
 
 # ---------------------------------------------------------------- from bytes to a message
 
@@ -73,56 +57,44 @@ def read_query(kind: type[T], query: dict[str, str]) -> T:
 
 
 def _refusal(error: msgspec.ValidationError, source: Any) -> Refused:
-    """msgspec's complaint about a body or a query, in our words: which field, what it must be, what it is."""
-    text, path = str(error), ""
-    if at := AT.search(text):
-        text, path = text[: at.start()], at["path"]
-    field, value = _locate(path, source)
-    if fault := FIELD.match(text):
-        name = f"{field}.{fault['name']}".lstrip(".")
-        if fault["fault"].startswith("missing"):
-            return Refused(f"{name} of request is missing", field=name)
-        return Refused(f"{name} of request is no field of it", field=name)
+    """msgspec's complaint about a body or a query: which field, what it must be, what it is."""
+    fault = complaint(error)
+    field, value = _locate(fault.keys, source)
+    for name, what in ((fault.missing, "is missing"), (fault.unknown, "is no field of it")):
+        if name is not None:
+            name = f"{field}.{name}".lstrip(".")
+            return Refused(f"{name} of request {what}", field=name)
     field = field or "body"
-    if text.endswith("out of range"):
+    if fault.text.endswith("out of range"):
         return Refused(f"{field} of request must be a number of 64 bits, got a larger one", field=field)
-    expected = EXPECTED.match(text)
-    if expected is None:
-        return Refused.must(field, "request", "one of the values in /docs", value)
-    wanted = " or ".join(TYPES.get(kind, kind) for kind in expected["types"].split(" | "))
-    if "matching regex" in expected["bound"]:
-        wanted = ID_WORDS
-    elif bound := BOUND.match(expected["bound"]):
-        length = "with a length " if bound["length"] else ""
-        wanted += f" {length}{SIGNS[bound['sign']]} {float(bound['limit']):.9g}"
-        if length and isinstance(value, list | dict | str):
-            return Refused(f"{field} of request must be {wanted}, got {len(value)}", field=field)
-    if expected["got"] is None:
+    wanted = ID_WORDS if fault.pattern else fault.wanted or "one of the values in /docs"
+    got = fault.got
+    if fault.sized and isinstance(value, list | dict | str):
+        got = str(len(value))
+    if got is None:
         return Refused.must(field, "request", wanted, value)
-    got = TYPES.get(expected["got"], expected["got"])
     return Refused(f"{field} of request must be {wanted}, got {got}", field=field)
 
 
-def _locate(path: str, source: Any) -> tuple[str, Any]:
+def _locate(keys: KeyPath, source: Any) -> tuple[str, Any]:
     """The name of a field, and its value, in a body or a query; the value is None where nothing can be read."""
     try:
-        value = source if isinstance(source, dict) else json.loads(bytes(source))
+        value: Any = source if isinstance(source, dict) else json.loads(bytes(source))
     except (ValueError, RecursionError):  # the rest of the body is broken, too
         value = None
-    field = ""
-    for step in STEP.finditer(path):
-        name, index = step["name"], step["index"]
-        if index == "...":  # msgspec does not say which key: the first that would be refused
-            name = _refused_key(field, value)
+    path = KeyPath()
+    for key in keys:
+        if key == ANY_KEY:  # the first that would be refused
+            name = _refused_key(spell(path), value)
             if name is None:
-                return field, None
-        if name is not None:
-            field = f"{field}.{name}".lstrip(".")
-            value = value.get(name) if isinstance(value, dict) else None
-        else:
-            field += f"[{index}]"
-            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
-    return field, value
+                return spell(path), None
+            key = name
+        path = (*path, key)
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            value = None
+    return spell(path), value
 
 
 def _refused_key(field: str, values: Any) -> str | None:

@@ -11,14 +11,13 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superarm._extras import need
-from superarm._files import write_atomically
+from superarm._files import file_digest, write_atomically
 from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.tables import WithVectors, columns_of, open_table, read_matrix
@@ -33,15 +32,15 @@ from superarm.parameters import existing_file
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Decided", "Learnt", "decide_file", "learn_file"]
+__all__ = ["DecideSummary", "LearnSummary", "decide_file", "learn_file"]
 
 CHUNK = 10_000
 Progress = Callable[[int], object] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What came of a file of rows.
+class DecideSummary:
+    """How `decide_file` went.
 
     Attributes:
         rows: how many there were.
@@ -59,8 +58,8 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """What came of a file of answers.
+class LearnSummary:
+    """How `learn_file` went.
 
     Attributes:
         learnt: answers that were new.
@@ -87,7 +86,7 @@ def decide_file(
     coverage: float | None = None,
     vectors: Path | None = None,
     progress: Progress = None,
-) -> Decided:
+) -> DecideSummary:
     """Choose a set for every row of a file, and write them to ``output``.
 
     Args:
@@ -105,7 +104,7 @@ def decide_file(
 
     if output.suffix.lower() != ".parquet":
         raise InvalidInput.must("--output", "superarm decide", "a .parquet file", str(output))
-    stamp, learner = _stamp(model), load(model)
+    digest, learner = file_digest(existing_file(model)), load(model)
     if not output.parent.is_dir():
         raise InvalidInput.must("--output", "superarm decide", "a file in an existing folder", str(output))
     X, ids, missing, unused = _features(learner, rows, id_column, vectors)
@@ -129,11 +128,11 @@ def decide_file(
     part_file = output.with_name(f".{output.name}.{os.getpid()}.whole")
     try:
         write_atomically(part_file, frame.write_parquet)
-        _replace(model, stamp, learner)
+        _replace(model, digest, learner)
         part_file.replace(output)
     finally:
         part_file.unlink(missing_ok=True)
-    return Decided(int(n), None if ids is None else id_column or "id", first, missing, unused)
+    return DecideSummary(int(n), None if ids is None else id_column or "id", first, missing, unused)
 
 
 def learn_file(
@@ -146,7 +145,7 @@ def learn_file(
     label_column: str = "label",
     log: Path | None = None,
     progress: Progress = None,
-) -> Learnt:
+) -> LearnSummary:
     """Learn from a file of answers to the decisions that `decide_file` wrote.
 
     Args:
@@ -157,7 +156,7 @@ def learn_file(
         log: write the answered decisions to this file, as a log that `superarm.logs` reads.
         progress: called with the number of decisions looked at since the last call.
     """
-    stamp, learner = _stamp(model), load(model)
+    digest, learner = file_digest(existing_file(model)), load(model)
     table = _decisions_table(decisions)
     if "id" not in table.columns or "round" not in table.columns:
         raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", table.columns)
@@ -185,8 +184,8 @@ def learn_file(
             progress(min(CHUNK, len(every) - start))
     logged = 0 if log is None or not came.any() else _write_log(whole.filter(came), kind, log)
     if learnt:
-        _replace(model, stamp, learner)
-    return Learnt(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown, logged)
+        _replace(model, digest, learner)
+    return LearnSummary(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown, logged)
 
 
 def _decisions_table(path: Path) -> polars.DataFrame:
@@ -194,12 +193,8 @@ def _decisions_table(path: Path) -> polars.DataFrame:
     need("logs")
     import polars as pl
 
-    if not path.is_file():
-        raise InvalidInput.must(
-            "decisions", str(path), "an existing file", "a folder" if path.is_dir() else "nothing"
-        )
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(existing_file(path))
     except pl.exceptions.PolarsError as error:
         raise InvalidInput.must("content", str(path), "what superarm decide wrote", str(error)) from error
 
@@ -224,13 +219,9 @@ def _label(learner: Learner, text: Any) -> Any:
 # ---------------------------------------------------------------- files
 
 
-def _stamp(model: Path) -> bytes:
-    """What the model file is, to see whether somebody else changes it."""
-    return sha256(existing_file(model).read_bytes()).digest()
-
-
-def _replace(model: Path, stamp: bytes, learner: Learner) -> None:
-    if _stamp(model) != stamp:
+def _replace(model: Path, digest: str, learner: Learner) -> None:
+    """Replace a model file, if it is still the one with this digest."""
+    if file_digest(existing_file(model)) != digest:
         wanted = "left alone while a command works on it (nothing was changed: run this one again)"
         raise InvalidInput.must("content", str(model), wanted, "another command's work")
     learner.save(model)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import superarm as sa
-from superarm import sources
-from superarm.sources import digest, files_behind
+from superarm.experiments import code_digest as home
+from superarm.experiments.code_digest import code_digest, files_behind
 from superarm.streams import Arrays, open_data
 
-PACKAGE = Path(sources.__file__).parent
+PACKAGE = Path(home.__file__).parents[1]
 
 
 def names(paths):
@@ -70,15 +70,15 @@ def test_a_users_file_is_followed_to_its_neighbours_and_into_the_package(own):
 def test_only_what_code_does_changes_the_hash(own):
     mine = load(own / "mine.py", "mine_hashed").Mine
     text, helper = (own / "mine.py").read_text(), (own / "mine_helper.py").read_text()
-    first = digest(mine)
+    first = code_digest(mine)
     (own / "mine.py").write_text(text.replace("A learner.", "Another word.").replace("\n\n", "\n\n# why\n\n"))
-    assert digest(mine) == first
+    assert code_digest(mine) == first
     (own / "mine.py").write_text(text.replace("return sa", "x = 1\n        return sa"))
-    assert digest(mine) != first
+    assert code_digest(mine) != first
     (own / "mine.py").write_text(text)
-    assert digest(mine) == first
+    assert code_digest(mine) == first
     (own / "mine_helper.py").write_text(helper.replace("2.0", "3.0"))
-    assert digest(mine) != first
+    assert code_digest(mine) != first
 
 
 def test_the_hash_does_not_know_where_files_lie(own, tmp_path):
@@ -87,13 +87,13 @@ def test_the_hash_does_not_know_where_files_lie(own, tmp_path):
     for name in ("mine.py", "mine_helper.py"):
         shutil.copy(own / name, other / name)
     here, there = (load(folder / "mine.py", f"mine_{folder.name}").Mine for folder in (own, other))
-    assert digest(here) == digest(there)
+    assert code_digest(here) == code_digest(there)
 
 
 def test_another_version_is_another_hash(monkeypatch):
-    before = digest(sa.MCDBF)
+    before = code_digest(sa.MCDBF)
     monkeypatch.setattr(sa, "__version__", "99")
-    assert digest(sa.MCDBF) != before
+    assert code_digest(sa.MCDBF) != before
 
 
 def test_objects_without_files_are_passed_over():

@@ -1,6 +1,6 @@
 """How sets are drawn, as one can ask about it: how probable is a set, a label, a pair of labels?
 
-A rule at one moment is a `Draw`. Most show one of a few sets, or now and then a uniform one: `FewSets`.
+A rule at one moment is a `SetDistribution`. Most show one of a few sets, or now and then a uniform one: `FewSets`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def uniform_pair(n: int, m: int) -> float:
     return m * (m - 1) / (n * (n - 1)) if n > 1 else 0.0
 
 
-class Draw(ABC):
+class SetDistribution(ABC):
     """The distribution of a set of m out of the eligible labels."""
 
     def __init__(self, eligible: Sequence[Label], m: int) -> None:
@@ -46,7 +46,7 @@ class Draw(ABC):
         """For each pair of eligible labels, the probability that both are shown: E[1_S 1_S']."""
 
 
-class FewSets(Draw):
+class FewSets(SetDistribution):
     """One of a few sets, each with its probability; with ``uniform``, a share of all sets alike.
 
     Args:

@@ -16,11 +16,11 @@ from types import CodeType
 
 import superarm
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 NATIVE = ("*.pyx", "*.pxd", "c/*.c", "c/*.h")
 
 
-def digest(*objects: object) -> str:
+def code_digest(*objects: object) -> str:
     """One hash of the code behind these instances, classes or functions; blind to comments and docstrings."""
     each = sorted(_digest(path, path.stat().st_mtime_ns) for path in files_behind(*objects))
     return hashlib.sha256("".join([superarm.__version__, *each]).encode()).hexdigest()[:16]

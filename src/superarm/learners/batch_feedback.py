@@ -11,7 +11,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import Among
+from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
 from superarm.learners.feedback import (
@@ -43,10 +43,10 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     _check_rounds(learner, rounds)
     if not len(which):
         return 0
-    among = _among(learner, decisions)
+    among = _eligible(learner, decisions)
     if labels is not None:
-        limited = decisions.among is not None or bool(learner.inputs.growth)
-        _check_labels(learner, among, which, label_numbers, limited)
+        if decisions.eligible is not None or learner.inputs.growth:
+            _check_labels(learner, among, which, label_numbers)
         bits = _hits(decisions, which, label_numbers)
     return _learn(learner, decisions, among, which, bits, label_numbers)
 
@@ -54,7 +54,7 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
 def _learn(
     learner: Learner,
     decisions: Decisions,
-    among: Among,
+    among: EligibleLabels,
     which: Array,
     bits: Array,
     label_numbers: Array,
@@ -100,49 +100,31 @@ def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, lab
         if key in seen:
             raise answered_before(learner, decision.round)
         seen.add(key)
-        row, numbers, eligible = core_inputs(learner, decision)
+        row, numbers, could_be_shown = core_inputs(learner, decision)
         if label is not None:
-            label_number(learner, decision, label, eligible)
+            label_number(learner, decision, label, could_be_shown)
             bits[at] = label_numbers[at] in numbers[decision.size : 2 * decision.size]
         rows.append(row)
         sets.append(numbers)
-        among.append(eligible)
+        among.append(could_be_shown)
         answered.append(decision)
+    if not answered:
+        return 0
+    batch = Decisions.from_list(answered, sets, stack(rows, learner.inputs.layout), learner.known)
+    everything = learner.inputs.everything
+    alike = all(labels is everything for labels in among)
+    eligible = EligibleLabels(everything) if alike else EligibleLabels.by_row(among)
     given_one_by_one = type(learner).given_log_probs is not Algorithm.given_log_probs
     for own, run in groupby(range(len(answered)), lambda at: answered[at].round is not None):
-        places = list(run)
+        places = np.array(list(run))
         if own or not given_one_by_one:
-            part = slice(places[0], places[-1] + 1)
-            _learn_part(
-                learner, answered[part], rows[part], sets[part], among[part], bits[part], label_numbers[part]
-            )
+            given = [] if own else [answered[at] for at in places]
+            _learn(learner, batch, eligible, places, bits[places], label_numbers[places], given)
             continue
         for at in places:
             label = None if labels is None else learner.known.public([label_numbers[at]])[0]
             learner.update(answered[at], hit=bool(bits[at]) if label is None else None, label=label)
     return len(answered)
-
-
-def _learn_part(
-    learner: Learner,
-    decisions: list[Decision],
-    rows: list[Any],
-    sets: list[Array],
-    among: list[Array],
-    bits: Array,
-    label_numbers: Array,
-) -> None:
-    everything = learner.inputs.everything
-    alike = all(labels is everything for labels in among)
-    _learn(
-        learner,
-        Decisions.from_list(decisions, sets, stack(rows, learner.inputs.layout), learner.known),
-        Among(everything) if alike else Among.each(among),
-        np.arange(len(decisions)),
-        bits,
-        label_numbers,
-        given=decisions if decisions[0].round is None else (),
-    )
 
 
 def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Array, Array, Array]:
@@ -185,22 +167,20 @@ def _check_rounds(learner: Learner, rounds: Array) -> None:
         raise answered_before(learner, again)
 
 
-def _among(learner: Learner, decisions: Decisions) -> Among:
+def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
     """The labels that could be shown, those of the time of each decision."""
-    if decisions.among is not None:
-        return decisions.among
+    if decisions.eligible is not None:
+        return decisions.eligible
     inputs = learner.inputs
     if not inputs.growth:
-        return Among(inputs.everything)
-    return Among.each([inputs.labels_at(int(round_)) for round_ in decisions.round])
+        return EligibleLabels(inputs.everything)
+    return EligibleLabels.by_row([inputs.labels_at(int(round_)) for round_ in decisions.round])
 
 
-def _check_labels(learner: Learner, among: Among, which: Array, label_numbers: Array, limited: bool) -> None:
+def _check_labels(learner: Learner, among: EligibleLabels, which: Array, label_numbers: Array) -> None:
     none = learner.inputs.none
-    if not limited:
-        return
     for i, number in zip(which, label_numbers, strict=True):
-        if number != none and number not in among.of(i):
+        if number != none and number not in among.at(i):
             wrong = learner.known.public([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 

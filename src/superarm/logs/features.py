@@ -1,0 +1,189 @@
+"""Where the features of a log's rows are: in a file beside it, in x without names, or in columns with names."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superarm.data.columns import Columns
+from superarm.data.inference import AFTERWARDS
+from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.data.tables import TableRow, read_matrix
+from superarm.decisions.decision import COLUMNS
+from superarm.errors import InvalidInput
+from superarm.logs.fields import BadRow, parse_numbers
+from superarm.logs.log_columns import LogColumns
+
+
+class Features(ABC):
+    """What a row's features are.
+
+    Attributes:
+        columns: those that are features, if they have names.
+        n_features: the length of the dense part; ``None`` before the first row, or if there is none.
+        missing: declared columns that the log does not have.
+        notices: what is not as declared: a sentence for each column.
+    """
+
+    n_features: int | None = None
+    missing: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.columns, self.notices = Columns(), dict[str, str]()
+
+    @abstractmethod
+    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
+        """Of a row of the log, by its cells and its number; ``where`` it stands, for messages."""
+
+    def _dense(self, x: Any, where: str) -> AnyRow:
+        _check_finite(x, "x", where)
+        self.n_features = self.n_features or len(x)
+        if len(x) != self.n_features or not len(x):
+            raise BadRow.must("x", where, f"{self.n_features} numbers, as in the rows before", len(x))
+        return np.ascontiguousarray(x, np.float32)
+
+
+class MatrixFeatures(Features):
+    """A file whose row i belongs to row i of the log."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._matrix = read_matrix(path)
+
+    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow:
+        count, width = self._matrix.shape
+        if number >= count:
+            wanted = f"one of the {count} rows of the file of features"
+            raise BadRow.must("row", where, wanted, f"row {number + 1}")
+        if not hasattr(self._matrix, "tocsr"):
+            return self._dense(self._matrix[number], where)
+        one, self.n_features = self._matrix[[number]], int(width)
+        return Row.of(NOTHING, one.indices.astype(np.int32), one.data.astype(np.float32), int(width))
+
+
+class PlainFeatures(Features):
+    """Numbers without names: dense ones in x, sparse ones in x_indices and x_values."""
+
+    def __init__(self, separator: str | None) -> None:
+        super().__init__()
+        self._separator = separator
+
+    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow:
+        dense: Any = NOTHING
+        if row.get("x") is not None:
+            dense = self._dense(parse_numbers(row["x"], "x", where, self._separator), where)
+            if row.get("x_indices") is None:
+                return dense  # type: ignore[no-any-return]
+        index = parse_numbers(row.get("x_indices"), "x_indices", where, self._separator)
+        x = parse_numbers(row.get("x_values"), "x_values", where, self._separator)
+        _check_finite(x, "x_values", where)
+        whole = index.astype(np.int64)
+        if len(x) != len(index) or (whole != index).any() or (whole < 0).any() or (np.diff(whole) <= 0).any():
+            wanted = "increasing whole numbers, one for each of x_values"
+            raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
+        width = int(whole[-1]) + 1 if len(whole) else 1
+        return Row.of(dense, whole.astype(np.int32), x.astype(np.float32), width)
+
+
+class NamedFeatures(Features):
+    """Columns with names.
+
+    Args:
+        columns: what they are.
+        in_x: they are in x, by name; else they are the log's own columns.
+        as_they_are: several models read them, each in its own way.
+        missing: declared columns that the log does not have.
+    """
+
+    def __init__(
+        self, columns: Columns, *, in_x: bool, as_they_are: bool = False, missing: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__()
+        self.columns, self.n_features, self.missing = columns, columns.d, missing
+        self._in_x, self._as_they_are = in_x, as_they_are
+
+    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
+        known, given = self.columns.columns, (named_x(row) or {}) if self._in_x else row
+        if self._as_they_are:
+            return dict(given) if self._in_x else {name: given.get(name) for name in known}
+        try:
+            if not self.columns.is_plain:
+                return self.columns.cells(given, where)
+            if self._in_x:
+                return self.columns.row(given, where)
+            # the log's own columns are no news
+            given = {name: value for name, value in given.items() if name in known or name not in COLUMNS}
+            return self.columns.row(given, where, notices=self.notices)
+        except InvalidInput as error:
+            raise BadRow(str(error)) from error
+
+
+def find_features(
+    sample: Sequence[dict[str, Any]],
+    rows: Iterable[TableRow],
+    columns: LogColumns,
+    declared: Sequence[Columns],
+    separator: str | None,
+    owner: str,
+) -> Features:
+    """Where they are, by the first rows of a log.
+
+    Args:
+        sample: a few rows.
+        rows: more of them, from the start, to tell what columns are.
+        columns: what was said about the log's columns.
+        declared: the columns of models, taken if the log has them.
+        separator: of numbers in one cell.
+        owner: the name of the log.
+    """
+    names = known = list(dict.fromkeys(name for row in sample for name in row))
+    wanted = list(dict.fromkeys(name for one in declared for name in one.names))
+    in_x, asked = False, columns.features is not None or bool({*wanted} & {*names})
+    if not asked and {"x", "x_indices"} & {*names}:
+        in_x = any(named_x(row) is not None for row in sample)
+        if not in_x:
+            return PlainFeatures(separator)
+        names = list(dict.fromkeys(name for row in sample for name in named_x(row) or ()))
+    missing: tuple[str, ...] = ()
+    as_they_are = False
+    if columns.features is None and declared and (asked or in_x):
+        missing = tuple(name for name in wanted if name not in names)
+        if all(one == declared[0] and not one.is_open for one in declared):
+            return NamedFeatures(declared[0].copy(), in_x=in_x, missing=missing)
+        as_they_are = True
+    there = [name for name in wanted if name in names]
+    whole: Iterable[Mapping[str, Any]] = (row for row in rows if isinstance(row, dict))
+    if in_x:  # whatever is in x is a feature
+        only = there if there and not as_they_are else None
+        taken = Columns.look(((named_x(row) or {}) for row in whole), only=only, everything=True)
+    else:
+        later = {name: "only known afterwards" for name in names if name.lower() in AFTERWARDS}
+        features = columns.features if columns.features is not None else there or None
+        taken = Columns.look(iter(whole), taken=later | columns.taken, only=features, **columns.asked)
+    lists = [name for name in columns.features or () if name not in taken.columns]
+    if not len(taken) or lists:
+        wanted_ = "an x column, columns of numbers or words, or a file of their own"
+        got = ", ".join(f"{name} ({why})" for name, why in taken.left_out.items()) or ", ".join(known)
+        raise InvalidInput.must("features", owner, wanted_, f"lists in {lists[0]}" if lists else got)
+    return NamedFeatures(taken, in_x=in_x, as_they_are=as_they_are, missing=missing)
+
+
+def named_x(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The features in x, if they have names: as they are, or as JSON in a file of text."""
+    x = row.get("x")
+    if isinstance(x, str) and x.lstrip().startswith("{"):
+        try:
+            x = json.loads(x)
+        except ValueError:
+            return None
+    return x if isinstance(x, dict) else None
+
+
+def _check_finite(x: Any, field: str, where: str) -> None:
+    if not np.isfinite(x).all():
+        raise BadRow.must(field, where, "finite numbers", float(x[~np.isfinite(x)][0]))
