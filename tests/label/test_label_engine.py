@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -593,41 +589,6 @@ def test_labels_of_the_file_and_settled_ones_stay_when_others_go(tmp_path: Path)
     assert question is not None
     with pytest.raises(FeedbackError, match="with somebody else"):
         job.skip(question, "bob")
-
-
-KILLED = """
-import sys, os, signal
-import superarm as sa
-from superarm.label.rows import LabelRows
-rows = LabelRows.read("digits")
-job = sa.Labelling(rows, labels=[str(d) for d in range(10)], journal=sys.argv[1])
-count = 0
-while (question := job.ask()) is not None:
-    truth = rows.truth[question.number]
-    job.answer(question, **({"label": truth} if truth in question.labels else {"none": True}))
-    count += 1
-    print(count, flush=True)
-"""
-
-
-def test_a_kill_loses_no_click(tmp_path: Path) -> None:
-    journal, acknowledged = tmp_path / "digits.labels.db", 0
-    for stop in (7, 40, 90):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(journal)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if int(line) >= stop:
-                break
-        os.kill(process.pid, signal.SIGKILL)
-        acknowledged += max([stop, *(int(line) for line in process.stdout if line.strip())])
-        process.wait()
-        process.stdout.close()
-        with sa.Labelling("digits", journal=journal) as job:
-            clicks = job.progress().clicks
-            assert acknowledged <= clicks <= acknowledged + 1  # one may have been kept and not told
-            acknowledged = clicks
 
 
 def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:

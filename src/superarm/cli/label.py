@@ -149,7 +149,7 @@ def label(
         seed=seed,
     )
     with job:
-        job.journal.keep_target(target)
+        job.journal.keep_aims(target, twice)
         if not as_json:
             _say_what_it_is(job, table)
         if page is None:

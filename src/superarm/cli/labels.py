@@ -178,8 +178,8 @@ def open_labelling(
             f"the rows of {journal} are not there any more: {name}; --rows says where they are"
         )
     table = LabelRows.read(place, **meta["reading"])
-    target = meta["target"] if target is None else target
-    job = Labelling(table, journal=journal, target=target, read_only=read_only, **meta["options"])
+    aims = {"target": meta["target"] if target is None else target, "twice": meta["twice"]}
+    job = Labelling(table, journal=journal, read_only=read_only, **aims, **meta["options"])
     if change := job.journal.rows_changed():
         tell(change)
     return job

@@ -13,7 +13,6 @@ from superarm.decisions import Decision
 from superarm.label.belief import Answer, possible
 from superarm.label.names import FILE
 from superarm.label.plan import Plan
-from superarm.label.question import OpenQuestions
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 from superarm.learners import SetLogit
@@ -93,13 +92,12 @@ class Results:
     target: float
     seed: int
     show: tuple[str, ...]
-    _open: OpenQuestions
 
     def progress(self) -> Progress:
         """How far the work has come."""
         state, plan, copies = self.state, self.plan, self.rows.copies
         clicks, asked = int(state.clicks.sum()), int(copies[state.done & (state.label >= 0)].sum())
-        finished = plan.is_finished(self._open.rows())
+        finished = plan.is_finished()
         accepted = self._accepted(finished)
         labelled, wrong, interval, left = asked + int(copies[accepted].sum()), None, None, None
         if clicks >= FIRST or finished:
@@ -130,7 +128,7 @@ class Results:
         open_ = int(np.count_nonzero(~state.done))
         clicks = open_ * rate
         if self.target < 1.0:
-            needed = plan.estimate().left * rate / (1.0 - plan.audit_share)
+            needed = plan.estimate.left * rate / (1.0 - plan.audit_share)
             clicks = min(clicks, max(needed, plan.audits_missing() / plan.audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
 
@@ -139,7 +137,7 @@ class Results:
         rows = np.flatnonzero(~self.state.done)
         if self.target >= 1.0 or self.plan.audits_missing() > 0:
             return rows[:0]
-        return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate().accept]
+        return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate.accept]
 
     def people(self) -> dict[str, dict[str, float]]:
         """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
@@ -162,8 +160,9 @@ class Results:
     def results(self) -> list[dict[str, Any]]:
         """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
         state, plan = self.state, self.plan
-        plan.score()
-        accepted = set(self._accepted(plan.is_finished(self._open.rows())).tolist())
+        if self.target >= 1.0:  # else the scores are those that progress() counts
+            plan.score()
+        accepted = set(self._accepted(plan.is_finished()).tolist())
         wrong = plan.wrong(np.arange(len(self.rows.keys)))
         entries: list[dict[str, Any]] = []
         for row in range(len(self.rows.keys)):

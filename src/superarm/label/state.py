@@ -83,7 +83,7 @@ class State:
         self._taught: list[int] = []
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
-        self.version = 0  # a counter of conclusions: whoever caches what follows from them compares it
+        self.version = 0  # a counter of what has happened: whoever caches what follows from it compares it
         self._until_refit = REFIT_AFTER[0]
         self._lessons, self._half_lessons = 0, [0, 0]
         self._inverse_temperature = 1.0  # the model's probabilities to this power are right
@@ -167,6 +167,7 @@ class State:
     def add(self, row: int, answer: Answer) -> None:
         """Somebody has answered."""
         if answer.hit is None:
+            self.version += 1
             self.skips[row] += 1
             self.answers.setdefault(row, []).append(answer)
             return
