@@ -13,7 +13,7 @@ import pytest
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.journal.errors import JournalForeign
-from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, Answer, WrongAnswers, likelihood, posterior
+from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, Answer, WrongAnswers, likelihoods, posterior
 from superarm.label.calibration import chance, fit
 from superarm.label.journal import read_meta
 from superarm.label.question import reasons
@@ -112,7 +112,7 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
     def log_probability(e: float) -> float:
         total = PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e)
         for p, answers in rows:
-            total += np.log((p * np.prod([likelihood(one, k, e, yes_no) for one in answers], axis=0)).sum())
+            total += np.log((p * likelihoods(answers, k, {"a": e}, yes_no).prod(axis=0)).sum())
         return float(total)
 
     for _ in range(20):
@@ -286,6 +286,21 @@ def test_after_none_the_next_best_of_the_same_row() -> None:
     assert third is not None
     assert third.number != first.number  # the third label is the only one left
     assert job.results()[first.number]["how"] == "excluded"
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_a_label_that_was_denied_is_not_shown_again(yes_no: bool) -> None:
+    names = list("abcdefg")
+    job = sa.Labelling([{"n": float(i)} for i in range(30)], labels=names, target=1.0, yes_no=yes_no)
+    denied: list[str] = []
+    first = question = job.ask()
+    while question is not None and first is not None and question.number == first.number:
+        assert not set(denied) & set(question.labels)
+        denied += question.labels
+        job.answer(question, **({"yes": False} if yes_no else {"none": True}))
+        question = job.ask()
+    # of yes or no, the last one that is left is taken
+    assert sorted(denied) == names or (yes_no and len(denied) == len(names) - 1)
 
 
 def test_a_row_that_no_label_fits_is_left() -> None:

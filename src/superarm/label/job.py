@@ -138,7 +138,7 @@ class Labelling(Results):
     def _question(self, row: int, by: str, *, audit: bool) -> Question:
         state = self.state
         belief = state.belief(row)
-        labels = choose_labels(belief, state.live, self.most, self.yes_no)
+        labels = choose_labels(belief, state.left(row, belief), self.most, self.yes_no)
         first = int(self.rows.first[row])
         self._asked += 1
         question = Question(
