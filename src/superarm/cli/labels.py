@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -201,9 +201,17 @@ def _pair(option: str, text: str, labels: list[str], *, both: bool = False) -> t
 def _write(job: Labelling, output: Path) -> None:
     """The table as it was, with what was found beside it."""
     from superarm._files import write_atomically
+    from superarm.cli.show import tell
     from superarm.errors import InvalidInput
+    from superarm.label.names import export_names
 
-    rows = [_named(job.rows.cells[result["row"]]) | result for result in job.results()]
+    names = export_names(job.rows.cells[0])
+    rows = [
+        job.rows.cells[result["row"]] | {names[name]: value for name, value in result.items()}
+        for result in job.results()
+    ]
+    if renamed := [f"{name} is {names[name]}" for name in names if names[name] != name]:
+        tell(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
     ending = output.suffix.lower().lstrip(".")
     if ending not in TABLES:
         raise InvalidInput.must(
@@ -228,10 +236,3 @@ def _write(job: Labelling, output: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     write_atomically(output, lambda file: file.write(text.getvalue().encode()))
-
-
-def _named(cells: dict[str, Any]) -> dict[str, Any]:
-    """Columns of the table; those that have our names get an underscore."""
-    from superarm.label.rows import EXPORTED
-
-    return {f"{name}_" if name in EXPORTED else name: value for name, value in cells.items()}
