@@ -37,7 +37,11 @@ def export(
         typer.Option(help="The file to write: .csv, .tsv, .jsonl or .parquet; or what --format reads."),
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="label-studio, prodigy or argilla: write what they read.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="label-studio, prodigy, argilla: what they read; answers: all that was said, for another journal.",
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Train a model on the labels, and write it here.")
@@ -63,7 +67,7 @@ def export(
     """
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
-    from superarm.label.formats import export_labels
+    from superarm.label.formats import ANSWERS, export_labels
 
     if output is None and model is None:
         raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
@@ -76,7 +80,8 @@ def export(
         for option, path in written.items():
             check_output(path, "labels export", force=force, option=option, inputs=[job.rows.name])
         if output is not None and format_ is not None:
-            tell(f"{export_labels(job, output, format_):,} labels written to {output}")
+            count = export_labels(job, output, format_)
+            tell(f"{count:,} {'answers' if format_ == ANSWERS else 'labels'} written to {output}")
         elif output is not None:
             _write(job, output)
             tell(f"{job.progress()}; written to {output}")
@@ -88,15 +93,20 @@ def export(
 @app.command("import")
 def import_(
     journal: Journal,
-    file: Annotated[Path, typer.Argument(help="What the other tool has exported.")],
-    format_: Annotated[str, typer.Option("--format", help="label-studio, prodigy or argilla.")],
+    file: Annotated[
+        Path, typer.Argument(help="What the other tool, or labels export --format answers, has written.")
+    ],
+    format_: Annotated[
+        str, typer.Option("--format", help="label-studio, prodigy, argilla; or answers, of another journal.")
+    ],
     question: Annotated[str | None, typer.Option(help="Which question, where the file has several.")] = None,
     rows: Rows = None,
 ) -> None:
-    """Take over answers from another tool: labels that were chosen, and those that were rejected.
+    """Take over answers from another tool, or another journal: labels that were chosen, and those that were rejected.
 
-    Rows are found by their content. Example: **superarm labels import tickets.csv.labels.db export.json --format
-    label-studio**
+    Rows are found by their content, by the columns that both have.
+
+    Example: **superarm labels import tickets.csv.labels.db export.json --format label-studio**
     """
     from superarm.cli.show import tell
     from superarm.label.formats import import_answers

@@ -254,7 +254,7 @@ class Labelling(Results):
         """Take over answers from elsewhere; how many of them are new.
 
         Args:
-            answers: each with row (a number), by (left out: nobody), and label, or labels and hit.
+            answers: each with row (a number), by (left out: nobody), and label, or labels and hit; final settles it.
         """
         bodies = []
         for given in answers:
@@ -268,7 +268,8 @@ class Labelling(Results):
             number = -1 if label is None else self.state.numbers[self._live(label)]
             before = [(a.by, a.shown, a.hit, a.label) for a in self.state.answers.get(row, ())]
             if (by, tuple(numbers), hit, number) not in before:  # else it is the same file, once more
-                bodies.append((self.rows.keys[row], {"by": by, "labels": shown, "hit": hit, "label": label}))
+                said = {"labels": shown, "hit": hit, "label": label, "final": given.get("final", False)}
+                bodies.append((self.rows.keys[row], {"by": by, **said}))
         self.journal.answers(bodies)
         self._follow()
         return len(bodies)
