@@ -421,7 +421,7 @@ def test_one_question_of_several(write):
 @pytest.mark.parametrize("yes_no", [False, True])
 def test_answers_move_to_a_new_journal(yes_no, tmp_path):
     """With another seed, on a table with a new column and in another order: all that people said, in their names."""
-    table = [{"text": f"note {i}", "size": i} for i in range(40)]
+    table = [{"text": f"note {i}", "size": i} for i in range(90)]
     old = Labelling(table, labels=list("abcdefg"), target=1.0, yes_no=yes_no)
     random = np.random.default_rng(0)
     for number in range(60):
