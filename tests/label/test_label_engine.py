@@ -288,6 +288,22 @@ def test_after_none_the_next_best_of_the_same_row() -> None:
     assert job.results()[first.number]["how"] == "excluded"
 
 
+@pytest.mark.parametrize("target", [0.98, 1.0])
+def test_clicks_left_are_about_what_it_takes(target: float) -> None:
+    rows = LabelRows.read("digits")
+    job = sa.Labelling(rows, labels=DIGITS, target=target)
+    told: list[tuple[int, int | None]] = []
+    while (question := job.ask()) is not None:
+        truth = rows.truth[question.number]
+        job.answer(question, **({"label": truth} if truth in question.labels else {"none": True}))
+        if int(job.state.clicks.sum()) % 50 == 0:
+            told.append((int(job.state.clicks.sum()), job.progress().left))
+    took = int(job.state.clicks.sum())
+    ratios = [left / (took - clicks) for clicks, left in told if left is not None and clicks < 0.9 * took]
+    assert len(ratios) >= 5
+    assert 0.5 < min(ratios) <= max(ratios) < 2.5
+
+
 @pytest.mark.parametrize("yes_no", [False, True])
 def test_a_label_that_was_denied_is_not_shown_again(yes_no: bool) -> None:
     names = list("abcdefg")

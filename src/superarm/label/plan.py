@@ -55,12 +55,12 @@ class TargetEstimate(NamedTuple):
     Attributes:
         high_80: with a chance of 80 %, no more rows of the table than this would have a wrong label.
         accept: rows nobody was asked about with a chance below this to be wrong could be accepted, and the target met.
-        left: how many rows must be asked about before the end, about.
+        left: how many rows must be asked about before the end, about; None if all of them will not do.
     """
 
     high_80: float
     accept: float
-    left: int
+    left: int | None
 
 
 class Plan:
@@ -178,7 +178,25 @@ class Plan:
         fits = np.cumsum((e * w)[by_size]) + self._doubts() <= (1.0 - self.target) * labelled
         last = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0  # the most that can be accepted
         accept = float(e[by_size][last]) if last < len(e) else 1.0
-        return TargetEstimate(self.interval(open_, ONE_SIDED_80)[1], accept, len(e) - last)
+        high_80 = self.interval(open_, ONE_SIDED_80)[1]
+        return TargetEstimate(high_80, accept, self._rows_left((e * w)[by_size], high_80))
+
+    def _rows_left(self, wrong: Array, high_80: float) -> int | None:
+        """How many rows must be asked about, the most wrong first, until enough labels are right.
+
+        The model learns on the way: its errors fall about like 1 / rows that it has learnt from.
+        None if all of them will not do: what people said is too doubtful.
+
+        Args:
+            wrong: of each open row, how many labels are, about; the smallest first.
+            high_80: all of them, and doubts, at the upper bound.
+        """
+        learnt, asked = max(1, len(self.state.done_order)), np.arange(len(wrong) + 1)
+        errors = np.concatenate([[0.0], np.cumsum(wrong)])[::-1] * learnt / (learnt + asked)
+        allowed = (1.0 - self.target) * float(self.copies.sum())
+        # the bound comes down with what it bounds
+        enough = (errors + self._doubts()) * high_80 <= allowed * (errors[0] + self._doubts())
+        return int(np.flatnonzero(enough)[0]) if enough.any() else None
 
     def _doubts(self) -> float:
         """How many labels of rows that were asked about are wrong, about."""

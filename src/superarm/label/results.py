@@ -123,12 +123,19 @@ class Results:
     def _clicks_left(self) -> int | None:
         """Until enough rows were asked about, at the rate of the last ones; None if they were, and doubts remain."""
         state, plan = self.state, self.plan
-        recent = state.done_order[-RECENT:]
-        rate = float(state.clicks[recent].mean()) if recent else 1.0
+        learnt = max(1, len(state.done_order))
+        recent = state.done_order[-min(RECENT, -(-learnt // 4)) :]
+        more = float(state.clicks[recent].mean()) - 1.0 if recent else 0.0  # than one click a row
         open_ = int(np.count_nonzero(~state.done))
-        clicks = open_ * rate
+
+        def clicks_for(rows: float) -> float:
+            return rows + more * learnt * float(np.log1p(rows / learnt))  # fewer and fewer, like 1 / rows
+
+        clicks = clicks_for(open_)
         if self.target < 1.0:
-            needed = plan.estimate.left * rate / (1.0 - plan.audit_share)
+            if plan.estimate.left is None:
+                return None
+            needed = clicks_for(plan.estimate.left / (1.0 - plan.audit_share))
             clicks = min(clicks, max(needed, plan.audits_missing() / plan.audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
 
