@@ -166,7 +166,10 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
             lambda: decide_file(model, rows, made, id_column="name"),
             "--id-column of .* must be one of id, age",
         ),
-        (lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made), "different in every row"),
+        (
+            lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made),
+            "--id-column names another column",
+        ),
         (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "empty.csv has no rows"),
         (lambda: decide_file(model, file("bad.parquet", "no"), made), "a Parquet file"),
         (lambda: decide_file(model, file("rows.txt", "no"), made), "ending of"),

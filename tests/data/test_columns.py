@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import superarm as sa
+from superarm.cli.column_options import column_lines
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
 from superarm.data.inference import profile
@@ -259,3 +260,16 @@ def test_what_is_not_as_declared_is_told_once() -> None:
     other.use_columns(learner.columns)
     with pytest.warns(sa.ColumnWarning, match="holds words, got a text: 'the old town of Rome'"):
         other.predict([{"age": 3, "city": "the old town of Rome"}])
+
+
+def test_numbers_asked_for_where_words_stand_are_refused_or_told() -> None:
+    rows = [{"size": word, "price": "9" if i < 2 else word} for i, word in enumerate(["big", "small"] * 3)]
+    with pytest.raises(
+        InvalidInput, match="numbers of column 'size' must be in some of its cells, got 'words in"
+    ):
+        Columns.look(rows, numbers=["size"])
+    columns = Columns.look(rows, numbers=["price"])
+    assert columns.described["price"] == "numbers, as asked for, 4 words in most cells"
+    assert [line for line in column_lines(columns, 2) if line.startswith("WARNING")] == [
+        "WARNING: asked for as numbers or dates, but most cells hold words: price"
+    ]

@@ -329,6 +329,23 @@ def test_columns_of_an_export_are_no_features(
     assert list(one.cells[0]) == ["by", "how", "clicks", "text"]
 
 
+def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("text,by,how\n" + "".join(f"note {i},ann,far {i}\n" for i in range(8)))
+    with sa.Labelling(table, labels=["a", "b"], target=1.0, journal=tmp_path / "t.db") as job:
+        job.answer(job.ask("bob"), label="a", by="bob")
+    out = tmp_path / "out.csv"
+    code, told = run_here("labels", "export", tmp_path / "t.db", "--output", out)
+    assert code == 0
+    assert "keeps them: here how is superarm_how, by is superarm_by" in told
+    rows = read(out)
+    assert list(rows[0])[:3] == ["text", "by", "how"]
+    assert {row["by"] for row in rows} == {"ann"}
+    assert sorted(row["superarm_by"] for row in rows)[-1] == "bob"
+    # and such an export is known as one
+    assert list(LabelRows.read(out, label="label").cells[0]) == ["text", "by", "how"]
+
+
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path) -> None:
     for args in (
         ("verify", labelled),

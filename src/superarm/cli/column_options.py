@@ -65,7 +65,7 @@ class ColumnOptions:
 
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
     """What was made of each column, and why; of a file that declares them, only what they are."""
-    from superarm.data.inference import UNSURE
+    from superarm.data.inference import MOSTLY, UNSURE
 
     if declared_in is None:
         seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
@@ -82,6 +82,9 @@ def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = Non
     taken_for_ids = [name for name, why in columns.left_out.items() if why.startswith("an id: ")]
     if taken_for_ids:
         yield f"WARNING: taken for ids: {', '.join(taken_for_ids)} (--text or --words takes them as features)"
+    mostly = [name for name, remark in columns.described.items() if MOSTLY in remark]
+    if mostly:
+        yield f"WARNING: asked for as numbers or dates, but most cells hold words: {', '.join(mostly)}"
     unsure = [name for name, remark in columns.described.items() if UNSURE in remark]
     if unsure:
         remedy = f'"order": "month" in {", ".join(unsure)} of a file of columns (--columns) says otherwise'

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -141,7 +144,7 @@ def label(
         seed=seed,
     )
     with job:
-        job.journal.keep_target(target)
+        job.journal.keep_aims(target, twice)
         if not as_json:
             _say_what_it_is(job, table)
         if page is None:
@@ -198,8 +201,9 @@ def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool
     from superarm.cli.show import table
     from superarm.label.simulated import play
 
-    with progress_bar(len(rows.keys), quiet=as_json) as tick:
-        outcome = play(job, rows.truth, wrong=wrong_clicks, progress=tick)
+    log = _log(job, quiet=as_json)
+    with progress_bar(len(rows.keys), "rows", quiet=as_json) as tick:
+        outcome = play(job, rows.truth, wrong=wrong_clicks, progress=lambda done: (tick(done), log()))
     if as_json:
         print(json.dumps(outcome))
         return
@@ -221,6 +225,22 @@ def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool
             ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in outcome["by_tenth"])],
         ],
     )
+
+
+def _log(job: Labelling, *, quiet: bool) -> Callable[[], None]:
+    """Tells how far it is, now and then, where there is no bar: with hundreds of labels it takes minutes."""
+    from superarm.cli.show import LOG_EVERY, tell
+
+    last = monotonic()
+
+    def log() -> None:
+        nonlocal last
+        if monotonic() - last >= LOG_EVERY and not quiet and not sys.stderr.isatty():
+            last = monotonic()
+            rows, clicks = len(job.state.done_order), int(job.state.clicks.sum())
+            tell(f"{rows:,} of {len(job.rows.keys):,} rows asked about, {clicks:,} clicks")
+
+    return log
 
 
 def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,7 +38,11 @@ def export(
         typer.Option(help="The file to write: .csv, .tsv, .jsonl or .parquet; or what --format reads."),
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="label-studio, prodigy or argilla: write what they read.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="label-studio, prodigy, argilla: what they read; answers: all that was said, for another journal.",
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Train a model on the labels, and write it here.")
@@ -64,7 +68,7 @@ def export(
     """
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
-    from superarm.label.formats import export_labels
+    from superarm.label.formats import ANSWERS, export_labels
 
     if output is None and model is None:
         raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
@@ -75,7 +79,8 @@ def export(
         check_output(path, "labels export", force=force, option=option, inputs=[place])
     with open_labelling(journal, place, target, read_only=True) as job:
         if output is not None and format_ is not None:
-            tell(f"{export_labels(job, output, format_):,} labels written to {output}")
+            count = export_labels(job, output, format_)
+            tell(f"{count:,} {'answers' if format_ == ANSWERS else 'labels'} written to {output}")
         elif output is not None:
             _write(job, output)
             tell(f"{job.progress()}; written to {output}")
@@ -87,15 +92,20 @@ def export(
 @app.command("import")
 def import_(
     journal: Journal,
-    file: Annotated[Path, typer.Argument(help="What the other tool has exported.")],
-    format_: Annotated[str, typer.Option("--format", help="label-studio, prodigy or argilla.")],
+    file: Annotated[
+        Path, typer.Argument(help="What the other tool, or labels export --format answers, has written.")
+    ],
+    format_: Annotated[
+        str, typer.Option("--format", help="label-studio, prodigy, argilla; or answers, of another journal.")
+    ],
     question: Annotated[str | None, typer.Option(help="Which question, where the file has several.")] = None,
     rows: Rows = None,
 ) -> None:
-    """Take over answers from another tool: labels that were chosen, and those that were rejected.
+    """Take over answers from another tool, or another journal: labels that were chosen, and those that were rejected.
 
-    Rows are found by their content. Example: **superarm labels import tickets.csv.labels.db export.json --format
-    label-studio**
+    Rows are found by their content, by the columns that both have.
+
+    Example: **superarm labels import tickets.csv.labels.db export.json --format label-studio**
     """
     from superarm.cli.show import tell
     from superarm.label.formats import import_answers
@@ -186,8 +196,8 @@ def open_labelling(
 
     meta = read_meta(journal)
     table = LabelRows.read(place, **meta["reading"])
-    target = meta["target"] if target is None else target
-    job = Labelling(table, journal=journal, target=target, read_only=read_only, **meta["options"])
+    aims = {"target": meta["target"] if target is None else target, "twice": meta["twice"]}
+    job = Labelling(table, journal=journal, read_only=read_only, **aims, **meta["options"])
     if change := job.journal.rows_changed():
         tell(change)
     return job
@@ -209,9 +219,17 @@ def _pair(option: str, text: str, labels: list[str], *, both: bool = False) -> t
 def _write(job: Labelling, output: Path) -> None:
     """The table as it was, with what was found beside it."""
     from superarm._files import write_atomically
+    from superarm.cli.show import tell
     from superarm.errors import InvalidInput
+    from superarm.label.names import export_names
 
-    rows = [_named(job.rows.cells[result["row"]]) | result for result in job.results()]
+    names = export_names(job.rows.cells[0])
+    rows = [
+        job.rows.cells[result["row"]] | {names[name]: value for name, value in result.items()}
+        for result in job.results()
+    ]
+    if renamed := [f"{name} is {names[name]}" for name in names if names[name] != name]:
+        tell(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
     ending = output.suffix.lower().lstrip(".")
     if ending not in TABLES:
         raise InvalidInput.must(
@@ -236,10 +254,3 @@ def _write(job: Labelling, output: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     write_atomically(output, lambda file: file.write(text.getvalue().encode()))
-
-
-def _named(cells: dict[str, Any]) -> dict[str, Any]:
-    """Columns of the table; those that have our names get an underscore."""
-    from superarm.label.rows import EXPORTED
-
-    return {f"{name}_" if name in EXPORTED else name: value for name, value in cells.items()}

@@ -363,6 +363,9 @@ def text_width(k: int) -> int:
 
 def _column(seen: ColumnProfile, asked: str | None) -> Column:
     kind = asked or seen.kind
+    if seen.filled and seen.strays(kind) == seen.filled:
+        got = f"words in all {seen.filled:,}"
+        raise InvalidInput.must(kind, f"column {seen.name!r}", "in some of its cells", got)
     numbers = kind in (NUMBERS, TRUTHS)
     return Column(
         seen.name,

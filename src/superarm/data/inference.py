@@ -19,6 +19,7 @@ from superarm.data.values import GROUPED, UNSPACED, date_order, parse_date, pars
 
 MOST = 0.9  # of the cells say what a column is
 SURE = 20  # rows, before a column is called an index, an id or a constant
+MOSTLY = " in most cells"  # where numbers or dates were asked for
 UNSURE = ", which no cell tells"  # of dates such as 1/2/2024
 MANY = 20_000  # different values that are kept in mind
 TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
@@ -197,7 +198,7 @@ class ColumnProfile:
             "with a decimal comma" if decimal == "," and kind == NUMBERS else "",
             self.order_in_words if kind == DATES else "",
             f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
-            f"{words:,} words" if words else "",
+            f"{words:,} words{MOSTLY if 2 * words > self.filled else ''}" if words else "",
             f"{missing:,} missing" if missing else "",
         ]
         return ", ".join(part for part in parts if part)

@@ -49,29 +49,28 @@ class Answer(NamedTuple):
     final: bool = False
 
 
-def is_true(answer: Answer, k: int) -> Array:
-    """Of each of k labels, whether the answer is true if it is the right one."""
-    true = np.zeros(k, bool)
-    if answer.label >= 0:
-        true[answer.label] = True
-        return true
-    true[list(answer.shown)] = True
-    return true if answer.hit else ~true
+def are_true(answers: list[Answer], k: int) -> Array:
+    """Of each answer and each of k labels, whether the answer is true if that is the right label."""
+    named = [(answer.label,) if answer.label >= 0 else answer.shown for answer in answers]
+    true = np.zeros((len(answers), k), bool)
+    which = np.repeat(np.arange(len(answers)), [len(labels) for labels in named])
+    true[which, [label for labels in named for label in labels]] = True
+    denied = np.array([answer.label < 0 and not answer.hit for answer in answers], bool)
+    true[denied] = ~true[denied]
+    return true
 
 
 def possible(answers: list[Answer], live: Array) -> Array:
     """The labels under which all answers are true."""
-    left = live.copy()
-    for answer in answers:
-        left &= is_true(answer, len(live))
+    left: Array = live & are_true(answers, len(live)).all(axis=0)
     return left
 
 
-def likelihood(answer: Answer, k: int, wrong: float, yes_no: bool) -> Array:
-    """How probable the answer is under each of k labels, of a person who is wrong so often."""
-    if answer.final:
-        return is_true(answer, k).astype(float)
-    return np.where(is_true(answer, k), 1.0 - wrong, wrong / _alternatives(answer, yes_no))
+def likelihoods(answers: list[Answer], k: int, wrong: dict[str, float], yes_no: bool) -> Array:
+    """How probable each answer is under each of k labels, of people who are wrong so often; final ones are right."""
+    e = np.array([0.0 if answer.final else wrong[answer.by] for answer in answers])
+    others = np.array([_alternatives(answer, yes_no) for answer in answers], float)
+    return np.where(are_true(answers, k), (1.0 - e)[:, None], (e / others)[:, None])
 
 
 def _alternatives(answer: Answer, yes_no: bool) -> int:
@@ -81,15 +80,10 @@ def _alternatives(answer: Answer, yes_no: bool) -> int:
 
 def posterior(prior: Array, answers: list[Answer], wrong: dict[str, float], yes_no: bool) -> Array:
     """Beliefs after some answers."""
-    k = len(prior)
-    belief = _with_floor(prior)
-    for answer in answers:
-        belief = belief * likelihood(answer, k, wrong[answer.by], yes_no)
-        total = belief.sum()
-        if total <= 0.0:  # of two final answers that contradict each other the later one counts
-            belief, total = likelihood(answer, k, 0.0, yes_no), 1.0
-        belief /= total
-    return belief
+    # of two final answers that contradict each other the later one counts
+    answers = [answer for answer in answers if answer.final][-1:] or answers
+    belief: Array = _with_floor(prior) * likelihoods(answers, len(prior), wrong, yes_no).prod(axis=0)
+    return belief / belief.sum()
 
 
 def _with_floor(prior: Array) -> Array:
@@ -123,16 +117,17 @@ class WrongAnswers:
         """Keep what the answers about a row say of those who gave them."""
         for counts in self._answers_of_row.values():
             counts[row] = 0
-        k = len(prior)
-        for by in dict.fromkeys(answer.by for answer in answers if not answer.final):
-            weights, wrong, own = _with_floor(prior), np.zeros(k, np.intp), 0
-            for answer in answers:
-                if answer.final or answer.by != by:
-                    weights = weights * likelihood(answer, k, self.rate(answer.by), yes_no)
-                    continue
-                false = ~is_true(answer, k)
-                weights = np.where(false, weights / _alternatives(answer, yes_no), weights)
-                wrong, own = wrong + false, own + 1
+        people = dict.fromkeys(answer.by for answer in answers if not answer.final)
+        if not people:
+            return
+        k, rates = len(prior), {answer.by: self.rate(answer.by) for answer in answers}
+        false, chances = ~are_true(answers, k), likelihoods(answers, k, rates, yes_no)
+        others = np.array([_alternatives(answer, yes_no) for answer in answers], float)
+        for by in people:
+            of_person = np.array([answer.by == by and not answer.final for answer in answers])
+            own = int(np.count_nonzero(of_person))
+            each = np.where(of_person[:, None], np.where(false, 1.0 / others[:, None], 1.0), chances)
+            weights, wrong = _with_floor(prior) * each.prod(axis=0), false[of_person].sum(axis=0)
             if by not in self._weights:
                 self._weights[by] = np.zeros((self.n, MOST_WRONG + 1))
                 self._answers_of_row[by] = np.zeros(self.n, np.int32)

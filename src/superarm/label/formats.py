@@ -1,8 +1,9 @@
-"""Answers from other tools, and labels for them: Label Studio, Prodigy and Argilla.
+"""Answers from other tools, and labels for them: Label Studio, Prodigy and Argilla; and answers for another journal.
 
 label-studio   JSON: tasks with data, annotations (choices) and predictions
 prodigy        JSONL: tasks with text, and label or options and accept; answer is accept, reject or ignore
 argilla        JSON: records with fields, suggestions and responses (submitted, discarded, draft)
+answers        JSONL, our own: row, by, labels (those shown), hit, label, final
 
 What is written carries a mark, in meta or metadata: source is superarm, row and label are those of the export. So a
 label that comes back as it was written is no new answer.
@@ -19,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput, at_row
-from superarm.label.names import check_name, check_person
+from superarm.label.names import FILE, check_name, check_person
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
 
-SOURCE = "superarm"
+SOURCE, ANSWERS = "superarm", "answers"
 ExportedRows = list[tuple[dict[str, Any], dict[str, Any]]]  # what people see of a row, and its result
 # of a Prodigy task, what says nothing of the row itself
 PRODIGY_KEYS = {
@@ -44,6 +45,8 @@ class ImportedAnswer:
         time: when, in seconds since 1970; 0 if the tool does not tell.
         unchanged: whether it is a label of our export, as it was written: nobody's answer.
         number: of the row in the table of that export; None in files that are none.
+        hit: whether the right one is among those shown; None: it is if it was chosen of them.
+        final: whether it settles the row.
     """
 
     row: dict[str, Any]
@@ -53,6 +56,8 @@ class ImportedAnswer:
     time: float = 0.0
     unchanged: bool = False
     number: int | None = None
+    hit: bool | None = None
+    final: bool = False
 
 
 def import_answers(path: str | Path, format: str, question: str | None = None) -> Iterator[ImportedAnswer]:
@@ -60,10 +65,10 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
 
     Args:
         path: the file.
-        format: label-studio, prodigy or argilla.
+        format: label-studio, prodigy, argilla or answers.
         question: which one, where the file has several (``from_name`` in Label Studio).
     """
-    reader = _reader_and_writer(format)[0]
+    reader = _known(format)[0]
     owner = str(path)
     for number, task in enumerate(_tasks(Path(path))):
         if not isinstance(task, dict):
@@ -86,9 +91,13 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
 
 
 def export_labels(job: Labelling, path: str | Path, format: str) -> int:
-    """Write the labels as another tool reads them; returns how many rows have one."""
-    writer = _reader_and_writer(format)[1]
-    results = job.results()
+    """Write the labels as another tool reads them, or the answers; returns how many rows have one, or how many."""
+    if format == ANSWERS:
+        lines = [json.dumps(answer, ensure_ascii=False) + "\n" for answer in _answers(job)]
+        write_atomically(path, lambda file: file.write("".join(lines).encode()))
+        return len(lines)
+    writer, results = _known(format)[1], job.results()
+    assert writer is not None
     text = writer([(shown_values(job, result["row"]), result) for result in results])
     write_atomically(path, lambda file: file.write(text.encode()))
     return sum(result["label"] is not None for result in results)
@@ -228,19 +237,47 @@ def _write_argilla(rows: ExportedRows) -> str:
     return json.dumps(records, ensure_ascii=False)
 
 
+# ---------------------------------------------------------------- our own
+
+
+def _read_answer(task: dict[str, Any], question: str | None, owner: str) -> Iterator[ImportedAnswer]:
+    shown, hit, final = _list(task["labels"]), bool(task["hit"]), bool(task.get("final"))
+    yield ImportedAnswer(task["row"], tuple(shown), task["label"], task["by"], hit=hit, final=final)
+
+
+def _answers(job: Labelling) -> Iterator[dict[str, Any]]:
+    """People's answers that count, oldest first, in the names that labels have today."""
+    names = job.state.names
+    every = [(answer, row) for row in job.state.answers for answer in job.state.valid_answers(row)]
+    for answer, row in sorted(every, key=lambda pair: pair[0].seq):
+        if answer.by == FILE:
+            continue  # the table has it
+        number = int(job.rows.first[row])
+        yield {
+            "row": {name: _plain(value) for name, value in job.rows.shown(number, ()).items()},
+            "by": answer.by,
+            "labels": [names[label] for label in answer.shown],
+            "hit": answer.hit,
+            "label": names[answer.label] if answer.label >= 0 else None,
+            "final": answer.final,
+            "meta": {"source": SOURCE, "row": number},
+        }
+
+
 Reader = Callable[[dict[str, Any], str | None, str], Iterator[ImportedAnswer]]
 Writer = Callable[[ExportedRows], str]
 
-FORMATS: dict[str, tuple[Reader, Writer]] = {
+FORMATS: dict[str, tuple[Reader, Writer | None]] = {
     "label-studio": (_read_label_studio, _write_label_studio),
     "prodigy": (_read_prodigy, _write_prodigy),
     "argilla": (_read_argilla, _write_argilla),
+    ANSWERS: (_read_answer, None),  # written from the answers, not from the labels
 }
 
 # ---------------------------------------------------------------- what they have in common
 
 
-def _reader_and_writer(format: str) -> tuple[Reader, Writer]:
+def _known(format: str) -> tuple[Reader, Writer | None]:
     if format not in FORMATS:
         raise InvalidInput.must(
             "--format", "superarm labels", f"one of {', '.join(FORMATS)}", format, among=FORMATS
@@ -283,8 +320,11 @@ def _list(value: Any) -> list[str]:
 
 def shown_values(job: Labelling, number: int) -> dict[str, Any]:
     """What people see of a row, as JSON has words for it."""
-    row = job.rows.shown(number, job.show)
-    return {name: v if isinstance(v, str | int | float | bool) else str(v) for name, v in row.items()}
+    return {name: _plain(value) for name, value in job.rows.shown(number, job.show).items()}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool) else str(value)
 
 
 def shown_text(row: dict[str, Any]) -> str:

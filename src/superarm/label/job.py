@@ -70,6 +70,7 @@ class Labelling(Results):
         self.rows, self.show = rows, rows.check_shown(show)
         rows.check_columns()
         names = rows.known_labels() if labels is None or column else check_names(labels)
+        from superarm.label.history import History
         from superarm.label.journal import LabelJournal
 
         options = {"yes_no": self.yes_no, "seed": seed}
@@ -79,25 +80,25 @@ class Labelling(Results):
         self.state = State(features, names, target=self.target, yes_no=self.yes_no, seed=seed)
         self.plan = Plan(self.state, rows.copies, target=self.target, twice=self.twice, seed=seed)
         self._open = OpenQuestions()
-        self._last: dict[str, int] = {}  # the row that each person answered last
         self._asked = 0  # questions
-        self.journal.replay(self.state)
+        self.history = History(self.journal, rows, self.state, self.plan)
+        self._follow()
+        self.journal.add_labels(self.state.numbers)
         if self.journal.is_new:
-            self.journal.keep_target(self.target)
-            self._teach_known()
-        self.plan.score()
+            self.journal.keep_aims(self.target, self.twice)
+            self._keep_known()
+        self._follow()
 
-    def _teach_known(self) -> None:
-        """Labels that the table has already; rows for which it has several are asked about."""
+    def _keep_known(self) -> None:
+        """Keep the labels that the table has already; rows for which it has several are asked about."""
         known = self.rows.known_by_row()
         order = [row for row in self.plan.order.tolist() if known.get(row) is not None]
         self.journal.answers(
             [(self.rows.keys[row], {"by": FILE, "label": known[row], "final": True}) for row in order]
         )
-        self._follow()
 
     def _follow(self) -> None:
-        self.journal.follow(self.state)
+        self.history.follow()
 
     # ------------------------------------------------------------ asking
 
@@ -120,10 +121,10 @@ class Labelling(Results):
         if question is not None:  # the page was loaded again, say
             return question
         busy = self._open.rows()
-        last = self._last.get(by)
-        if last is not None and last not in busy and self._is_begun(last):
+        last = self.history.last.get(by)
+        if last is not None and last not in busy and (by in self.history.taken_back or self._is_begun(last)):
             return self._question(last, by, audit=False)
-        if self.plan.is_finished(busy):
+        if self.plan.is_finished():
             return None
         choice = self.plan.next(busy, by)
         return None if choice is None else self._question(choice[0], by, audit=choice[1])
@@ -137,7 +138,7 @@ class Labelling(Results):
     def _question(self, row: int, by: str, *, audit: bool) -> Question:
         state = self.state
         belief = state.belief(row)
-        labels = choose_labels(belief, state.live, self.most, self.yes_no)
+        labels = choose_labels(belief, state.left(row, belief), self.most, self.yes_no)
         first = int(self.rows.first[row])
         self._asked += 1
         question = Question(
@@ -200,7 +201,6 @@ class Labelling(Results):
             {"by": by, "labels": asked.labels, "audit": asked.audit, "hit": hit, "label": label},
             answer,
         )
-        self.plan.answered()
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Ask about something else; the row comes again at the end.
@@ -212,13 +212,11 @@ class Labelling(Results):
         asked = self._open.find(_id(question), by)
         if asked is not None:
             self._keep(asked, {"by": by, "labels": asked.labels})
-            self._last.pop(by, None)
 
     def _keep(self, asked: Question, body: dict[str, Any], answer: tuple[Any, ...] | None = None) -> None:
         row = int(self.rows.inverse[asked.number])
         self.journal.answers([(self.rows.keys[row], body)])
         self._open.close(asked.id, answer)
-        self._last[body["by"]] = row
         self._follow()
 
     def undo(self, by: str = "") -> Question | None:
@@ -236,7 +234,6 @@ class Labelling(Results):
         self.journal.take_back(self.rows.keys[row], seq, by)
         self._follow()
         self._open.drop(by, row)
-        self._last[by] = row
         return self._question(row, by, audit=False)
 
     def settle(self, number: int, label: str, by: str = "") -> None:
@@ -257,7 +254,7 @@ class Labelling(Results):
         """Take over answers from elsewhere; how many of them are new.
 
         Args:
-            answers: each with row (a number), by (left out: nobody), and label, or labels and hit.
+            answers: each with row (a number), by (left out: nobody), and label, or labels and hit; final settles it.
         """
         bodies = []
         for given in answers:
@@ -271,7 +268,8 @@ class Labelling(Results):
             number = -1 if label is None else self.state.numbers[self._live(label)]
             before = [(a.by, a.shown, a.hit, a.label) for a in self.state.answers.get(row, ())]
             if (by, tuple(numbers), hit, number) not in before:  # else it is the same file, once more
-                bodies.append((self.rows.keys[row], {"by": by, "labels": shown, "hit": hit, "label": label}))
+                said = {"labels": shown, "hit": hit, "label": label, "final": given.get("final", False)}
+                bodies.append((self.rows.keys[row], {"by": by, **said}))
         self.journal.answers(bodies)
         self._follow()
         return len(bodies)
@@ -361,7 +359,6 @@ class Labelling(Results):
         self._follow()
         if change["what"] != "add label":  # a question that is open stays one when there is a label more
             self._open.clear()
-        self.plan.score()
 
     def widget(self, by: str = "") -> Any:
         """Answer questions here: buttons in a notebook that has ipywidgets, plain text anywhere else.

@@ -1,4 +1,4 @@
-"""The journal of a labelling: events of `superarm.journal`, and what each does to the state.
+"""The journal of a labelling: events of `superarm.journal`. (history.py says what each of them does.)
 
     ANSWER      somebody answered about the row whose key is the event's id
     CORRECTION  an answer was taken back (``about`` is its number)
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +23,23 @@ from superarm.journal.journal_files import FileLock, discard
 from superarm.journal.snapshots import made_by
 from superarm.journal.sqlite_schema import create as create_file
 from superarm.journal.store import Snapshot, Store, is_url, open_store
-from superarm.label.belief import Answer
 from superarm.label.names import FILE, check_known_person
 from superarm.label.rows import LabelRows
-from superarm.label.state import State
 
 KIND = "labelling"
 
 
 def read_meta(where: str | Path) -> dict[str, Any]:
-    """What a labelling was made for: labels, options, rows (their name), reading (of rows), target (the last)."""
+    """What a labelling was made for: labels, options, rows (their name), reading, the last target and twice."""
     if not journal_exists(where):
         raise InvalidInput(f"no such journal: {where}")
     store = open_store(where, read_only=True)
     try:
-        targets = [event.body["target"] for event in store.changes() if event.body["what"] == "target"]
-        return {"target": 0.99, **_check_kind(store.meta()), **({"target": targets[-1]} if targets else {})}
+        aims: dict[str, Any] = {"target": 0.99, "twice": 0.0}
+        for event in store.changes():
+            if event.body["what"] == "target":
+                aims |= {name: event.body[name] for name in aims if name in event.body}
+        return {**_check_kind(store.meta()), **aims}
     finally:
         store.close()
 
@@ -195,10 +196,12 @@ class LabelJournal:
 
     # ------------------------------------------------------------ writing
 
-    def keep_target(self, target: float) -> None:
+    def keep_aims(self, target: float, twice: float) -> None:
         """Keep what people want now, for those who only read."""
-        if self.store is not None and read_meta(self.where)["target"] != target:
-            self.change({"what": "target", "target": target})
+        if self.store is not None:
+            meta, aims = read_meta(self.where), {"target": target, "twice": twice}
+            if any(meta[name] != value for name, value in aims.items()):
+                self.change({"what": "target", **aims})
 
     def answers(self, answers: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Keep answers, each about the row with a key."""
@@ -225,43 +228,19 @@ class LabelJournal:
             event.seq = len(self._memory) + 1
             self._memory.append(event)
 
-    # ------------------------------------------------------------ what events do
+    # ------------------------------------------------------------ reading
 
-    def replay(self, state: State) -> None:
-        """Apply all events; labels that are asked for and new are added."""
-        self.follow(state)
-        for name in self._asked_labels:
-            if name not in state.numbers:
-                self.change({"what": "add label", "label": name, "by": ""})
-        self.follow(state)
-
-    def follow(self, state: State) -> None:
-        """Apply the events that have come since: also those of other processes."""
+    def news(self) -> list[Event]:
+        """The events that were not applied yet: also those of other processes."""
         if self.store is None:
-            events: Any = self._memory[self.seq :]
-        elif self.store.head().seq == self.seq:
-            return
-        else:
-            events = self.store.events(self.seq)
-        for event in events:
-            self._apply(event, state)
-            self.seq = event.seq
+            return self._memory[self.seq :]
+        return [] if self.store.head().seq == self.seq else list(self.store.events(self.seq))
 
-    def _apply(self, event: Event, state: State) -> None:
-        if event.kind == CHANGE:
-            _apply_change(event.body, state)
-            return
-        row = self._rows.number_of.get(event.id)
-        if row is None:
-            return  # the table does not have it any more
-        body = event.body
-        if event.kind == CORRECTION:
-            state.take_back(row, body.about)
-        elif event.kind == ANSWER:
-            shown = tuple(state.numbers[name] for name in body.labels or ())
-            label = -1 if body.label is None else state.numbers[body.label]
-            hit = True if body.final else body.hit
-            state.add(row, Answer(event.seq, body.by, shown, hit, label, body.audit, body.final))
+    def add_labels(self, known: Collection[str]) -> None:
+        """Add labels that are asked for and that it does not know."""
+        for name in self._asked_labels:
+            if name not in known:
+                self.change({"what": "add label", "label": name, "by": ""})
 
     def rows_changed(self) -> str:
         """What has become of the table since the last time, for people; empty if it is as it was."""
@@ -277,21 +256,6 @@ class LabelJournal:
         if self.store is not None:
             self.store.close()
             self.store = None
-
-
-def _apply_change(change: dict[str, Any], state: State) -> None:
-    what, name = change["what"], str(change.get("label"))
-    if what == "add label":
-        state.add_label(name)
-    elif what == "rename label":
-        state.rename(name, change["to"])
-    elif what == "merge label":
-        state.retire(name, into=change["to"])
-    elif what == "retire label":
-        state.retire(name)
-    elif what in ("leave out", "take in"):
-        (state.left_out.add if what == "leave out" else state.left_out.discard)(change["person"])
-        state.reconsider()
 
 
 def journal_exists(where: str | Path) -> bool:

@@ -1,4 +1,4 @@
-"""Names of labels and of people."""
+"""Names of labels, of people, and of the columns that an export adds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from superarm.errors import InvalidInput
 
 OWNER = "Labelling"
 FILE = "file"  # who gave the labels that the table had
+EXPORTED = ("row", "label", "belief", "clicks", "how", "by")  # the columns that superarm labels export adds
+OURS = "superarm_"  # before such a name, where the table has a column of that name itself
 LONGEST = 1_000  # characters; the page has the same limit
 NOT_IN_A_LINE = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control, surrogates, ends of lines
 
@@ -53,3 +55,19 @@ def check_known_person(
         people = ", ".join(person or "'' (whoever gave no name)" for person in sorted(known))
         wanted = f"one of {people}" if people else f"the name of a person, but {nobody}"
         raise InvalidInput.must(option, owner, wanted, name, among=known)
+
+
+def export_names(columns: Collection[str]) -> dict[str, str]:
+    """What the columns that an export adds are called beside those of the table, which keep their names."""
+    names = {}
+    for name in EXPORTED:
+        names[name] = name
+        while names[name] in columns:
+            names[name] = OURS + names[name]
+    return names
+
+
+def exported_columns(columns: Collection[str]) -> tuple[str, ...]:
+    """The columns that an export has added to a table; none of a table that is no such export."""
+    ours = tuple(OURS + name if OURS + name in columns else name for name in EXPORTED)
+    return ours if all(name in columns or name.endswith("label") for name in ours) else ()

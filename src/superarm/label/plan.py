@@ -14,6 +14,9 @@ A share AUDIT of the questions are audits. With a target of 1 each row is asked,
 whose answers are doubtful. Now and then the least credible answer is asked for again: without that, a person who is
 often wrong and a model that is too sure of itself could not be told apart.
 
+**Rounds.** In a round of clicks each row is scored once, some at each click, with the model of that time. At its end
+the estimates are made anew. So they depend on the last two rounds only: opening a journal repeats these, no more.
+
 **When to stop.** When W's upper bound at one-sided 80 % is at most 1 - target; with a target of 1, when all rows were
 looked at and the doubts add up to one in 1,000.
 """
@@ -32,13 +35,14 @@ AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no row may be accepted yet
 SAMPLE = 64  # rows among which the next is chosen
 FIRST = 50  # rows drawn at random before anything is estimated
-REFRESH_LEAST, REFRESH_MOST = 64, 256  # rows that are scored again at each answer
+SHORTEST_ROUND, MOST_SCORED = 10, 200  # clicks; rows that are scored again at each click, in longer rounds
 AUDITS_DIFFER = 0.7, 0.25  # how far audits may tell another a and b than all checks: standard deviations
 ONE_SIDED_80, TWO_SIDED_95 = 0.8416, 1.96
 ALLOWED_AT_1 = 1 / 1_000
 ASK_AGAIN = 0.01  # a doubt below it is no reason to ask a second time
 RECENT_CHECKS = 200
 SUSPECT, EVERY_SUSPECT, MOST_SUSPECTS = 0.2, 50, 40
+LOOK_FOR_SUSPECTS = 10  # clicks from one time to the next
 # for the interval: for each wrong answer that was noticed UNNOTICED more; half of that after FEW_ANSWERS
 UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
 UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wrong is asked again
@@ -51,12 +55,12 @@ class TargetEstimate(NamedTuple):
     Attributes:
         high_80: with a chance of 80 %, no more rows of the table than this would have a wrong label.
         accept: rows nobody was asked about with a chance below this to be wrong could be accepted, and the target met.
-        left: how many rows must be asked about before the end, about.
+        left: how many rows must be asked about before the end, about; None if all of them will not do.
     """
 
     high_80: float
     accept: float
-    left: int
+    left: int | None
 
 
 class Plan:
@@ -83,42 +87,51 @@ class Plan:
         self.doubt = np.ones(n)
         self.model_label = np.zeros(n, np.int32)
         self._fit, self._covariance = np.array([0.0, 1.0]), np.diag([1.0, 0.25])
-        self._next = 0  # which row is scored again next
-        self._answers = 0
-        self._suspects: list[int] = []
-        self._estimate: TargetEstimate | None = None
-        self._stale = 0
-        self._finished: tuple[tuple[int, frozenset[int]], bool] = (-1, frozenset()), False
-        self._sweep_after = 0  # all rows are scored again to see whether it is the end
+        self.estimate = TargetEstimate(float(copies.sum()), 0.0, n)
+        self._enough = False  # labels are right, by the last estimate
+        self._finished: tuple[tuple[int, bool], bool] = (-1, False), False
+        self._round = max(SHORTEST_ROUND, -(-n // MOST_SCORED))
+        self._clicks, self._clicks_of_round = 0, 0
+        self._suspects: dict[
+            int, int
+        ] = {}  # rows, and how often they had been asked about when they were found
 
     @property
     def audit_share(self) -> float:
         """Of the questions that are asked now."""
         return AUDIT if self.state.audits < MANY_AUDITS else AUDIT_LATER
 
-    @property
-    def estimate_every(self) -> int:
-        """After how many answers the estimate is made anew."""
-        return max(10, len(self.copies) // 200)
-
     # ------------------------------------------------------------ scores and estimates
 
-    def answered(self) -> None:
-        """An answer has come: score some more rows."""
-        self._answers += 1
-        self._stale += 1
+    def clicked(self, ahead: int = 0) -> None:
+        """A click has come: score some more rows.
+
+        Args:
+            ahead: how many more have come already: what these will make good need not be done.
+        """
+        self._clicks += 1
+        self._find_suspect()
         if self.target >= 1.0:  # every row is asked
             return
-        n = len(self.copies)
-        count = min(n, max(REFRESH_LEAST, min(n // 100, REFRESH_MOST)))
-        rows = self.order[(self._next + np.arange(count)) % n]
-        self._next = (self._next + count) % n
-        self.score(rows)
+        n, done = len(self.copies), self._clicks_of_round
+        self._clicks_of_round += 1
+        if ahead <= 2 * self._round:
+            self.score(self.order[done * n // self._round : (done + 1) * n // self._round])
+        if self._clicks_of_round == self._round:
+            self._clicks_of_round = 0
+            if ahead <= self._round:
+                self._estimate()
+
+    def begin_round(self, ahead: int = 0) -> None:
+        """Score all rows, and make the estimates anew: much has changed at once."""
+        self._clicks_of_round = 0
+        if self.target < 1.0 and ahead <= self._round:
+            self.score()
+            self._estimate()
 
     def score(self, rows: Array | None = None) -> None:
-        """Score rows again (all of them: left out), if nobody was asked about them."""
+        """Score rows again (all of them: left out); also those that were asked about, which may come open again."""
         rows = self.order if rows is None else rows
-        rows = rows[~self.state.done[rows]]
         for start in range(0, len(rows), 4096):
             batch = rows[start : start + 4096]
             p = self.state.probabilities(batch)
@@ -130,13 +143,17 @@ class Plan:
         open_ = np.count_nonzero(~self.state.done)
         return float(min(FEW_AUDITS, open_ / 3) - self.state.audits)
 
-    def estimate(self, *, fresh: bool = False) -> TargetEstimate:
-        """How far it is to the target; made anew now and then, or when asked for."""
-        if self._estimate is None or fresh or self._stale >= self.estimate_every:
-            self._stale = 0
-            self._calibrate()
-            self._estimate = self._new_estimate()
-        return self._estimate
+    def _estimate(self) -> None:
+        """How far it is to the target. Before it is called the end, all rows are scored with the model of now."""
+        self._enough = self._estimate_once() and self.audits_missing() <= 0
+        if self._enough:
+            self.score()
+            self._enough = self._estimate_once()
+
+    def _estimate_once(self) -> bool:
+        self._calibrate()
+        self.estimate = self._new_estimate()
+        return self.estimate.high_80 <= (1.0 - self.target) * float(self.copies.sum())
 
     def wrong(self, rows: Array) -> Array:
         """The chance that the model's label of each row is wrong."""
@@ -161,7 +178,25 @@ class Plan:
         fits = np.cumsum((e * w)[by_size]) + self._doubts() <= (1.0 - self.target) * labelled
         last = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0  # the most that can be accepted
         accept = float(e[by_size][last]) if last < len(e) else 1.0
-        return TargetEstimate(self.interval(open_, ONE_SIDED_80)[1], accept, len(e) - last)
+        high_80 = self.interval(open_, ONE_SIDED_80)[1]
+        return TargetEstimate(high_80, accept, self._rows_left((e * w)[by_size], high_80))
+
+    def _rows_left(self, wrong: Array, high_80: float) -> int | None:
+        """How many rows must be asked about, the most wrong first, until enough labels are right.
+
+        The model learns on the way: its errors fall about like 1 / rows that it has learnt from.
+        None if all of them will not do: what people said is too doubtful.
+
+        Args:
+            wrong: of each open row, how many labels are, about; the smallest first.
+            high_80: all of them, and doubts, at the upper bound.
+        """
+        learnt, asked = max(1, len(self.state.done_order)), np.arange(len(wrong) + 1)
+        errors = np.concatenate([[0.0], np.cumsum(wrong)])[::-1] * learnt / (learnt + asked)
+        allowed = (1.0 - self.target) * float(self.copies.sum())
+        # the bound comes down with what it bounds
+        enough = (errors + self._doubts()) * high_80 <= allowed * (errors[0] + self._doubts())
+        return int(np.flatnonzero(enough)[0]) if enough.any() else None
 
     def _doubts(self) -> float:
         """How many labels of rows that were asked about are wrong, about."""
@@ -190,37 +225,28 @@ class Plan:
             low, high = low + unknown / factor**2, high + unknown * factor
         return (low if low >= 1.0 else 0.0), high  # less than one label is none
 
-    def is_finished(self, busy: set[int]) -> bool:
+    def is_finished(self) -> bool:
         """Whether enough labels are right."""
-        now = self.state.version, frozenset(busy)
+        now = self.state.version, self._enough
         if self._finished[0] != now:
-            self._finished = now, self._is_finished(busy)
+            self._finished = now, self._is_finished()
         return self._finished[1]
 
-    def _is_finished(self, busy: set[int]) -> bool:
-        state, rows = self.state, float(self.copies.sum())
-        if state.done.all():
-            allowed = (1.0 - self.target) * rows if self.target < 1.0 else ALLOWED_AT_1 * rows
-            return (self._doubts() <= allowed or self._doubtful(busy) is None) and self._ask_twice(
-                busy
-            ) is None
-        if self.target >= 1.0 or self.estimate().high_80 > (1.0 - self.target) * rows:
+    def _is_finished(self) -> bool:
+        if self._ask_twice(set()) is not None:
             return False
-        if self.audits_missing() > 0 or self._ask_twice(busy) is not None:
-            return False
-        if self._answers < self._sweep_after:
-            return False
-        self.score()  # some scores were old
-        enough = self.estimate(fresh=True).high_80 <= (1.0 - self.target) * rows
-        self._sweep_after = self._answers + (0 if enough else self.estimate_every)
-        return enough
+        if not self.state.done.all():
+            return self._enough
+        rows = float(self.copies.sum())
+        allowed = (1.0 - self.target) * rows if self.target < 1.0 else ALLOWED_AT_1 * rows
+        return self._doubts() <= allowed or self._doubtful(set()) is None
 
     # ------------------------------------------------------------ the next row
 
     def next(self, busy: set[int], by: str) -> tuple[int, bool] | None:
         """The row to ask about, and whether it is an audit; ``None`` if there is none for this person now."""
         state = self.state
-        random = np.random.default_rng((self.seed, 3, self._answers, len(busy)))
+        random = np.random.default_rng((self.seed, 3, self._clicks, len(busy)))
         open_ = ~state.done
         if busy:
             open_[list(busy)] = False
@@ -243,7 +269,7 @@ class Plan:
             return int(rows[self.rank[rows].argmin()]), False
         if random.random() < self.audit_share:
             chances = self.wrong(rows)
-            accepted = rows[chances < self.estimate().accept]
+            accepted = rows[chances < self.estimate.accept]
             # while the doubts in what people said are too many to accept any: a few of those that come first, later
             if not len(accepted) and random.random() < EARLY_AUDITS:
                 accepted = rows[chances <= np.median(chances)]
@@ -267,17 +293,25 @@ class Plan:
         worst = int(doubts.argmax())
         return worst if doubts[worst] > 0.0 else None
 
-    def _suspect(self, busy: set[int]) -> int | None:
+    def _find_suspect(self) -> None:
         """Now and then the row whose answer is the least credible: so people who are often wrong are found out."""
-        if len(self._suspects) >= MOST_SUSPECTS or self._answers < EVERY_SUSPECT * (1 + len(self._suspects)):
-            return None
-        suspicion = np.where(self.state.done, self.state.suspicion, 0.0)
-        suspicion[[*busy, *self._suspects]] = 0.0
+        due = min(MOST_SUSPECTS, self._clicks // EVERY_SUSPECT) > len(self._suspects)
+        if not due or self._clicks % LOOK_FOR_SUSPECTS:
+            return
+        state = self.state
+        suspicion = np.where(state.done, state.suspicion, 0.0)
+        suspicion[list(self._suspects)] = 0.0
         worst = int(suspicion.argmax())
-        if suspicion[worst] < SUSPECT:
-            return None
-        self._suspects.append(worst)
-        return worst
+        if suspicion[worst] >= SUSPECT:
+            self._suspects[worst] = int(state.clicks[worst] + state.skips[worst])
+
+    def _suspect(self, busy: set[int]) -> int | None:
+        """A row that was found suspect, and not asked about since."""
+        clicks, skips = self.state.clicks, self.state.skips
+        for row, before in self._suspects.items():
+            if row not in busy and clicks[row] + skips[row] <= before:
+                return row
+        return None
 
     def _unclear_audit(self, busy: set[int]) -> int | None:
         """A row whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""

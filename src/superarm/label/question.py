@@ -46,10 +46,17 @@ class Question:
     picture: bool
 
 
-def choose_labels(belief: Array, live: Array, most: int, yes_no: bool) -> Array:
-    """Numbers of those that are believed in most; of yes or no, the set whose belief is nearest to one half."""
+def choose_labels(belief: Array, left: Array, most: int, yes_no: bool) -> Array:
+    """Numbers of those that are believed in most; of yes or no, the set whose belief is nearest to one half.
+
+    Args:
+        belief: in each label.
+        left: whether it may be shown.
+        most: how many are.
+        yes_no: how it is asked.
+    """
     order = np.argsort(-belief, kind="stable")
-    order = order[live[order]]
+    order = order[left[order]]
     if not yes_no:
         return order[:most]
     candidates = order[: min(most, len(order) - 1)]  # of all labels, a yes says nothing

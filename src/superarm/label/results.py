@@ -13,7 +13,6 @@ from superarm.decisions import Decision
 from superarm.label.belief import Answer, possible
 from superarm.label.names import FILE
 from superarm.label.plan import Plan
-from superarm.label.question import OpenQuestions
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
 from superarm.learners import SetLogit
@@ -93,13 +92,12 @@ class Results:
     target: float
     seed: int
     show: tuple[str, ...]
-    _open: OpenQuestions
 
     def progress(self) -> Progress:
         """How far the work has come."""
         state, plan, copies = self.state, self.plan, self.rows.copies
         clicks, asked = int(state.clicks.sum()), int(copies[state.done & (state.label >= 0)].sum())
-        finished = plan.is_finished(self._open.rows())
+        finished = plan.is_finished()
         accepted = self._accepted(finished)
         labelled, wrong, interval, left = asked + int(copies[accepted].sum()), None, None, None
         if clicks >= FIRST or finished:
@@ -125,12 +123,19 @@ class Results:
     def _clicks_left(self) -> int | None:
         """Until enough rows were asked about, at the rate of the last ones; None if they were, and doubts remain."""
         state, plan = self.state, self.plan
-        recent = state.done_order[-RECENT:]
-        rate = float(state.clicks[recent].mean()) if recent else 1.0
+        learnt = max(1, len(state.done_order))
+        recent = state.done_order[-min(RECENT, -(-learnt // 4)) :]
+        more = float(state.clicks[recent].mean()) - 1.0 if recent else 0.0  # than one click a row
         open_ = int(np.count_nonzero(~state.done))
-        clicks = open_ * rate
+
+        def clicks_for(rows: float) -> float:
+            return rows + more * learnt * float(np.log1p(rows / learnt))  # fewer and fewer, like 1 / rows
+
+        clicks = clicks_for(open_)
         if self.target < 1.0:
-            needed = plan.estimate().left * rate / (1.0 - plan.audit_share)
+            if plan.estimate.left is None:
+                return None
+            needed = clicks_for(plan.estimate.left / (1.0 - plan.audit_share))
             clicks = min(clicks, max(needed, plan.audits_missing() / plan.audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
 
@@ -139,7 +144,7 @@ class Results:
         rows = np.flatnonzero(~self.state.done)
         if self.target >= 1.0 or self.plan.audits_missing() > 0:
             return rows[:0]
-        return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate().accept]
+        return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate.accept]
 
     def people(self) -> dict[str, dict[str, float]]:
         """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
@@ -162,8 +167,9 @@ class Results:
     def results(self) -> list[dict[str, Any]]:
         """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
         state, plan = self.state, self.plan
-        plan.score()
-        accepted = set(self._accepted(plan.is_finished(self._open.rows())).tolist())
+        if self.target >= 1.0:  # else the scores are those that progress() counts
+            plan.score()
+        accepted = set(self._accepted(plan.is_finished()).tolist())
         wrong = plan.wrong(np.arange(len(self.rows.keys)))
         entries: list[dict[str, Any]] = []
         for row in range(len(self.rows.keys)):

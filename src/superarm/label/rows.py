@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -25,6 +25,7 @@ from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
 from superarm.data.values import is_missing, parse_scalar
 from superarm.errors import InvalidInput
+from superarm.label.names import exported_columns
 
 PICTURES = {
     ".png": "image/png",
@@ -35,7 +36,6 @@ PICTURES = {
 }
 SIDE = 28  # pixels of a picture's side, as the model sees it
 OWNER = "superarm label"
-EXPORTED = ("row", "label", "belief", "clicks", "how", "by")  # the columns that superarm labels export adds
 
 
 class LabelRows:
@@ -164,7 +164,7 @@ class LabelRows:
             for column in (label, answers)
         )
         features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
-        shown = [key for key in features if key not in _exported(features)]
+        shown = [key for key in features if key not in exported_columns(features)]
         cells = [{key: row.get(key) for key in shown} for row in rows]
         return cls(name, cells, known, truth, features, asked)
 
@@ -177,7 +177,7 @@ class LabelRows:
             str(stream.labels[y]) if stream.labels is not None else str(y) for y in stream.y
         ]
         identity = [_row_bytes(stream.rows.row(number)) for number in range(len(truth))]
-        cells = [{"row": number} for number in range(len(truth))]
+        cells = [{"number": number} for number in range(len(truth))]
         return cls(str(path), cells, [None] * len(truth), truth, stream.rows, {}, identity=identity)
 
     @classmethod
@@ -268,7 +268,7 @@ class LabelRows:
 
     def _look(self) -> Columns:
         taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}
-        taken |= dict.fromkeys(_exported(self._features), "written by superarm labels export")
+        taken |= dict.fromkeys(exported_columns(self._features), "written by superarm labels export")
         columns = Columns.look(self._features, taken=taken, **self._asked)
         if not len(columns):
             columns = Columns.look(self._features, taken=taken, everything=True, **self._asked)
@@ -299,11 +299,6 @@ class LabelRows:
         if isinstance(picture, Path):
             return picture.read_bytes(), PICTURES[picture.suffix.lower()]
         return _png(picture), "image/png"
-
-
-def _exported(names: Collection[str]) -> tuple[str, ...]:
-    """The columns that an export of ours has added; none of a table that is no such export."""
-    return EXPORTED if all(name in names or name == "label" for name in EXPORTED) else ()
 
 
 def _labels(cells: list[Any]) -> list[str | None]:

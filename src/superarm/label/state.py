@@ -26,6 +26,7 @@ REPLAYS = 2  # rows of before that teach again with each new one
 # a row is not looked at again if there were no more doubt about it than this, had a careless person answered
 KEEP_PRIOR, CARELESS = 0.005, 0.05
 REFIT_AFTER = 25, 250  # after a quarter more answers, within these limits, doubtful rows are looked at again
+SLIP = 0.1  # a chance of one from which denied labels are shown again
 MOST_CHECKS = 8_000
 NO_LABEL = -1
 
@@ -83,7 +84,7 @@ class State:
         self._taught: list[int] = []
         self._taught_as = np.full(n, NO_LABEL, np.int32)
         self._ordered = np.zeros(n, bool)
-        self.version = 0  # a counter of conclusions: whoever caches what follows from them compares it
+        self.version = 0  # a counter of what has happened: whoever caches what follows from it compares it
         self._until_refit = REFIT_AFTER[0]
         self._lessons, self._half_lessons = 0, [0, 0]
         self._inverse_temperature = 1.0  # the model's probabilities to this power are right
@@ -116,6 +117,11 @@ class State:
         """About one row: the model's probabilities, times what was answered."""
         answers = self.valid_answers(row)
         return posterior(self._tempered(self._prior_of(row)), answers, self._rates(answers), self.yes_no)
+
+    def left(self, row: int, belief: Array) -> Array:
+        """Of each label, whether it may be shown: none that was denied, unless all were, or that may be a slip."""
+        left = possible(self.valid_answers(row), self.live)
+        return self.live if self.done[row] or belief[left].sum() < 1.0 - SLIP else left
 
     def _prior_of(self, row: int) -> Array:
         """Probabilities of a model that has not learnt from the row."""
@@ -167,6 +173,7 @@ class State:
     def add(self, row: int, answer: Answer) -> None:
         """Somebody has answered."""
         if answer.hit is None:
+            self.version += 1
             self.skips[row] += 1
             self.answers.setdefault(row, []).append(answer)
             return

@@ -1,4 +1,4 @@
-"""Answers of other tools, into a labelling: which row each is about, and which are new."""
+"""Answers of other tools and labellings, into one: which row each is about, and which are new."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def take_over(job: Labelling, answers: Iterable[ImportedAnswer]) -> TakenOver:
             empty += 1
         else:
             names |= dict.fromkeys(shown if label is None else [*shown, label])
-            if label is None and names.keys() <= set(shown):
+            if label is None and answer.hit is None and names.keys() <= set(shown):
                 empty += 1
                 continue
-            taken.append(
-                {"row": number, "by": answer.by, "label": label, "labels": shown, "hit": label in shown}
-            )
+            hit = label in shown if answer.hit is None else answer.hit
+            said = {"label": label, "labels": shown, "hit": hit, "final": answer.final}
+            taken.append({"row": number, "by": answer.by, **said})
     added = tuple(name for name in names if name not in job.label_names)
     for name in added:
         job.add_label(name)

@@ -242,7 +242,10 @@ def _features(
         ids = [None if value is None else as_word(value) for value in table.pop(column)]
         twice = [name for name, count in Counter(ids).items() if name is None or count > 1]
         if twice:
-            raise InvalidInput.must(column, str(path), "different in every row", twice[0])
+            wanted = (
+                "different in every row (--id-column names another column; without one called id, rounds are)"
+            )
+            raise InvalidInput.must(column, str(path), wanted, twice[0])
     if learner.columns is None and learner.n_features is None:
         learner.use_columns(Columns.look(table))
     n = len(next(iter(table.values()), ()))
