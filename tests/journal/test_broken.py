@@ -60,7 +60,7 @@ def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
     clock = Clock()
     session = drive(timeout=5.0, default_outcome=True, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], "a"))
-    before, totals = session.model_file(), repr(session.projector.totals())
+    before, totals = session.model_file(), repr(session.projector.totals.to_dict())
     clock.now += 10.0
     calls = {
         "decide": lambda: session.decide(DecisionRequest(rows(2)[1], "b")),
@@ -76,9 +76,9 @@ def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
         patch.setattr(session.store, "append", fail)
         with pytest.raises(JournalDown):
             calls[call]()
-    assert (session.model_file(), repr(session.projector.totals())) == (before, totals)
+    assert (session.model_file(), repr(session.projector.totals.to_dict())) == (before, totals)
     session.recover()
-    assert (session.model_file(), repr(session.projector.totals())) == (before, totals)
+    assert (session.model_file(), repr(session.projector.totals.to_dict())) == (before, totals)
     calls[call]()
     assert replayed(session).sha256 == sha256_of(session)
 
@@ -385,7 +385,7 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
     session.decide(DecisionRequest(rows(1)[0]))
     service = session.service
 
-    def fail(_):
+    def expire(_):
         raise ValueError("no")
 
     async def main():
@@ -395,7 +395,7 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
         assert any("upkeep fails: expire: no" in told for told in service.status().trouble)
         await service.stop()
 
-    monkeypatch.setattr(service, "expire_now", fail)
+    monkeypatch.setattr(service.upkeep, "expire", expire)
     asyncio.run(asyncio.wait_for(main(), 20))
 
 

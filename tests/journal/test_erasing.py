@@ -14,8 +14,9 @@ from service_kit import Clock, rows
 from superarm.journal.errors import Erased, Refused, UnknownDecision
 from superarm.journal.export import export
 from superarm.journal.verify import verify
-from superarm.service import views
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.http import views
+from superarm.service.http.service_metrics import service_metrics
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
 WORD = "a-name-that-nobody-may-keep"
@@ -180,7 +181,7 @@ def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_ag
         again = await service.change({"what": "erase", "ids": ["person"]})
         assert (again["erased"], again["finished"]) == (0, False)
         assert any("still on the disk" in sentence for sentence in service.status().trouble)
-        metrics = {one.name: one.samples[0].value for one in await service.metrics() if one.samples}
+        metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
         assert metrics["superarm_erasure_unfinished"] == 1
         reader.close()
         while service.status().trouble:

@@ -13,6 +13,7 @@ from math import inf
 from typing import NamedTuple
 
 DRIFT = 1.0  # seconds by which the two clocks may part before a new era begins
+JUMP = 86_400.0  # seconds by which the clock may be set while it runs, before nothing is erased by it
 
 
 class Era(NamedTuple):
@@ -20,17 +21,20 @@ class Era(NamedTuple):
     offset: float  # time minus steady time
 
 
-class Ages:
-    """Times and ages of events."""
+class FileClock:
+    """The clock of a journal in a file, after event ``seq``: call it for the time. (postgres_clock.py: a database's)"""
 
     def __init__(self, clock: Callable[[], float], steady: Callable[[], float], seq: int) -> None:
         self.clock, self.steady = clock, steady
         self._began = clock()
-        offset = self._began - steady()
+        self._offset = offset = self._began - steady()
         self._eras = [Era(0, offset), Era(seq + 1, offset)]
         self._last = -inf
 
-    def now(self, seq: int) -> float:
+    def __call__(self) -> float:
+        return self.clock()
+
+    def at(self, seq: int) -> float:
         """The time of event ``seq``, never less than that of the event before it in its era."""
         at = self.clock()
         offset = at - self.steady()
@@ -50,6 +54,14 @@ class Ages:
                 before = inf
             if end >= era.first:
                 yield max(era.first - 1, 0), end, before
+
+    def jump(self) -> str | None:
+        """Why nothing is erased by age, although the clock was right at the start; None if it is."""
+        seconds = self.clock() - self.steady() - self._offset
+        if abs(seconds) <= JUMP:
+            return None
+        days = seconds / 86_400.0
+        return f"the clock was set by {days:.0f} days: nothing is erased by age until a restart"
 
 
 AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event

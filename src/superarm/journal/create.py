@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
-
-from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalForeign
-from superarm.journal.shadows import HitRateEstimate
 from superarm.journal.snapshots import is_own_class, made_by, model_bytes
-from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot
+from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
@@ -47,7 +42,7 @@ def new_journal(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[s
     now = time.time()
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
     parts = {"model": model_bytes(learner)}
-    return meta | common, Snapshot(0, now, parts, _empty_totals(learner.labels), made_by())
+    return meta | common, Snapshot(0, now, parts, Totals.of(learner.labels).to_dict(), made_by())
 
 
 def _promised(learner: Learner) -> float | None:
@@ -98,9 +93,3 @@ def _from_options(asked: dict[str, Any]) -> tuple[Learner, str]:
     if asked["columns"] is not None:
         learner.use_columns(asked["columns"])
     return learner, spec
-
-
-def _empty_totals(labels: Sequence[str]) -> dict[str, Any]:
-    """The totals before the first event."""
-    empty = {"settings": to_builtins(LabelSettings()), "refused": {}}
-    return {"stats": Stats.of(labels).to_dict(), "estimate": HitRateEstimate().to_dict(), **empty}

@@ -17,7 +17,7 @@ from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
 from superarm.journal.postgres_clock import NOW
-from superarm.journal.postgres_schema import check
+from superarm.journal.postgres_schema import check, make_tables
 from superarm.journal.store import Head, Snapshot, Statement, Store, meta_statements, snapshot_statements
 
 # we log a database that is away ourselves: once, in one line
@@ -220,7 +220,8 @@ def show_alive(connection: Connection, process: str, began: float, model: int) -
 
 
 def create(address: Address, meta: dict[str, Any], first: Snapshot) -> bool:
-    """A new journal with its first snapshot, in a database with tables; False if another process was faster."""
+    """A new journal with its first snapshot; False if another process was faster."""
+    make_tables(address)
     with address.connect("superarm creates") as connection, failures(address), connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm journal'))")
         if connection.execute("SELECT 1 FROM meta").fetchone() is not None:

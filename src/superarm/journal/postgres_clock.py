@@ -26,6 +26,14 @@ class DatabaseClock:
         assert self._offset is not None
         return monotonic() + self._offset
 
+    def at(self, seq: int) -> float:
+        """The time of event ``seq``."""
+        return self()
+
+    def due(self, timeout: float, seq: int) -> list[tuple[int, int, float]]:
+        """As `FileClock.due`: all have been counted by this clock."""
+        return [(0, seq, self() - timeout)]
+
     def update(self, connection: Connection) -> None:
         sent = monotonic()
         row = connection.execute(f"SELECT {NOW}").fetchone()

@@ -115,6 +115,11 @@ def check(connection: Connection, where: object) -> bool:
     return True
 
 
+def has_journal(connection: Connection, where: object) -> bool:
+    """Whether there is a journal in the tables."""
+    return check(connection, where) and connection.execute("SELECT 1 FROM meta").fetchone() is not None
+
+
 def make_tables(address: Address) -> bool:
     """Create the tables, if they are missing, in one transaction; whether they are new."""
     connecting = address.connect("superarm migrate", patience=600.0)

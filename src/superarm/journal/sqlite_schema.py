@@ -14,7 +14,7 @@ from superarm._files import sync_folder
 from superarm.journal.ddl import TABLES
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
-from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts
+from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path
 from superarm.journal.store import Snapshot, meta_statements, snapshot_statements
 
 FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
@@ -82,13 +82,14 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
 
 
-def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
-    """A new journal with its first snapshot, whole and on the disk, or none at all."""
+def create(journal: str | Path, meta: dict[str, Any], first: Snapshot) -> bool:
+    """A new journal with its first snapshot, whole and on the disk, or none at all; False if there is one."""
+    path = real_path(journal)
     lock = FileLock(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         if path.exists():
-            return
+            return False
         clear_parts(path)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         connection = sqlite3.connect(part, isolation_level=None)
@@ -106,6 +107,7 @@ def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
             connection.close()
         os.replace(part, path)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
         sync_folder(path.parent)
+        return True
     except (sqlite3.Error, OSError) as error:
         raise JournalDown(f"journal {path} cannot be made: {error}") from error
     finally:

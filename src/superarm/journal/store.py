@@ -322,6 +322,39 @@ def open_store(
     return SqliteStore(journal, read_only=read_only, max_mb=max_mb, accept_loss=accept_loss)
 
 
+def journal_name(journal: str | Path) -> str:
+    """As messages call it: an address without what may be secret."""
+    if not is_url(journal):
+        return str(journal)
+    from superarm.journal.postgres_address import Address
+
+    return str(Address(str(journal)))
+
+
+def journal_exists(journal: str | Path) -> bool:
+    """Whether there is a journal in a file, or behind an address."""
+    if not is_url(journal):
+        return Path(journal).exists()
+    from superarm.journal.postgres_address import Address, failures
+    from superarm.journal.postgres_schema import has_journal
+
+    address = Address(str(journal))
+    with address.connect("superarm looks") as connection, failures(address):
+        return has_journal(connection, address)
+
+
+def create_journal(journal: str | Path, meta: dict[str, Any], first: Snapshot) -> bool:
+    """Make a journal with its first snapshot, whole and durable; False if another process was faster."""
+    if is_url(journal):
+        from superarm.journal.postgres import create
+        from superarm.journal.postgres_address import Address
+
+        return create(Address(str(journal)), meta, first)
+    from superarm.journal.sqlite_schema import create as create_file
+
+    return create_file(journal, meta, first)
+
+
 # ---------------------------------------------------------------- snapshots, as both databases keep them
 
 

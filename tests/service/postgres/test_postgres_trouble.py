@@ -222,7 +222,7 @@ def test_few_connections_are_those_that_write_hear_and_learn(limited):
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT {used}")
         decide(one, "b")
         one.call(one.outcome_now, OutcomeRequest("a", hit=True))
-        soon(lambda: one.model.model().version == 1)
+        soon(lambda: one.model.serving().totals.stats.learnt == 1)
         assert one.down is None
     finally:
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
