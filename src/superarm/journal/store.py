@@ -133,19 +133,29 @@ class Store(Protocol):
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """All events after a number, in order, each checked against the one before it."""
+        for event, seq, fault in self.chain(after, until):
+            if event is None or fault is not None:
+                raise self._damaged(seq, fault or "")
+            yield event
+
+    def chain(
+        self, after: int = 0, until: int | None = None
+    ) -> Iterator[tuple[Event | None, int, str | None]]:
+        """(event, number, None) for a sound event; what is wrong with another."""
         until = self.head().seq if until is None else until
         if after >= until:
             return
         before, expected = self.digest_at(after), after + 1
         for event in self.unchecked(after, until):
-            if event.seq != expected:
-                raise self._damaged(expected, "is missing")
-            if not event.follows(before):
-                raise self._damaged(event.seq, "is not what was written")
-            before, expected = event.digest, expected + 1
-            yield event
-        if expected <= until:
-            raise self._damaged(expected, "is missing")
+            while expected < event.seq:
+                yield None, expected, "is missing"
+                expected, before = expected + 1, b""
+            # after a gap the chain goes on from what the event itself says
+            sound = not before or event.follows(before)
+            yield event, event.seq, None if sound else "is not what was written"
+            before, expected = event.digest, event.seq + 1
+        for seq in range(expected, until + 1):
+            yield None, seq, "is missing"
 
     def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """The same events, without the checks."""

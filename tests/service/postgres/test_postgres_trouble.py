@@ -68,7 +68,7 @@ def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
         assert web.post(f"/v1/decisions/d{i}/outcome", {"hit": i % 2 == 0})[0] == 200
     soon(lambda: web.get("/v1/info")[1]["model_version"] == 5)
     found = verify(url)
-    assert (found.problems, found.events, found.replayed.same) == ((), 11, True)
+    assert (found.problems, found.events, found.replayed.same) == ([], 11, True)
 
 
 def test_a_database_that_stands_still_keeps_nobody_waiting(shared, live, database):
