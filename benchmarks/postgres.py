@@ -106,9 +106,9 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from journal import rows_of
 
     from superarm import SetLogit
+    from superarm.journal.clock import DatabaseClock
     from superarm.journal.lease import try_acquire
     from superarm.journal.postgres import PostgresStore
-    from superarm.journal.postgres_clock import DatabaseClock
     from superarm.service.handler import DecisionRequest, OutcomeRequest
     from superarm.service.learning import SharedLearning
     from superarm.service.service import Service

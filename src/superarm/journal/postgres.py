@@ -13,10 +13,10 @@ from typing import Any
 
 from orjson import loads
 
+from superarm.journal.clock import NOW
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
-from superarm.journal.postgres_clock import NOW
 from superarm.journal.postgres_schema import check, make_tables
 from superarm.journal.store import Head, Snapshot, Statement, Store, meta_statements, snapshot_statements
 

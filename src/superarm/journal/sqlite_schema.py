@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from superarm._files import sync_folder
+from superarm._files import sync
 from superarm.journal.ddl import TABLES
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
@@ -106,7 +106,7 @@ def create(journal: str | Path, meta: dict[str, Any], first: Snapshot) -> bool:
         finally:
             connection.close()
         os.replace(part, path)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
-        sync_folder(path.parent)
+        sync(path.parent)
         return True
     except (sqlite3.Error, OSError) as error:
         raise JournalDown(f"journal {path} cannot be made: {error}") from error

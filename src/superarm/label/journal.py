@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from superarm._files import BESIDE_JOURNAL, sync_folder
+from superarm._files import BESIDE_JOURNAL, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -75,7 +75,7 @@ def erase_person(journal: str | Path, person: str) -> int:
         for part, name in zip(_beside(new), _beside(path), strict=True):
             if part.exists():
                 os.replace(part, name)  # noqa: PTH105
-        sync_folder(path.parent)
+        sync(path.parent)
     finally:
         discard(*path.parent.glob(f"*.{path.name}.erasing*"))
         lock.close()

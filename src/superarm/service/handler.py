@@ -341,11 +341,5 @@ def _same_json(a: Any, b: Any) -> bool:
 
 
 def _depth(value: Any) -> int:
-    deepest, todo = 0, [(value, 1)]
-    while todo:
-        part, depth = todo.pop()
-        deepest = max(deepest, depth)
-        if isinstance(part, dict | list | tuple):
-            inside = part.values() if isinstance(part, dict) else part
-            todo += [(child, depth + 1) for child in inside if isinstance(child, dict | list | tuple)]
-    return deepest
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return bool(inside) + max(map(_depth, inside), default=0)

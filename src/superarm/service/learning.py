@@ -12,7 +12,7 @@ from itertools import islice
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING
 
-from superarm.journal.clock import FileClock, clock_problem
+from superarm.journal.clock import DatabaseClock, FileClock, clock_problem
 from superarm.journal.erase import ERASED, Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.projector import Projector
@@ -23,7 +23,6 @@ from superarm.service.settings import EXPIRED_AT_ONCE, RETAIN_EVERY, UPKEEP_EVER
 if TYPE_CHECKING:
     from superarm.journal.lease import Lease
     from superarm.journal.postgres import PostgresStore
-    from superarm.journal.postgres_clock import DatabaseClock
 
 log = logging.getLogger("superarm.service")
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
-from superarm.journal.create import ASKED
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
@@ -96,8 +95,13 @@ class Service:
             settings: see `superarm.service.settings.Settings`.
         """
         declared = None if columns is None else Columns.of(columns).to_dict()
-        given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
-        asked = dict(zip(ASKED, given, strict=True))
+        asked: dict[str, Any] = {
+            "learner": learner,
+            "labels": labels,
+            "n_features": n_features,
+            "set_size": set_size,
+        }
+        asked |= {"coverage": coverage, "seed": seed, "columns": declared, "group": group}
         return open_service(
             cls, journal, asked, Settings(**settings), model=model, create=create, max_mb=max_journal_mb
         )

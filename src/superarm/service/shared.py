@@ -19,12 +19,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from superarm.errors import SuperarmError
+from superarm.journal.clock import NOW, DatabaseClock
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, Event
 from superarm.journal.lease import LeaseLost, try_acquire
 from superarm.journal.postgres import PostgresStore, show_alive
 from superarm.journal.postgres_address import failures, psycopg
-from superarm.journal.postgres_clock import NOW, DatabaseClock
 from superarm.journal.postgres_schema import BLOCK, check
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records
@@ -79,7 +79,6 @@ class SharedModel:
         self._beat: float | None = None
         self._stop = threading.Event()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
-        self._overdue = 0  # threads that still read for a caller who got a 503
         with failures(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
         first = self._initial_snapshot()
@@ -167,23 +166,12 @@ class SharedModel:
 
     async def read(self, view: Callable[[], Any]) -> Any:
         """The result of a view, or JournalDown: a database that hangs may block a thread, and no caller."""
-        late = JournalDown(f"the database {self.address} has not answered for {self.patience:g} s")
-        if self._overdue >= READERS:
-            raise late
-        job = self._readers.submit(view)
-        work = asyncio.wrap_future(job)
-        done, _ = await asyncio.wait([work], timeout=self.patience)
-        if done:
-            return work.result()
-        if not job.cancel():  # a thread has it; else it has waited for one
-            self._overdue += 1
-            work.add_done_callback(self._read_late)
-        raise late
-
-    def _read_late(self, work: asyncio.Future[Any]) -> None:
-        self._overdue -= 1
-        if not work.cancelled():
-            work.exception()  # no caller waits for it any more
+        try:
+            work = asyncio.get_running_loop().run_in_executor(self._readers, view)
+            return await asyncio.wait_for(work, self.patience)
+        except TimeoutError as error:
+            silent = f"the database {self.address} has not answered for {self.patience:g} s"
+            raise JournalDown(silent) from error
 
     def refresh(self) -> None:
         """Totals as the learner published them last, and who else serves."""

@@ -12,7 +12,7 @@ from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
 from superarm.errors import InvalidInput
-from superarm.journal import postgres_clock
+from superarm.journal import clock as clocks
 from superarm.journal.errors import JournalDown
 from superarm.journal.postgres_address import Address
 from superarm.journal.postgres_schema import GRANTS
@@ -302,12 +302,12 @@ def test_a_process_with_a_wrong_clock_changes_nothing(shared, monkeypatch):
 def test_the_database_tells_the_time(shared, monkeypatch):
     one = shared(may_learn=False)
     with one.model.address.connect() as connection:
-        clock = postgres_clock.DatabaseClock(connection)
+        clock = clocks.DatabaseClock(connection)
         before = clock()
         [[told]] = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchall()
         assert before - 0.5 < told < clock() + 0.5
         clock._offset -= 100.0
-        monkeypatch.setattr(postgres_clock, "SLOW", 0.0)
+        monkeypatch.setattr(clocks, "SLOW", 0.0)
         clock.update(connection)  # a query that took too long is not used
         assert clock() < told - 50.0
         monkeypatch.undo()
