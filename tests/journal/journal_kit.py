@@ -176,8 +176,12 @@ class Driver:
     def reports(self) -> list[dict[str, Any]]:
         return self.service.model.reports()
 
-    def status(self) -> Any:
-        return self.service.status()
+    def trouble(self) -> tuple[str, ...]:
+        return self.service.trouble()
+
+    @property
+    def ready(self) -> bool:
+        return self.service.ready
 
     def model_file(self) -> bytes:
         return model_bytes(self.learner)

@@ -211,8 +211,8 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
         connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA superarm TO looks")
     looking = Driver.open(database.address(name, "looks"), may_learn=False)
     try:
-        assert not looking.status().ready
-        assert "may do this" in looking.status().trouble[0]
+        assert not looking.ready
+        assert "may do this" in looking.trouble()[0]
         assert looking.find("a") is not None
         with pytest.raises(JournalDown):
             looking.decide(DecisionRequest(rows(1)[0], "b"))

@@ -100,7 +100,7 @@ def test_a_promise_that_cannot_be_kept_is_told(tmp_path):
     rounds(service, 0, 1)
     learner = service.model.serving().learner
     learner.core.rule.state()["tally"][0] = 1500.0, 600.0, 1500.0, 500.0, 0.0
-    [trouble] = service.status().trouble
+    [trouble] = service.trouble()
     assert trouble.startswith("set_size is too small for a coverage of 0.9: 0.600 of 1,500 answers were yes")
     assert "500 of the misses" in trouble
     numbers = samples(service)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
-from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
+from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import model_bytes
@@ -26,7 +26,6 @@ from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHan
 from superarm.service.local import LocalModel
 from superarm.service.opening import open_service
 from superarm.service.settings import Settings
-from superarm.service.status import Status, falling_sentence, promise_sentences
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
+HUNG_SECONDS = 10.0  # a turn that has been under way for longer than this is stuck
 PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
 
 
@@ -323,22 +323,30 @@ class Service:
         learner = await self.submit(lambda _: copy.deepcopy(self.model.serving().learner))
         return await asyncio.to_thread(model_bytes, learner)
 
-    def status(self) -> Status:
-        """The state of the service, for people on call."""
-        model, serving = self.model, self.model.serving()
-        return Status(
-            down=None if self.down is None else str(self.down),
-            full=isinstance(self.down, JournalFull),
-            events=model.seq,
-            snapshot_lag=model.seq - model.snapshot_seq,
-            restart_seconds=self.restart_seconds,
-            replayed=model.replayed,
-            turn_seconds=0.0 if self.turns is None else self.turns.age,
-            log_bytes=self.store.log_bytes(),
-            broken_snapshots=model.broken_snapshots,
-            upkeep_failures=self.upkeep.failures,
-            upkeep_error=self.upkeep.error,
-            erasing=model.erasing(),
-            falling=falling_sentence(serving.totals.stats),
-            more=(*promise_sentences(serving.learner), *model.trouble()),
-        )
+    @property
+    def turn_seconds(self) -> float:
+        """The age of the turn that is under way; 0 if there is none."""
+        return 0.0 if self.turns is None else self.turns.age
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests that write should be sent here."""
+        return self.down is None and self.turn_seconds <= HUNG_SECONDS
+
+    def trouble(self) -> tuple[str, ...]:
+        """Problems, worst first, one sentence each; empty if there are none."""
+        model, serving, age = self.model, self.model.serving(), self.turn_seconds
+        stats, promise = serving.totals.stats, serving.learner.coverage
+        sentences = [None if self.down is None else str(self.down), model.erasing()]
+        if age > HUNG_SECONDS:
+            sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
+        if stats.falling:
+            sentences.append(f"the hit rate has fallen: {stats.recent:.3f} lately, {stats.usual:.3f} usually")
+        if model.broken_snapshots:
+            broken = ", ".join(map(str, model.broken_snapshots))
+            sentences.append(f"snapshots are damaged: after events {broken}")
+        if self.upkeep.error is not None:
+            sentences.append(f"upkeep fails: {self.upkeep.error}")
+        if promise is not None:
+            sentences.append(promise.trouble)
+        return (*(sentence for sentence in sentences if sentence is not None), *model.trouble())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -51,13 +50,13 @@ def fragile():
 
 def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
     url = fragile.fresh()
-    web = live(quick(url, labels=LABELS, n_features=D, set_size=2, patience=1.5))  # below the pool's own 2 s
+    web = live(quick(url, labels=LABELS, n_features=D, set_size=2, patience=1.5))
     for i in range(5):
         assert web.post("/v1/decisions", {"features": X[i].tolist(), "id": f"d{i}"})[0] == 200
     fragile.kill()
     status, told = web.post("/v1/decisions", ASK)
     assert (status, web.headers["retry-after"]) == (503, "1")
-    assert told["error"]["message"].endswith("has not answered for 1.5 s")
+    assert "cannot be used at the moment" in told["error"]["message"]  # at once
     assert soon(lambda: web.get("/ready")[0] == 503)
     assert web.get("/v1/stats")[0] == 503
     assert web.get("/health")[0] == 200
@@ -137,7 +136,8 @@ def test_a_full_disk_is_507_until_a_write_succeeds(shared, live, each):
 def test_a_connection_that_was_ended_costs_no_request(shared):
     one = shared(may_learn=False)
     decide(one, "a")
-    pid = one.store._writer.info.backend_pid
+    with one.store.writing() as connection:
+        pid = connection.info.backend_pid
     with one.model.address.connect() as connection:
         connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
         alive = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
@@ -164,7 +164,6 @@ def test_a_database_that_is_away_is_told_once(shared, monkeypatch, caplog):
         connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
     soon(lambda: len(refused) > 3)
     assert [record.message for record in caplog.records].count("learning failed") == 1
-    assert logging.getLogger("psycopg.pool").getEffectiveLevel() == logging.ERROR
     monkeypatch.undo()
     learner_of(one)
 

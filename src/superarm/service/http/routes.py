@@ -73,7 +73,7 @@ class Context:
     def trouble(self) -> list[str]:
         """Problems, worst first."""
         own = [] if self.tokens.trouble is None else [self.tokens.trouble]
-        return own + list(self.service.status().trouble)
+        return own + list(self.service.trouble())
 
 
 # ---------------------------------------------------------------- decisions and outcomes
@@ -278,11 +278,11 @@ def health(context: Context) -> m.Status:
 @route("GET", "/ready", OPEN, gives=m.Status)
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
-    status, trouble = context.service.status(), context.trouble()
+    service, trouble = context.service, context.trouble()
     if context.tokens.trouble is not None:
         raise JournalDown(context.tokens.trouble)
-    if not status.ready:
-        raise (JournalFull if status.full else JournalDown)(trouble[0])
+    if not service.ready:
+        raise (JournalFull if isinstance(service.down, JournalFull) else JournalDown)(trouble[0])
     return m.Status("ready", trouble)
 
 

@@ -12,7 +12,6 @@ from superarm.journal.stats import AGES
 from superarm.journal.totals import Totals
 from superarm.learners import Learner
 from superarm.service.local import LocalModel
-from superarm.service.status import Status
 
 need("serve")
 from prometheus_client.core import (  # noqa: E402
@@ -57,8 +56,8 @@ def service_metrics(service: Service) -> list[Metric]:
     return [
         *_model_metrics(serving.totals, model.reports()),
         *_promise_metrics(serving.learner),
-        *_journal_metrics(service.status(), service.store.size(), age),
-        *(_file_metrics(service.status()) if isinstance(model, LocalModel) else _database_metrics(model)),
+        *_journal_metrics(service, age),
+        *(_file_metrics(model) if isinstance(model, LocalModel) else _database_metrics(model)),
         *_turn_metrics(service),
     ]
 
@@ -113,25 +112,26 @@ def _promise_metrics(learner: Learner) -> Iterator[Metric]:
         yield gauge("coverage_broken", "Whether it cannot be kept.", promise.trouble is not None)
 
 
-def _journal_metrics(status: Status, size: int, oldest: float) -> Iterator[Metric]:
+def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     """Of any journal; for each kind there are a few more."""
+    model = service.model
     yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest)
-    yield gauge("journal_events", "Events written since the journal was made.", status.events)
-    yield gauge("journal_bytes", "The journal on disk.", size)
-    yield gauge("journal_up", "Whether the journal can be written.", status.down is None)
-    yield gauge("ready", "Whether requests that write should be sent here.", status.ready)
-    yield gauge("troubles", "How many things are wrong; /ready says which.", len(status.trouble))
-    yield gauge("snapshot_lag_events", "Events since the newest snapshot.", status.snapshot_lag)
-    yield gauge("restart_seconds", "The time that the last start took.", status.restart_seconds)
-    yield gauge("restart_replayed_events", "Events projected by it.", status.replayed)
-    yield gauge("turn_age_seconds", "The age of the turn under way.", status.turn_seconds)
-    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", bool(status.erasing))
-    yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", status.upkeep_failures)
+    yield gauge("journal_events", "Events written since the journal was made.", model.seq)
+    yield gauge("journal_bytes", "The journal on disk.", service.store.size())
+    yield gauge("journal_up", "Whether the journal can be written.", service.down is None)
+    yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
+    yield gauge("troubles", "How many things are wrong; /ready says which.", len(service.trouble()))
+    yield gauge("snapshot_lag_events", "Events since the newest snapshot.", model.seq - model.snapshot_seq)
+    yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
+    yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
+    yield gauge("turn_age_seconds", "The age of the turn under way.", service.turn_seconds)
+    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", bool(model.erasing()))
+    yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", service.upkeep.failures)
 
 
-def _file_metrics(status: Status) -> Iterator[Metric]:
-    yield gauge("wal_bytes", "The write-ahead log.", status.log_bytes)
-    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(status.broken_snapshots))
+def _file_metrics(model: LocalModel) -> Iterator[Metric]:
+    yield gauge("wal_bytes", "The write-ahead log.", model.store.log_bytes())
+    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(model.broken_snapshots))
 
 
 def _database_metrics(model: SharedModel) -> Iterator[Metric]:

@@ -79,7 +79,7 @@ def changes(service: Service) -> list[dict[str, Any]]:
 def stats(service: Service) -> dict[str, Any]:
     """All that the dashboard shows."""
     service.model.refresh()
-    serving, status, now = service.model.serving(), service.status(), service.model.clock()
+    model, serving, now = service.model, service.model.serving(), service.model.clock()
     stats, settings = serving.totals.stats, serving.totals.settings
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent(12)]
@@ -109,9 +109,13 @@ def stats(service: Service) -> dict[str, Any]:
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
         "shadows": service.model.reports(),
-        "trouble": status.trouble,
+        "trouble": service.trouble(),
         "warnings": list(service.handler.warnings.values()),
-        "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
+        "journal": {
+            "events": model.seq,
+            "down": None if service.down is None else str(service.down),
+            "snapshot_lag": model.seq - model.snapshot_seq,
+        },
         "processes": service.model.processes,
     }
     return copy.deepcopy(totals)  # the running lists are in it
