@@ -234,7 +234,7 @@ def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None
     """Give a snapshot another model, or only a new digest."""
     from orjson import dumps, loads
 
-    from superarm.journal.store import describe, snapshot_digest
+    from superarm.journal.statements import describe, snapshot_digest
 
     text = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
     at, totals, made_by, parts = driver.store._select(text, (seq,))[0]

@@ -16,7 +16,7 @@ from superarm.journal.postgres_address import Address, failures
 from superarm.journal.postgres_schema import BLOCK, has_journal, make_tables
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.store import CLEAN, COLUMNS, meta_statements, snapshot_statements
+from superarm.journal.statements import CLEAN, COLUMNS, meta_statements, snapshot_statements
 
 KINDS = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 

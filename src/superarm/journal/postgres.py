@@ -18,7 +18,8 @@ from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
 from superarm.journal.postgres_schema import check, make_tables
-from superarm.journal.store import Head, Snapshot, Statement, Store, meta_statements, snapshot_statements
+from superarm.journal.statements import Statement, meta_statements, snapshot_statements
+from superarm.journal.store import Head, Snapshot, Store
 
 APPEND = """SELECT numbers, digests FROM append(
   %b::float8[], %b::smallint[], %b::text[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[],

@@ -22,7 +22,8 @@ from superarm.journal.journal_files import FileLock, clear_parts, real_path
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import Head, Statement, Store
+from superarm.journal.statements import Statement
+from superarm.journal.store import Head, Store
 
 
 class SqliteStore(Store):

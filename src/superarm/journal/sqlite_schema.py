@@ -1,6 +1,6 @@
 """A SQLite journal: its tables, its format number, connections, and how a new one comes into being.
 
-Beside the tables that all journals have (ddl.py): probe, which is empty: to try whether anything can be written.
+Beside the tables that all journals have (statements.py): probe, which is empty: to try whether anything can be written.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from superarm._files import sync
-from superarm.journal.ddl import TABLES
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
 from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path
-from superarm.journal.store import Snapshot, meta_statements, snapshot_statements
+from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
+from superarm.journal.store import Snapshot
 
 FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
@@ -57,8 +57,8 @@ def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Co
         raise down(path, error) from error
 
 
-def format_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The number of its format; refuses what is no journal."""
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is no journal, or of another format."""
     try:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -68,12 +68,6 @@ def format_of(connection: sqlite3.Connection, path: Path) -> int:
         raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= NAMES:
         raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path))
-    return version
-
-
-def check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no journal, or of another format."""
-    version = format_of(connection, path)
     if version > FORMAT:
         wanted = f"of format {FORMAT} at most (install a newer superarm)"
         raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
