@@ -71,7 +71,7 @@ def run(kind: str, features: int, seconds: float) -> dict[str, float]:
         again = Projector(service.store, service.store.snapshot(0))
         cpu = time.process_time()
         again.catch_up()
-        learnt = (time.process_time() - cpu) / again.stats.learnt
+        learnt = (time.process_time() - cpu) / again.totals.stats.learnt
         service.store.close()
     return {
         "pairs_per_second": round(pairs / took),

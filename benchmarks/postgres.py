@@ -106,10 +106,11 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from journal import rows_of
 
     from superarm import SetLogit
+    from superarm.journal.clock import DatabaseClock
     from superarm.journal.lease import try_acquire
     from superarm.journal.postgres import PostgresStore
     from superarm.service.handler import DecisionRequest, OutcomeRequest
-    from superarm.service.learning import Learning
+    from superarm.service.learning import SharedLearning
     from superarm.service.service import Service
     from superarm.service.settings import Settings
     from superarm.service.turns import Call
@@ -136,8 +137,10 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
         store = PostgresStore(address)
         server = family(database.process.pid)
         before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
-        learning = Learning(lease, store, time.time, Settings())  # (it catches up at once)
-        while learning.projector.stats.learnt < pairs:
+        learning = SharedLearning(
+            lease, store, DatabaseClock(connection), Settings()
+        )  # (it catches up at once)
+        while learning.projector.totals.stats.learnt < pairs:
             learning.turn()
         took, cpu = time.perf_counter() - began, time.thread_time() - used
         databases = cpu_of(server) - before

@@ -191,7 +191,7 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
         service.run_turn([Call(service.outcome_now, one) for one in told])
         lag = seq - service.model.snapshot_seq
         if lag > service.settings.snapshot_every and seq < events - 45_000:  # leave a long tail to replay
-            service.snapshot_now()
+            service.model.snapshot()
     service.store.close()  # no snapshot: as if it had been killed
 
 

@@ -133,7 +133,7 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
         shown = service.call(service.decide_now, DecisionRequest(features(row)))
         outcome = OutcomeRequest(shown["id"], row["team"] in shown["labels"])
         service.call(service.outcome_now, outcome)
-    learner = service.model.model().learner
+    learner = service.model.serving().learner
     service.close()
     return learner
 

@@ -65,7 +65,6 @@ FRAMEWORKS = {
     "orjson": {"journal", "service"},
     "uvloop": {"service"},
     "psycopg": {"journal"},
-    "psycopg_pool": {"journal"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")
 

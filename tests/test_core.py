@@ -234,7 +234,6 @@ def packages_of(extra: str) -> set[str]:
             found |= {name for inner in one.extras for name in packages_of(inner)}
         else:
             found.add(IMPORTED_AS.get(one.name, one.name))
-            found |= {f"{one.name}_pool" for part in one.extras if part == "pool"}  # psycopg's
     return found - SPARE
 
 

@@ -16,11 +16,13 @@ from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, wilson, worst_first
 from superarm.journal.errors import JournalForeign
 from superarm.journal.projector import Projector
-from superarm.journal.stats import MOST_GROUPS, OTHERS, Stats
+from superarm.journal.stats import MOST_GROUPS, OTHERS
 from superarm.journal.store import open_store
+from superarm.journal.totals import Totals
 from superarm.logs import Log, Policy, Writer, evaluate, survey
-from superarm.service import Service, views
+from superarm.service import Service
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.http import views
 
 KINDS = ("east", "north", "south", "west")
 
@@ -233,7 +235,7 @@ def served(path: Any, named: bool, **options: Any) -> Service:
 def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     path = tmp_path / "events.db"
     service = served(path, named)
-    stats, promise = views.stats(service), service.model.model().learner.coverage
+    stats, promise = views.stats(service), service.model.serving().learner.coverage
     by_group, by_label = stats["by_group"], stats["by_label"]
     assert by_group["column"] == "site"
     assert {part["name"] for part in by_group["parts"]} == {MISSING, "calm", "noisy"}
@@ -242,10 +244,10 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     assert hits / 60 == pytest.approx(promise.kept)
     assert by_label["unnamed"] == (0 if named else 60)
     assert sum(part["rows"] for part in by_label["parts"]) == (60 if named else 0)
-    before = service.model.stats.to_dict()
+    before = service.model.serving().totals.to_dict()["stats"]
     service.close()
     service = Service.open(path)  # totals go on
-    assert service.model.stats.to_dict() == before
+    assert service.model.serving().totals.to_dict()["stats"] == before
     service.close()
     with pytest.raises(JournalForeign, match="group of superarm serve must be left out or 'site'"):
         Service.open(path, group="desk")
@@ -253,11 +255,11 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     again = Projector(store, store.snapshot(0))
     again.catch_up()
     store.close()
-    assert again.stats.to_dict() == before
+    assert again.totals.to_dict()["stats"] == before
 
 
 def test_groups_beyond_the_most_are_counted_together() -> None:
-    stats = Stats.of(["x", "y"])
+    stats = Totals.of(["x", "y"]).stats
     for i in range(MOST_GROUPS + 5):
         stats.count_for_promise(True, 2, "new", str(i))
     assert len(stats.groups) == MOST_GROUPS + 1

@@ -16,7 +16,7 @@ EXTRAS = {
     "serve": ("the service", ("httptools", "orjson", "prometheus_client", "uvicorn")),
     "label": ("labelling", ("httptools", "orjson", "PIL", "prometheus_client", "uvicorn")),
     "dask": ("--engine dask", ("distributed",)),
-    "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
+    "postgres": ("PostgreSQL", ("psycopg",)),
     "onnx": ("export to ONNX", ("onnx",)),
     "features": ("image features", ("keras",)),
 }

@@ -37,14 +37,14 @@ def write_atomically(path: str | PathLike[str], write: Any) -> None:
             os.fsync(file.fileno())
         part.replace(target)
         if os.name != "nt":
-            sync_folder(target.parent)
+            sync(target.parent)
     finally:
         part.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: a rename survives a power cut only after that."""
-    opened = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file durable, or the names in a folder: a rename survives a power cut only after that."""
+    opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
     finally:

@@ -8,8 +8,8 @@ from typing import Any
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import Replayed, replay
 from superarm.journal.snapshots import model_bytes
-from superarm.service import views
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.http import views
 from superarm.service.service import Service
 
 __all__ = ["Driver", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
@@ -82,17 +82,17 @@ class Driver:
         return StoredDecision(self, self.call(self.service.outcome_now, request)["id"])
 
     def expire(self) -> int:
-        return int(self.call(self.service.expire_now))
+        return int(self.call(self.service.upkeep.expire))
 
     def snapshot(self) -> None:
-        self.call(self.service.snapshot_now)
+        self.call(lambda _: self.service.model.snapshot())
 
     def find(self, id_: str) -> StoredDecision | None:
         return StoredDecision(self, id_) if self.store.find([id_]) else None
 
     def change(self, **change: Any) -> None:
         seq = self.call(self.service.change_now, change)
-        refused = self.service.model.refused.get(seq)
+        refused = self.projector.totals.refused.get(seq)
         assert refused is None, refused
 
     def add_labels(self, names: Any) -> None:
@@ -136,7 +136,11 @@ class Driver:
 
     @property
     def stats(self) -> Any:
-        return self.projector.stats
+        return self.projector.totals.stats
+
+    def counts(self) -> dict[str, Any]:
+        """A copy of the counts."""
+        return dict(self.projector.totals.to_dict()["stats"])
 
     @property
     def labels(self) -> Any:
@@ -144,11 +148,11 @@ class Driver:
 
     @property
     def disabled(self) -> frozenset[str]:
-        return frozenset(self.projector.settings.disabled)
+        return frozenset(self.projector.totals.settings.disabled)
 
     @property
     def frozen(self) -> bool:
-        return bool(self.projector.settings.frozen)
+        return bool(self.projector.totals.settings.frozen)
 
     @property
     def down(self) -> Any:
@@ -172,8 +176,12 @@ class Driver:
     def reports(self) -> list[dict[str, Any]]:
         return self.service.model.reports()
 
-    def status(self) -> Any:
-        return self.service.status()
+    def trouble(self) -> tuple[str, ...]:
+        return self.service.trouble()
+
+    @property
+    def ready(self) -> bool:
+        return self.service.ready
 
     def model_file(self) -> bytes:
         return model_bytes(self.learner)
@@ -226,7 +234,7 @@ def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None
     """Give a snapshot another model, or only a new digest."""
     from orjson import dumps, loads
 
-    from superarm.journal.store import describe, snapshot_digest
+    from superarm.journal.statements import describe, snapshot_digest
 
     text = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
     at, totals, made_by, parts = driver.store._select(text, (seq,))[0]

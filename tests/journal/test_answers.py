@@ -48,9 +48,9 @@ def test_several_answers_about_one_row_are_learnt_beside_its_outcome(drive):
     assert bits(session.learner) == bits(twin)
     assert (session.stats.answers, session.stats.learnt, session.stats.refused) == (2, 3, 0)
     assert replayed(session, from_start=True).same
-    totals = session.stats.to_dict()
+    totals = session.counts()
     session.store.close()
-    assert drive().stats.to_dict() == totals
+    assert drive().counts() == totals
 
 
 def test_a_correction_teaches_what_holds_instead_and_one_that_takes_back_teaches_nothing(drive):
@@ -75,12 +75,12 @@ def test_who_cannot_learn_from_other_sets_says_so_and_keeps_the_answer(drive):
     before = bits(session.learner)
     event = say(session, ANSWER, "a", made, True)
     assert bits(session.learner) == before
-    assert "learns from an answer once" in session.projector.refused[event.seq][0]
+    assert "learns from an answer once" in session.projector.totals.refused[event.seq][0]
     session.freeze()
     say(session, ANSWER, "a", made, True)
     session.erase(ids=["a"])
     event = say(session, CORRECTION, "a", made, True)
-    assert session.projector.refused[event.seq][0] == "its features were erased"
+    assert session.projector.totals.refused[event.seq][0] == "its features were erased"
     assert (session.stats.answers, session.stats.corrections, session.stats.learnt) == (2, 1, 1)
 
 
@@ -132,5 +132,5 @@ def test_blocks_of_events_give_the_bits_of_single_ones(drive, kind):
     for event in session.store.events():
         single.project([event])
     assert bits(whole.learner) == bits(single.learner) == live
-    assert whole.stats.to_dict() == single.stats.to_dict() == session.stats.to_dict()
+    assert whole.totals.stats == single.totals.stats == session.stats
     assert replayed(session, from_start=True).same

@@ -60,7 +60,7 @@ def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
     clock = Clock()
     session = drive(timeout=5.0, default_outcome=True, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], "a"))
-    before, totals = session.model_file(), repr(session.projector.totals())
+    before, totals = session.model_file(), repr(session.projector.totals.to_dict())
     clock.now += 10.0
     calls = {
         "decide": lambda: session.decide(DecisionRequest(rows(2)[1], "b")),
@@ -76,9 +76,9 @@ def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
         patch.setattr(session.store, "append", fail)
         with pytest.raises(JournalDown):
             calls[call]()
-    assert (session.model_file(), repr(session.projector.totals())) == (before, totals)
+    assert (session.model_file(), repr(session.projector.totals.to_dict())) == (before, totals)
     session.recover()
-    assert (session.model_file(), repr(session.projector.totals())) == (before, totals)
+    assert (session.model_file(), repr(session.projector.totals.to_dict())) == (before, totals)
     calls[call]()
     assert replayed(session).sha256 == sha256_of(session)
 
@@ -142,8 +142,8 @@ def test_a_broken_newest_snapshot_does_not_stop_the_start(drive, tmp_path):
     again = drive()
     assert again.model_file() == model
     assert again.replayed == 40
-    assert again.status().broken_snapshots == (newest,)
-    assert any("snapshots are damaged" in told for told in again.status().trouble)
+    assert again.service.model.broken_snapshots == (newest,)
+    assert any("snapshots are damaged" in told for told in again.trouble())
 
 
 def test_a_missing_event_is_told_and_nobody_hangs(drive):
@@ -177,16 +177,15 @@ def test_a_missing_event_is_told_and_nobody_hangs(drive):
 
 def test_status_knows_a_turn_that_hangs(drive):
     service = drive().service
-    assert service.status().ready
-    assert service.status().trouble == ()
+    assert service.ready
+    assert service.trouble() == ()
 
     async def main():
         await service.start()
         service.turns._busy, service.turns._began = True, time.monotonic() - 60.0
-        status = service.status()
-        assert status.turn_seconds > 59.0
-        assert not status.ready
-        assert "waiting for the disk" in status.trouble[0]
+        assert service.turn_seconds > 59.0
+        assert not service.ready
+        assert "waiting for the disk" in service.trouble()[0]
         service.turns._busy = False
         await service.stop()
 
@@ -385,17 +384,17 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
     session.decide(DecisionRequest(rows(1)[0]))
     service = session.service
 
-    def fail(_):
+    def expire(_):
         raise ValueError("no")
 
     async def main():
         await service.start()
         while service.model.snapshot_seq < 1 or service.upkeep.error is None:
             await asyncio.sleep(0.01)
-        assert any("upkeep fails: expire: no" in told for told in service.status().trouble)
+        assert any("upkeep fails: expire: no" in told for told in service.trouble())
         await service.stop()
 
-    monkeypatch.setattr(service, "expire_now", fail)
+    monkeypatch.setattr(service.upkeep, "expire", expire)
     asyncio.run(asyncio.wait_for(main(), 20))
 
 

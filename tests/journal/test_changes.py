@@ -22,7 +22,7 @@ def run_some(session, n, seed=0):
 
 
 def same_after_a_restart(session, drive, **options):
-    model, totals = session.model_file(), session.stats.to_dict()
+    model, totals = session.model_file(), session.counts()
     told = session.labels, session.disabled, session.frozen, session.changes()
     for from_start in (False, True):
         done = replayed(session, from_start=from_start)
@@ -31,7 +31,7 @@ def same_after_a_restart(session, drive, **options):
     session.store.close()
     again = drive(**options)
     assert again.model_file() == model
-    assert again.stats.to_dict() == totals
+    assert again.counts() == totals
     assert (again.labels, again.disabled, again.frozen, again.changes()) == told
     return again
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 import time
 
 import numpy as np
@@ -13,9 +14,12 @@ from service_kit import Clock, rows
 
 from superarm.journal.errors import Erased, Refused, UnknownDecision
 from superarm.journal.export import export
+from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
-from superarm.service import views
+from superarm.service import upkeep
 from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.http import views
+from superarm.service.http.service_metrics import service_metrics
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
 WORD = "a-name-that-nobody-may-keep"
@@ -155,7 +159,7 @@ def test_retention_while_it_runs(drive, tmp_path):
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
         assert not (await service.read(views.find, "new5"))["erased"]
-        assert service.status().upkeep_failures == 0
+        assert service.upkeep.failures == 0
         await service.stop()
 
     asyncio.run(asyncio.wait_for(main(), 60))
@@ -179,11 +183,11 @@ def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_ag
         assert (told["erased"], told["finished"]) == (1, False)
         again = await service.change({"what": "erase", "ids": ["person"]})
         assert (again["erased"], again["finished"]) == (0, False)
-        assert any("still on the disk" in sentence for sentence in service.status().trouble)
-        metrics = {one.name: one.samples[0].value for one in await service.metrics() if one.samples}
+        assert any("still on the disk" in sentence for sentence in service.trouble())
+        metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
         assert metrics["superarm_erasure_unfinished"] == 1
         reader.close()
-        while service.status().trouble:
+        while service.trouble():
             await asyncio.sleep(0.05)
         await service.stop()
 
@@ -223,7 +227,7 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
         await service.start()
         await asyncio.sleep(seconds)
         found = await service.read(views.find, "person")
-        trouble = service.status().trouble
+        trouble = service.trouble()
         await service.turns.close()
         await service.upkeep.stop()
         return found, trouble
@@ -236,3 +240,30 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
         session = drive(clock=clock, trust_clock=True, **options)
         found, trouble = asyncio.run(main(session.service, 0.5))
         assert (found["state"], found["erased"], trouble) == ("expired", True, ())
+
+
+def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch):
+    """Beside the snapshot that the erasure keeps it would reveal what lies between the two."""
+    session = drive()
+    session.decide(DecisionRequest(SECRET, "person"))
+    fill(session, 120)
+    service, before, gate = session.service, session.seq, threading.Event()
+
+    def slow(projector, at):
+        gate.wait(10.0)
+        return take_snapshot(projector, at)
+
+    async def main():
+        await service.start()
+        snapshot = asyncio.create_task(service.upkeep.snapshot())
+        await asyncio.sleep(0.1)
+        await service.change({"what": "erase", "ids": ["person"]})
+        gate.set()
+        await snapshot
+        await service.turns.close()
+        await service.upkeep.stop()
+
+    monkeypatch.setattr(upkeep, "take_snapshot", slow)
+    asyncio.run(asyncio.wait_for(main(), 30))
+    assert session.kept() == [0, before + 1]
+    assert session.store._select("SELECT DISTINCT seq FROM parts ORDER BY seq") == [(0,), (before + 1,)]

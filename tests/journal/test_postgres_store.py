@@ -41,7 +41,7 @@ def shared(database):
 def caught_up(driver):
     model = driver.service.model
     soon(lambda: model.seq >= driver.store.head().seq)
-    return model.model()
+    return model.serving()
 
 
 def test_many_append_at_once_in_one_order_without_holes(database):
@@ -84,7 +84,7 @@ def test_two_processes_share_ids_outcomes_and_a_model(shared):
         driver = (one, two)[i % 2]
         driver.decide(DecisionRequest(x, f"d{i}"))
         (one, two)[i // 2 % 2].outcome(OutcomeRequest(f"d{i}", hit=i % 3 == 0))
-    assert caught_up(one).version == caught_up(two).version == 61
+    assert caught_up(one).totals.stats.learnt == caught_up(two).totals.stats.learnt == 61
     assert one.find("d3").outcome["learnt"]
     found = verify(one.url)
     assert found.sound, found.problems
@@ -98,7 +98,7 @@ def test_another_process_learns_when_the_first_is_gone(shared):
     two = shared()
     one.service.close()
     two.outcome(OutcomeRequest(two.decide(DecisionRequest(rows(1)[0])).id, hit=False))
-    assert caught_up(two).version == 2
+    assert caught_up(two).totals.stats.learnt == 2
     assert two.service.model.learning is not None
 
 
@@ -211,8 +211,8 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
         connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA superarm TO looks")
     looking = Driver.open(database.address(name, "looks"), may_learn=False)
     try:
-        assert not looking.status().ready
-        assert "may do this" in looking.status().trouble[0]
+        assert not looking.ready
+        assert "may do this" in looking.trouble()[0]
         assert looking.find("a") is not None
         with pytest.raises(JournalDown):
             looking.decide(DecisionRequest(rows(1)[0], "b"))
@@ -237,7 +237,7 @@ def test_rows_with_names_on_many_processes(database):
             }
             driver = (one, two)[i % 2]
             driver.outcome(OutcomeRequest(driver.decide(DecisionRequest(x)).id, hit=i % 3 == 0))
-        assert caught_up(one).version == 60
+        assert caught_up(one).totals.stats.learnt == 60
     finally:
         one.service.close()
         two.service.close()

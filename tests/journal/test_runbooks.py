@@ -35,7 +35,7 @@ def test_the_model_was_spoilt(drive):
     driver.snapshot()
     work(driver, 900, 1, wrong=True)
     assert driver.stats.falling
-    assert any("hit rate has fallen" in sentence for sentence in driver.status().trouble)
+    assert any("hit rate has fallen" in sentence for sentence in driver.trouble())
     driver.freeze()
     spoilt = work(driver, 200, 2)
     before = max(driver.kept())
@@ -54,12 +54,12 @@ def test_a_disk_is_full(drive):
         for i in range(10_000):
             driver.decide(DecisionRequest(rows(1)[0], f"d{i}", context="x" * 2000))
             kept.append(f"d{i}")
-    assert not driver.status().ready
-    assert driver.status().full
+    assert not driver.ready
+    assert isinstance(driver.down, JournalFull)
     assert driver.find(kept[-1]) is not None  # looking goes on
     driver.store.max_mb = 10
     driver.recover()
-    assert driver.status().ready
+    assert driver.ready
     driver.decide(DecisionRequest(rows(1)[0], f"d{len(kept)}", context="x" * 2000))  # sent again
     assert driver.stats.decisions == len(kept) + 1
     assert verify(driver.store.path).sound

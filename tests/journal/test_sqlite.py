@@ -244,13 +244,13 @@ def test_what_is_not_under_its_name_is_not_acknowledged(drive, tmp_path, what, h
         (tmp_path / what).write_bytes((tmp_path / "away").read_bytes())
     with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "b"))
-    assert not session.status().ready
-    assert "replaced, overwritten or deleted" in session.status().trouble[0]
+    assert not session.ready
+    assert "replaced, overwritten or deleted" in session.trouble()[0]
     with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
         session.recover()
     (tmp_path / "away").replace(tmp_path / what)
     session.recover()
-    assert session.status().ready
+    assert session.ready
     session.decide(DecisionRequest(rows(1)[0], "c"))
 
 
@@ -261,10 +261,10 @@ def test_a_swapped_journal_is_noticed_within_a_second_also_if_nobody_asks(drive,
     async def main():
         service = session.service
         await service.start()
-        assert service.status().ready
+        assert service.ready
         (tmp_path / "events.db").unlink()
         await asyncio.sleep(1.0)
-        assert not service.status().ready
+        assert not service.ready
         await service.stop()
 
     asyncio.run(asyncio.wait_for(main(), 20))
@@ -282,7 +282,7 @@ def test_a_journal_that_is_overwritten_in_place_is_not_written_any_more(drive, t
     log = (tmp_path / "events.db-wal").read_bytes()
     with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "c"))
-    assert not session.status().ready
+    assert not session.ready
     assert (tmp_path / "events.db-wal").read_bytes() == log
     with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
         session.recover()
@@ -309,7 +309,7 @@ def test_commits_that_copy_the_log_into_the_file_are_our_own(drive):
         session.call(lambda _, part=part: [session.service.handler.decide(
             DecisionRequest(x, f"{part}.{i}", context="c" * 4000)) for i, x in enumerate(rows(50))])  # fmt: skip
     assert session.store._stamp != before
-    assert session.status().ready
+    assert session.ready
     session.store.scrub()
     session.decide(DecisionRequest(rows(1)[0], "after"))
 

@@ -10,7 +10,7 @@ from service_kit import LABELS, Clock, D, rows
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import Conflict, JournalForeign, Refused, UnknownDecision
-from superarm.journal.stats import Stats
+from superarm.journal.totals import Totals
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.turns import Call
 
@@ -165,12 +165,12 @@ def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
     with pytest.raises(Conflict):
         session.outcome(OutcomeRequest("a", hit=False))
     assert (session.stats.late, session.stats.pending) == (1, 0)
-    model, totals = session.model_file(), session.stats.to_dict()
+    model, totals = session.model_file(), session.counts()
     assert replayed(session, from_start=True).sha256 == sha256_of(session)
     session.store.close()
     again = drive(timeout=10.0, default_outcome=default, clock=clock)
     assert again.model_file() == model
-    assert again.stats.to_dict() == totals
+    assert again.counts() == totals
 
 
 def test_without_a_timeout_nothing_expires(drive):
@@ -236,12 +236,12 @@ def test_a_restart_needs_only_the_events_after_the_last_snapshot(drive):
     session.snapshot()
     for x in rows(5):
         session.decide(DecisionRequest(x))
-    model, totals = session.model_file(), session.stats.to_dict()
+    model, totals = session.model_file(), session.counts()
     session.store.close()  # as if killed: close() would snapshot
     session = drive()
     assert session.replayed == 5
     assert session.model_file() == model
-    assert session.stats.to_dict() == totals
+    assert session.counts() == totals
     session.close()
     assert drive().replayed == 0
 
@@ -318,11 +318,12 @@ def test_a_set_has_no_more_labels_than_there_are(drive):
 
 
 def test_the_curves_of_the_totals_stay_short():
-    stats = Stats.of(LABELS)
+    totals = Totals.of(LABELS)
+    stats = totals.stats
     for i in range(5000):
         stats.count_decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
     assert len(stats.slots) <= 240
     assert sum(slot[0] for slot in stats.slots) == 5000
     assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
     assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
-    assert Stats.of(LABELS, stats.to_dict()).to_dict() == stats.to_dict()
+    assert Totals.of(LABELS, totals.to_dict()).to_dict() == totals.to_dict()

@@ -117,7 +117,7 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
     from superarm.journal.events import DECISION, OUTCOME
     from superarm.journal.postgres import PostgresStore
     from superarm.journal.records import DecisionRecord
-    from superarm.journal.verify import Verifier
+    from superarm.journal.verify import verify_store
 
     acknowledged = [one for one in history if one.status == 200]
     ids = sorted({one.id for one in acknowledged})
@@ -125,7 +125,7 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
     try:
         found = {id_: DecisionRecord.of(events) for id_, events in store.find(ids).items()}
         order = list(store.events())
-        report = Verifier(store).run(None, True, None)
+        report = verify_store(store)
         published = store.published()
     finally:
         store.close()
@@ -151,7 +151,7 @@ def check(history: list[Attempt], address: Any) -> dict[str, Any]:
             assert one.told["outcome"] is not None, f"the answer to {one.id} was not seen after it was given"
     once = Counter((row.kind, row.id) for row in order if row.kind in (DECISION, OUTCOME))
     assert not once or max(once.values()) == 1
-    assert report.problems == ()
+    assert report.problems == []
     assert report.replayed is not None
     assert report.replayed.same
     assert published is not None

@@ -36,7 +36,6 @@ def why_not() -> str | None:
     """Why the tests of PostgreSQL cannot run here; None if they can."""
     try:
         import psycopg  # noqa: F401
-        import psycopg_pool  # noqa: F401
     except ImportError:
         return "these tests need psycopg: pip install 'superarm[postgres]'"
     if binaries() is None:

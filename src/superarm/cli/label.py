@@ -98,8 +98,9 @@ def label(
     from superarm.errors import InvalidInput
 
     need("label")
+    from superarm.journal.store import journal_exists
     from superarm.label import Labelling
-    from superarm.label.journal import journal_exists, read_meta
+    from superarm.label.journal import read_meta
     from superarm.label.rows import LabelRows
 
     if as_json and answers is None:

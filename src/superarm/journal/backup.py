@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 
-from superarm._files import BESIDE_JOURNAL, sync_folder
+from superarm._files import BESIDE_JOURNAL, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
 from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
@@ -42,7 +42,7 @@ def backup(path: str | Path, to: str | Path) -> Verified:
         if mark.exists():
             os.replace(mark, target.with_name(target.name + "-mark"))  # noqa: PTH105
         os.replace(part, target)  # noqa: PTH105
-        sync_folder(target.parent)
+        sync(target.parent)
         return verified
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, JournalDamaged):
@@ -67,5 +67,4 @@ def _copy(source: Path, part: Path) -> None:
         marker.begin(seq, chain, copy)
         marker.sync()
         marker.close()
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(part)

@@ -10,15 +10,15 @@ rollback        {"to": 1234}                      the weights as after that even
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import Refused
 from superarm.journal.snapshots import learner_from
-from superarm.journal.store import Snapshot
+from superarm.journal.store import Store
 from superarm.learners import Learner
 
 LONGEST_LABEL = 1_000
@@ -30,11 +30,6 @@ class LabelSettings(Struct):
     disabled: tuple[str, ...] = ()
     switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
 
-    @classmethod
-    def of(cls, totals: dict[str, Any]) -> LabelSettings:
-        """Those in the totals of a snapshot."""
-        return convert(totals["settings"], cls)
-
     @property
     def frozen(self) -> bool:
         return len(self.switches) % 2 == 1
@@ -42,9 +37,7 @@ class LabelSettings(Struct):
     def frozen_at(self, seq: int) -> bool:
         return bisect_right(self.switches, seq) % 2 == 1
 
-    def apply(
-        self, learner: Learner, change: dict[str, Any], seq: int, snapshot: Callable[[int], Snapshot]
-    ) -> Learner:
+    def apply(self, learner: Learner, change: dict[str, Any], seq: int, store: Store) -> Learner:
         """Make a change that was checked; the learner that goes on from here."""
         what = change["what"]
         if what == "add_labels":
@@ -60,19 +53,13 @@ class LabelSettings(Struct):
         elif what == "set_explore":
             return learner.with_params(**change["params"])
         elif what == "rollback":
-            return learner.rolled_back_to(learner_from(snapshot(change["to"]).parts["model"]))
+            return learner.rolled_back_to(learner_from(store.snapshot(change["to"]).parts["model"]))
         return learner
 
 
-def check_change(
-    change: dict[str, Any],
-    learner: Learner,
-    disabled: Collection[str],
-    frozen: bool,
-    snapshots: Collection[int],
-) -> bool:
+def check_change(change: dict[str, Any], learner: Learner, settings: LabelSettings, store: Store) -> bool:
     """Refuse a change that cannot be made; whether there is anything to do."""
-    what = change["what"]
+    what, disabled = change["what"], set(settings.disabled)
     known = set(learner.labels or ())
     if what in ("add_labels", "disable_labels"):
         labels = distinct(change["labels"])
@@ -92,9 +79,9 @@ def check_change(
             learner.with_params(**change["params"])
         except InvalidInput as error:
             raise Refused(str(error), field=error.field) from error
-    elif what == "rollback" and change["to"] not in snapshots:
+    elif what == "rollback" and change["to"] not in [note.seq for note in store.snapshots()]:
         raise Refused.must("to", "change", "the event of a kept snapshot", change["to"])
-    return what not in ("freeze", "unfreeze") or frozen != (what == "freeze")
+    return what not in ("freeze", "unfreeze") or settings.frozen != (what == "freeze")
 
 
 def distinct(names: Sequence[str]) -> list[str]:

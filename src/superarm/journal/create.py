@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
-
-from superarm.journal.changes import LabelSettings
 from superarm.journal.errors import JournalForeign
-from superarm.journal.shadows import HitRateEstimate
 from superarm.journal.snapshots import is_own_class, made_by, model_bytes
-from superarm.journal.stats import Stats
 from superarm.journal.store import Snapshot
+from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
@@ -22,15 +17,14 @@ from superarm.learners.registry import make, parse
 # UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 UNIFORM = 0.02
 EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something else
-ASKED = ("learner", "labels", "n_features", "set_size", "coverage", "seed", "columns", "group")
 
 
 def check_same_purpose(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Refuse to use a journal for something else than it was made for."""
+    """Refuse to use a journal, or a model, for something else than it was made for."""
     for name, value in asked.items():
         if value is None:
             continue
-        is_, was = (list(value) if isinstance(value, list | tuple) else value), meta.get(name)
+        is_, was = (list(one) if isinstance(one, tuple) else one for one in (value, meta.get(name)))
         if name == "learner" and is_own_class(value) and is_own_class(meta[name]):  # the file may have moved
             is_, was = value.partition(":")[2], meta[name].partition(":")[2]
         if is_ != was:
@@ -41,17 +35,18 @@ def check_same_purpose(where: object, meta: dict[str, Any], asked: dict[str, Any
 def new_journal(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
     """The meta and the first snapshot of a new journal."""
     learner, spec = _from_model(asked, model) if model is not None else _from_options(asked)
-    assert learner.labels is not None
-    common = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
-    common |= {"coverage": _promised(learner), "columns": asked["columns"], "group": asked["group"]}
-    now = time.time()
-    meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, "labels": list(learner.labels)}
-    parts = {"model": model_bytes(learner)}
-    return meta | common, Snapshot(0, now, parts, _empty_totals(learner.labels), made_by())
+    now, purpose = time.time(), _purpose_of(learner)
+    meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, **purpose}
+    meta |= {"columns": asked["columns"], "group": asked["group"]}
+    totals = Totals.of(purpose["labels"]).to_dict()
+    return meta, Snapshot(0, now, {"model": model_bytes(learner)}, totals, made_by())
 
 
-def _promised(learner: Learner) -> float | None:
-    return None if learner.coverage is None else learner.coverage.promised
+def _purpose_of(learner: Learner) -> dict[str, Any]:
+    """What a journal with this learner is for."""
+    purpose = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
+    promised = None if learner.coverage is None else learner.coverage.promised
+    return {"labels": list(learner.known.all()), **purpose, "coverage": promised}
 
 
 def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
@@ -63,22 +58,14 @@ def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]
         learner = learner.with_params(labels=[str(label) for label in labels])
     if asked["columns"] is not None:
         raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
-    for name in ("labels", "n_features", "set_size", "coverage", "seed"):
-        has = _promised(learner) if name == "coverage" else getattr(learner, name)
-        if name == "labels":
-            has = list(learner.known.all())
-        if asked[name] is not None and asked[name] != has:
-            wanted = f"left out or {has!r}, which {model} has"
-            raise JournalForeign.must(name, "superarm serve", wanted, asked[name])
+    purpose = _purpose_of(learner)
+    check_same_purpose(model, purpose, {name: asked[name] for name in purpose})
     spec = asked["learner"] or learner.name
     cls, params = parse(spec)
     if type(learner) is not cls:
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
-    for name, value in params.items():
-        if learner.params.get(name, value) != value:
-            wanted = f"left out or {learner.params[name]!r}, which {model} has"
-            raise JournalForeign.must(name, "superarm serve", wanted, value)
+    check_same_purpose(model, params | learner.params, params)
     chosen = learner.chosen | params
     if isinstance(learner, SetLogit | Scores) and not chosen.keys() & EXPLORES:
         learner = learner.with_params(uniform=UNIFORM)
@@ -98,9 +85,3 @@ def _from_options(asked: dict[str, Any]) -> tuple[Learner, str]:
     if asked["columns"] is not None:
         learner.use_columns(asked["columns"])
     return learner, spec
-
-
-def _empty_totals(labels: Sequence[str]) -> dict[str, Any]:
-    """The totals before the first event."""
-    empty = {"settings": to_builtins(LabelSettings()), "refused": {}}
-    return {"stats": Stats.of(labels).to_dict(), "estimate": HitRateEstimate().to_dict(), **empty}

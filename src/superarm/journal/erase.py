@@ -19,7 +19,7 @@ from itertools import pairwise
 from superarm.journal.errors import JournalDown
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
-from superarm.journal.snapshots import SnapshotDraft
+from superarm.journal.snapshots import take_snapshot
 from superarm.journal.store import Store
 
 log = logging.getLogger("superarm.service")
@@ -40,7 +40,7 @@ class Eraser:
         """Erase; a failure to leave nothing behind is kept for `finish`."""
         if erasure.seq <= self.store.progress(ERASED):
             return
-        for _ in self.store.write_snapshot(SnapshotDraft(self.projector, erasure.time).make()):
+        for _ in self.store.write_snapshot(take_snapshot(self.projector, erasure.time)):
             pass
         count = self.store.erase(erasure, self._revealing(erasure.seq))
         self.store.set_progress(ERASED, erasure.seq)

@@ -1,4 +1,4 @@
-"""Files of a journal: paths, syncs, parts that a crash has left, and the lock of the one process that may write."""
+"""Files of a journal: paths, parts that a crash has left, and the lock of the one process that may write."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ def real_path(path: str | Path) -> Path:
         return Path(path).resolve()
     except (OSError, RuntimeError) as error:  # a loop of links
         raise JournalForeign(f"journal of superarm must be a file, got a loop of links: {path}") from error
-
-
-def sync_file(path: Path) -> None:
-    """Make what a file holds, and its length, durable."""
-    opened = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def discard(*paths: Path) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 from time import monotonic
 
+from superarm.journal.clock import NOW
 from superarm.journal.postgres_address import Connection
-from superarm.journal.postgres_clock import NOW
 from superarm.journal.postgres_schema import LOCKS
 
 log = logging.getLogger("superarm.service")

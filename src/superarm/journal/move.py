@@ -13,10 +13,10 @@ from superarm.journal.erase import ERASED, SCRUBBED
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import execute_all
 from superarm.journal.postgres_address import Address, failures
-from superarm.journal.postgres_schema import BLOCK, check, make_tables
+from superarm.journal.postgres_schema import BLOCK, has_journal, make_tables
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.store import CLEAN, COLUMNS, meta_statements, snapshot_statements
+from superarm.journal.statements import CLEAN, COLUMNS, meta_statements, snapshot_statements
 
 KINDS = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 
@@ -33,7 +33,7 @@ def move(
     try:
         load_class(source.meta(), learner)
         with address.connect("superarm moves") as connection, failures(address):
-            if check(connection, address) and connection.execute("SELECT 1 FROM meta").fetchone():
+            if has_journal(connection, address):
                 wanted = "a database without a superarm journal"
                 raise InvalidInput.must("TO", "superarm move", wanted, str(address))
         make_tables(address)

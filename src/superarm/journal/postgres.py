@@ -1,27 +1,25 @@
 """A journal in PostgreSQL, that many processes append to. (postgres_schema.py: tables; store.py: the promises)
 
-One connection writes, a few read; all waits are bounded (postgres_address.py).
+Each thread has a connection; all waits are bounded (postgres_address.py).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from select import POLLIN, poll
+from threading import local
 from typing import Any
 
 from orjson import loads
 
+from superarm.journal.clock import NOW
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, failures, psycopg
-from superarm.journal.postgres_clock import NOW
-from superarm.journal.postgres_schema import check
-from superarm.journal.store import Head, Snapshot, Statement, Store, meta_statements, snapshot_statements
-
-# we log a database that is away ourselves: once, in one line
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+from superarm.journal.postgres_schema import check, make_tables
+from superarm.journal.statements import Statement, meta_statements, snapshot_statements
+from superarm.journal.store import Head, Snapshot, Store
 
 APPEND = """SELECT numbers, digests FROM append(
   %b::float8[], %b::smallint[], %b::text[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[],
@@ -42,17 +40,17 @@ class PostgresStore(Store):
     def __init__(self, where: str | Address, *, read_only: bool = False, patience: float = 5.0) -> None:
         self.address = where if isinstance(where, Address) else Address(where, patience=patience)
         self.name, self.read_only = str(self.address), read_only
-        self._writer: Connection | None = None
         # what a full disk has refused: it is full until these can be written
         self._no_room_for: list[Event] = []
         self._moment: Connection | None = None
-        self._pool = self.address.pool()
+        self._of_thread = local()  # each thread has a connection of its own
+        self._opened: set[Connection] = set()
         try:
             if read_only:
                 self._moment = self.address.connect("superarm reads", patience=0.0)
                 self._moment.autocommit = False
                 self._moment.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            with self._reading() as connection:
+            with self._connected() as connection:
                 if not check(connection, self.address) or not self.meta():
                     wanted = "a superarm journal (superarm serve with --labels makes one)"
                     raise JournalForeign.must("journal", "superarm", wanted, self.name)
@@ -61,45 +59,50 @@ class PostgresStore(Store):
             raise
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        source = nullcontext(self._moment) if self._moment is not None else self._pool.connection()
-        with failures(self.address), source as connection:
-            yield connection
+    def _connected(self) -> Iterator[Connection]:
+        """This thread's connection. After a failure it is not known what was written: it is dropped."""
+        if self._moment is not None:
+            with failures(self.address):
+                yield self._moment
+            return
+        connection: Connection | None = getattr(self._of_thread, "connection", None)
+        try:
+            if connection is None or _is_closed(connection):
+                self._drop(connection)
+                connection = self._of_thread.connection = self.address.connect("superarm")
+                self._opened.add(connection)
+            with failures(self.address):
+                yield connection
+        except BaseException:
+            self._drop(connection)
+            raise
+
+    def _drop(self, connection: Connection | None) -> None:
+        if connection is not None:
+            connection.close()
+            self._opened.discard(connection)
+        self._of_thread.connection = None
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._reading() as connection:
+        with self._connected() as connection:
             return connection.execute(sql.replace("?", "%s"), values, binary=True).fetchall()
 
     def _ids(self, ids: Sequence[str]) -> list[str]:
         return list(ids)
 
     def close(self) -> None:
-        for connection in (self._writer, self._moment):
+        for connection in (self._moment, *self._opened):
             if connection is not None:
                 connection.close()
-        self._writer = None
-        self._pool.close()
 
     # ------------------------------------------------------------ writing
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """The connection that writes. After a failure it is not known what was written: it is dropped."""
         if self.read_only:
             raise JournalDown(f"journal {self.name} was opened to be read only")
-        try:
-            with failures(self.address):
-                if self._writer is not None and _is_closed(self._writer):
-                    self._writer.close()
-                    self._writer = None
-                if self._writer is None:
-                    self._writer = self.address.connect("superarm writes")
-                yield self._writer
-        except BaseException:
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
-            raise
+        with self._connected() as connection:
+            yield connection
 
     def _write_all(self, statements: Iterable[Statement]) -> list[int]:
         with self.writing() as connection, connection.transaction():
@@ -220,7 +223,8 @@ def show_alive(connection: Connection, process: str, began: float, model: int) -
 
 
 def create(address: Address, meta: dict[str, Any], first: Snapshot) -> bool:
-    """A new journal with its first snapshot, in a database with tables; False if another process was faster."""
+    """A new journal with its first snapshot; False if another process was faster."""
+    make_tables(address)
     with address.connect("superarm creates") as connection, failures(address), connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm journal'))")
         if connection.execute("SELECT 1 FROM meta").fetchone() is not None:

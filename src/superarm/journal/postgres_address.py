@@ -16,7 +16,6 @@ from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 need("postgres")
 import psycopg  # noqa: E402
 from psycopg import conninfo  # noqa: E402
-from psycopg_pool import ConnectionPool, PoolTimeout  # noqa: E402
 
 __all__ = ["Address", "Connection", "down", "failures", "psycopg"]
 
@@ -90,22 +89,6 @@ class Address:
         connection.patience = wait or None
         return connection
 
-    def pool(self, most: int = 4) -> ConnectionPool[Connection]:
-        """Connections for reading, opened when they are needed."""
-        options = self._options("superarm reads", self.patience)
-        settings = {**options, "autocommit": True, "prepare_threshold": 2}
-
-        def bounded(connection: Connection) -> None:
-            connection.patience = self.patience
-
-        pool = ConnectionPool(
-            "", connection_class=Connection, kwargs=settings, configure=bounded, min_size=0, max_size=most,
-            open=False, timeout=CONNECT_SECONDS, reconnect_timeout=CONNECT_SECONDS,
-            check=ConnectionPool.check_connection, max_idle=60.0,
-        )  # fmt: skip
-        pool.open()
-        return pool
-
     def _options(self, application: str, patience: float) -> dict[str, Any]:
         wait = int(1e3 * patience)
         # what the role or the database has for these would end statements that have time left
@@ -154,7 +137,5 @@ def failures(where: object) -> Iterator[None]:
         ) from error
     except psycopg.errors.DiskFull as error:
         raise JournalFull(str(down(where, error))) from error
-    except PoolTimeout as error:  # only reading shares connections; the writer has its own
-        raise JournalDown(f"the database {where} has no free connection for reading: {error}") from error
     except psycopg.Error as error:
         raise down(where, error) from error

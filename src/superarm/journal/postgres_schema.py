@@ -1,6 +1,6 @@
 """The tables of a PostgreSQL journal, their number, and the two roles.
 
-Beside the tables that all journals have (ddl.py):
+Beside the tables that all journals have (statements.py):
 
 format      the number of the tables
 head        one row: the last event. Whoever appends holds it, in one call of `append`, so the order is one, without
@@ -13,9 +13,9 @@ rounds      a sequence that hands out blocks of rounds
 
 from __future__ import annotations
 
-from superarm.journal.ddl import TABLES
 from superarm.journal.errors import JournalForeign
 from superarm.journal.postgres_address import Address, Connection, failures
+from superarm.journal.statements import TABLES
 
 FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
 BLOCK = 256  # rounds that a process takes at once
@@ -113,6 +113,11 @@ def check(connection: Connection, where: object) -> bool:
         wanted = f"of format {FORMAT}" + (" (install a newer superarm)" if version > FORMAT else "")
         raise JournalForeign.must("journal", "superarm", wanted, f"format {version} in {where}")
     return True
+
+
+def has_journal(connection: Connection, where: object) -> bool:
+    """Whether there is a journal in the tables."""
+    return check(connection, where) and connection.execute("SELECT 1 FROM meta").fetchone() is not None
 
 
 def make_tables(address: Address) -> bool:

@@ -6,19 +6,18 @@ lines on the same events in the same order: so they come to the same bits.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from itertools import islice
 from math import exp
 from typing import Any
 
-from msgspec import to_builtins
 from orjson import loads
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
-from superarm.journal.changes import LabelSettings, check_change
+from superarm.journal.changes import check_change
 from superarm.journal.errors import JournalDamaged, Refused
 from superarm.journal.events import (
     ANSWER,
@@ -30,15 +29,13 @@ from superarm.journal.events import (
     DecisionBody,
     Event,
 )
-from superarm.journal.records import DecisionRecord, Records, was_learnt
-from superarm.journal.shadows import HitRateEstimate, Shadow, make_shadows
+from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
-from superarm.journal.stats import Stats
 from superarm.journal.store import READ_AT_ONCE, Snapshot, Store
+from superarm.journal.totals import Totals
 from superarm.learners import Learner
 from superarm.learners.stored_updates import StoredUpdates
-
-MOST_REFUSED = 1_000  # refusals that are remembered
 
 
 class ErasedPast(Exception):
@@ -60,8 +57,7 @@ class Projector:
 
     Attributes:
         on_erasure: erases content, before the events after the erasure are applied; None to erase nothing.
-        learner, stats, settings, shadows: as of event ``seq``.
-        refused: changes and outcomes that had no effect, by their events, with the reason.
+        learner, totals, shadows: as of event ``seq``.
         jumps: snapshots that were taken over, since events before them were erased.
     """
 
@@ -71,6 +67,7 @@ class Projector:
         meta = store.meta()
         self._column: str | None = meta.get("group")
         self._promised: float | None = meta.get("coverage")
+        self._spec = str(meta["learner"])
         self.records = Records()
         self.shadows: dict[str, Shadow] = {}
         self.jumps: list[int] = []
@@ -96,11 +93,7 @@ class Projector:
         # outcomes and timeouts to be counted: whether each is learnt, or refused; and those that wait in `_updates`
         self._staged: list[tuple[Event, DecisionRecord, bool, bool]] = []
         self._staged_updates: list[int] = []
-        totals = snapshot.totals
-        self.stats = Stats.of(self.labels, totals["stats"])
-        self.settings = LabelSettings.of(totals)
-        self.estimate = HitRateEstimate.from_dict(totals["estimate"])
-        self.refused: dict[int, list[str | None]] = {int(seq): why for seq, why in totals["refused"].items()}
+        self.totals = Totals.of(self.labels, snapshot.totals)
         self.seq = snapshot.seq
         self.records.clear()
 
@@ -109,19 +102,16 @@ class Projector:
         assert self.learner.labels is not None
         return self.learner.labels
 
-    def totals(self) -> dict[str, Any]:
-        """The totals, as a snapshot keeps them beside the learner."""
-        return {
-            "stats": self.stats.to_dict(),
-            "settings": to_builtins(self.settings),
-            "estimate": self.estimate.to_dict(),
-            "refused": {str(seq): why for seq, why in self.refused.items()},
-        }
+    def copy(self) -> Projector:
+        """One that stays as it is now."""
+        twin = copy.copy(self)
+        twin.learner, twin.totals, twin.shadows = copy.deepcopy((self.learner, self.totals, self.shadows))
+        return twin
 
     def reports(self) -> list[dict[str, Any]]:
         """Estimated hit rates of top sets: the model's, and its shadows'."""
-        own = self.estimate.report(str(self.store.meta()["learner"]), self.stats.learnt)
-        return [asdict(report) for report in (own, *(shadow.report() for shadow in self.shadows.values()))]
+        own = self.totals.estimate.report(self._spec, self.totals.stats.learnt)
+        return [own, *(shadow.report() for shadow in self.shadows.values())]
 
     # ------------------------------------------------------------ moving on
 
@@ -180,7 +170,7 @@ class Projector:
             self._updates.add_decision(event)
         body = event.body
         log = body.log_propensity
-        self.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
+        self.totals.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
         self.records.put(DecisionRecord(event))
 
     def _on_outcome(self, event: Event) -> None:
@@ -199,10 +189,10 @@ class Projector:
             record.timeout = event
         else:
             record.outcome = event
-        teaches, default_learnt, refused = hit is not None and not self.settings.frozen, False, None
+        teaches, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
         if teaches and expired is not None:
             self._learn_staged()  # whether the default was learnt must be known
-            default_learnt = was_learnt(expired, record, self.settings, self.refused)
+            default_learnt = self.totals.was_learnt(expired, record)
             teaches = not default_learnt or expired.body.hit != hit
         # a label that could not be shown at the time counts as a miss
         named = label is not None and "label" in feedback and self._was_eligible(record.body, label)
@@ -218,7 +208,7 @@ class Projector:
             self._staged_updates.append(len(self._staged))
             self._updates.add_answer(record.event, hit, label if named else None)
         if refused is not None:
-            self._refuse(event.seq, refused, None)
+            self.totals.refuse(event.seq, refused)
         self._staged.append((event, record, teaches and refused is None, refused is not None))
 
     def _was_eligible(self, body: DecisionBody, label: str) -> bool:
@@ -232,13 +222,12 @@ class Projector:
         refused = None
         if record.event.x is None:
             refused = "its features were erased"
-        elif body.hit is not None and not self.settings.frozen:
+        elif body.hit is not None and not self.totals.settings.frozen:
             refused = self._learn_given(record, body.labels or record.body.drawn, body.hit)
         if refused is not None:
-            self._refuse(event.seq, refused, None)
-        self.stats.count_answer(
-            event.kind == CORRECTION, was_learnt(event, record, self.settings, self.refused)
-        )
+            self.totals.refuse(event.seq, refused)
+        learnt = self.totals.was_learnt(event, record)
+        self.totals.stats.count_answer(event.kind == CORRECTION, learnt)
 
     def _learn_given(self, record: DecisionRecord, labels: Sequence[str], hit: bool) -> str | None:
         """Learn a bit about a set and the row of a decision, beside its own outcome; why that was not possible."""
@@ -265,15 +254,14 @@ class Projector:
 
     def _on_change(self, event: Event) -> None:
         change = event.body
-        snapshots = [note.seq for note in self.store.snapshots()] if change["what"] == "rollback" else []
+        settings, store = self.totals.settings, self.store
         try:
-            if check_change(change, self.learner, self.settings.disabled, self.settings.frozen, snapshots):
-                learner = self.settings.apply(self.learner, change, event.seq, self.store.snapshot)
-                self._set_learner(learner)
+            if check_change(change, self.learner, settings, store):
+                self._set_learner(settings.apply(self.learner, change, event.seq, store))
         except (Refused, InvalidInput) as error:  # of two processes that changed the same, the second
-            self._refuse(event.seq, str(error), error.field)
+            self.totals.refuse(event.seq, str(error), error.field)
             return
-        self.stats.grow(self.labels)
+        self.totals.stats.grow(self.labels)
         for shadow in self.shadows.values():
             shadow.change(change)
 
@@ -304,7 +292,7 @@ class Projector:
         for number, reason in self._updates.apply().items():
             at = self._staged_updates[number]
             event, record, *_ = self._staged[at]
-            self._refuse(event.seq, reason, None)
+            self.totals.refuse(event.seq, reason)
             self._staged[at] = event, record, False, True
         for counted in self._staged:
             self._count(*counted)
@@ -316,21 +304,21 @@ class Projector:
         expired = None if timeout else record.timeout
         self.records.mark_answered(event.id)
         if timeout:
-            self.stats.count_timeout(taught, refused)
+            self.totals.stats.count_timeout(taught, refused)
         else:
             age = max(0.0, event.time - record.event.time)
-            self.stats.count_outcome(
+            self.totals.stats.count_outcome(
                 event.time, age, shown.labels, outcome.hit, expired is not None, taught, refused
             )
         if record.event.x is None:
             return
         if not timeout:
-            self.estimate.add(shown.top, shown.labels, shown.log_propensity, outcome.hit)
+            self.totals.estimate.add(shown.top, shown.labels, shown.log_propensity, outcome.hit)
             if self._counts_for_promise(shown.rule):
-                self.stats.count_for_promise(
+                self.totals.stats.count_for_promise(
                     outcome.hit, len(shown.labels), outcome.label, self._group(record.event)
                 )
-        if self.shadows and not self.settings.frozen:
+        if self.shadows and not self.totals.settings.frozen:
             default = None if expired is None else expired.body.hit
             decision = record.event.to_decision(self.learner.id)
             for shadow in self.shadows.values():
@@ -340,11 +328,6 @@ class Projector:
         """Not while the rule warms up, and not at another coverage than the journal's own."""
         promised = self._promised
         return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
-
-    def _refuse(self, seq: int, reason: str, field: str | None) -> None:
-        self.refused[seq] = [reason, field]
-        if len(self.refused) > MOST_REFUSED:
-            del self.refused[next(iter(self.refused))]
 
     def _record(self, event: Event) -> DecisionRecord:
         record = self.records.get(event.id)

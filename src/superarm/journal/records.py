@@ -6,15 +6,12 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from enum import Enum
 from math import exp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orjson import loads
 
 from superarm.data.row_json import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
-
-if TYPE_CHECKING:
-    from superarm.journal.changes import LabelSettings
 
 
 class DecisionStatus(Enum):
@@ -69,7 +66,7 @@ class DecisionRecord:
         }
 
     def outcome_summary(self, learnt: bool | None) -> dict[str, Any] | None:
-        """The outcome, or the timeout in its place; ``learnt`` is what `was_learnt` gives."""
+        """The outcome, or the timeout in its place; ``learnt`` is what `Totals.was_learnt` gives."""
         event = self.outcome or self.timeout
         if event is None:
             return None
@@ -159,16 +156,3 @@ class Records:
     def clear(self) -> None:
         self._records.clear()
         self.bytes = 0
-
-
-def was_learnt(
-    event: Event, record: DecisionRecord | None, settings: LabelSettings, refused: dict[int, list[str | None]]
-) -> bool:
-    """Whether an outcome, a timeout, an answer or a correction that was projected has moved the model."""
-    hit = event.body.hit
-    if hit is None or event.seq in refused or settings.frozen_at(event.seq):
-        return False
-    expired = record.timeout if event.kind == OUTCOME and record is not None else None
-    if expired is not None and expired.body.hit == hit:  # the default was that already
-        return not was_learnt(expired, record, settings, refused)
-    return True

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ NOT_IN_JOURNAL = {"format", "learner"}
 NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may differ by rounding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Replayed:
     """The result of a replay.
 
@@ -59,16 +59,16 @@ class Replayed:
     learner: Learner
     start: int
     events: int
-    decisions: int
-    sets_differ: int
-    propensities_differ: int
-    last_bits_differ: int
-    unchecked: int
-    snapshots_same: tuple[int, ...]
-    snapshots_near: tuple[int, ...]
-    snapshots_different: tuple[int, ...]
-    snapshots_loaded: tuple[int, ...]
-    sha256: str
+    decisions: int = 0
+    sets_differ: int = 0
+    propensities_differ: int = 0
+    last_bits_differ: int = 0
+    unchecked: int = 0
+    snapshots_same: tuple[int, ...] = ()
+    snapshots_near: tuple[int, ...] = ()
+    snapshots_different: tuple[int, ...] = ()
+    snapshots_loaded: tuple[int, ...] = ()
+    sha256: str = ""
 
     @property
     def different(self) -> int:
@@ -106,13 +106,11 @@ class Replay:
         self.until = store.head().seq
         # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
         older = (seq for seq in self.snapshot_seqs if 0 < seq < self.until)
-        self.start = 0 if from_start else next(older, 0)
-        self.projector = Projector(store, store.snapshot(self.start))
-        self.different = {SAME: 0, BITS: 0, PROPENSITY: 0, SETS: 0}
-        self.unchecked = 0
-        self.same: list[int] = []
-        self.near: list[int] = []
-        self.broken: list[int] = []
+        start = 0 if from_start else next(older, 0)
+        self.projector = Projector(store, store.snapshot(start))
+        self.result = Replayed(learner=self.projector.learner, start=start, events=self.until - start)
+        self._began = start  # where the projector has begun: at a snapshot
+        self._due: dict[int, list[Event]] = {}  # decisions to be made again, by the event of their model
         self._unknown_model = -1  # a model whose cursor is not known any more
         self._cursor: Cursor | None = None
         self._cursor_of = -1  # the model that it belongs to
@@ -124,73 +122,55 @@ class Replay:
                 self._compare_all()
             except ErasedPast as erased:
                 self.projector.jump(erased.seq, self.until)
-        learner, different = self.projector.learner, self.different
-        return Replayed(
-            learner=learner,
-            start=self.start,
-            events=self.until - self.start,
-            decisions=sum(different.values()),
-            sets_differ=different[SETS],
-            propensities_differ=different[PROPENSITY],
-            last_bits_differ=different[BITS],
-            unchecked=self.unchecked,
-            snapshots_same=tuple(self.same),
-            snapshots_near=tuple(self.near),
-            snapshots_different=tuple(self.broken),
-            snapshots_loaded=tuple(self.projector.jumps),
-            sha256=hashlib.sha256(model_bytes(learner)).hexdigest(),
-        )
+        result = self.result
+        result.learner, result.snapshots_loaded = self.projector.learner, tuple(self.projector.jumps)
+        result.sha256 = hashlib.sha256(model_bytes(result.learner)).hexdigest()
+        return result
 
     def _compare_all(self) -> None:
-        """Read ahead, project, and stop at each decision and each snapshot to compare it."""
-        began = self.projector.seq
-        window: deque[Event] = deque()
-        due: dict[int, list[Event]] = {}  # decisions that are to be made again, by the event of their model
-        stops = sorted(seq for seq in self.snapshot_seqs if seq > began)
-        events = self.store.events(began, self.until)
-        more = True
-        while more or window:
-            more = self._read_ahead(events, window, due, began) if len(window) < AHEAD // 2 else more
-            for event in due.pop(self.projector.seq, ()) if due else ():
-                self._compare_decision(event, self.projector)
-            while stops and stops[0] <= self.projector.seq:
-                if stops.pop(0) == self.projector.seq:
-                    self._compare_snapshot(self.projector.seq)
-            ends = [seq for seq in (min(due, default=0), stops[0] if stops else 0) if seq]
-            chunk: list[Event] = []
-            while window and (not ends or window[0].seq <= min(ends)) and len(chunk) < AHEAD // 2:
-                chunk.append(window.popleft())
-            if chunk:
-                self.projector.project(chunk)
-                if self.tick is not None:
-                    self.tick(len(chunk))
-        while stops and stops[0] == self.projector.seq:
-            self._compare_snapshot(stops.pop(0))
+        """Project events, of which the next ones have been read, and compare all that was made with each model."""
+        self._began, self._due = self.projector.seq, {}
+        events = self.store.events(self._began, self.until)
+        chunk, following = self._read(events), self._read(events)
+        self._compare_here()
+        while chunk:
+            part = []
+            for event in chunk:
+                part.append(event)
+                if event.seq in self._due or event.seq in self.snapshot_seqs:
+                    self.projector.project(part)
+                    part = []
+                    self._compare_here()
+            self.projector.project(part)
+            if self.tick is not None:
+                self.tick(len(chunk))
+            chunk, following = following, self._read(events)
 
-    def _read_ahead(
-        self, events: Iterator[Event], window: deque[Event], due: dict[int, list[Event]], began: int
-    ) -> bool:
-        while len(window) < AHEAD:
-            event = next(events, None)
-            if event is None:
-                return False
-            window.append(event)
+    def _read(self, events: Iterator[Event]) -> list[Event]:
+        """The next events; their decisions are due when the projector reaches their models."""
+        chunk = list(islice(events, AHEAD // 2))
+        for event in chunk:
             if event.kind != DECISION:
                 continue
-            model = event.body.model
+            body = event.body
             if event.x is None:
-                self._unknown_model = model  # where its draw has left the cursor
-            if (
-                event.x is None
-                or model < began
-                or (model == self._unknown_model and event.body.cursor is None)
-            ):
-                self.unchecked += 1
-            elif model < self.projector.seq:
-                self._compare_old_decision(event, model)
+                self._unknown_model = body.model  # where its draw has left the cursor
+            unknown = event.x is None or (body.model == self._unknown_model and body.cursor is None)
+            if unknown or body.model < self._began:
+                self.result.unchecked += 1
+            elif body.model < self.projector.seq:
+                self._compare_old_decision(event, body.model)
             else:
-                due.setdefault(model, []).append(event)
-        return True
+                self._due.setdefault(body.model, []).append(event)
+        return chunk
+
+    def _compare_here(self) -> None:
+        """All that the model of now must agree with."""
+        seq = self.projector.seq
+        for event in self._due.pop(seq, ()):
+            self._compare_decision(event, self.projector)
+        if seq in self.snapshot_seqs and seq > self._began:
+            self._compare_snapshot(seq)
 
     def _compare_decision(self, event: Event, projector: Projector) -> None:
         body, learner = event.body, projector.learner
@@ -202,7 +182,11 @@ class Replay:
         decision = learner.decide(
             event.row(), eligible=body.eligible, set_size=body.asked, coverage=body.coverage, at=cursor
         )
-        self.different[compare(decision, body)] += 1
+        difference, result = compare(decision, body), self.result
+        result.decisions += 1
+        result.last_bits_differ += difference == BITS
+        result.propensities_differ += difference == PROPENSITY
+        result.sets_differ += difference == SETS
 
     def _compare_old_decision(self, event: Event, model: int) -> None:
         if self._old is None or self._old.seq > model:
@@ -212,18 +196,21 @@ class Replay:
             self._old.catch_up(model)
             self._compare_decision(event, self._old)
         except (ErasedPast, JournalDamaged):
-            self.unchecked += 1
+            self.result.unchecked += 1
 
     def _compare_snapshot(self, seq: int) -> None:
         """The model must be that of the snapshot of this event."""
-        model = model_bytes(self.projector.learner)
+        model, result = model_bytes(self.projector.learner), self.result
         try:
             snapshot = self.store.snapshot(seq).parts["model"]
         except JournalDamaged:
-            self.broken.append(seq)
-            return
-        near = self.near if nearly_same_model(model, snapshot) else self.broken
-        (self.same if model == snapshot else near).append(seq)
+            snapshot = b""
+        if model == snapshot:
+            result.snapshots_same += (seq,)
+        elif snapshot and nearly_same_model(model, snapshot):
+            result.snapshots_near += (seq,)
+        else:
+            result.snapshots_different += (seq,)
 
 
 # ---------------------------------------------------------------- rounding, or damage

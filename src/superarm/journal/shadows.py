@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import exp, isnan, nan
 from typing import Any
 
@@ -27,27 +26,6 @@ from superarm.logs.estimates import Sums
 from superarm.logs.weights import ImportanceWeights
 
 AT_ONCE = 256
-
-
-@dataclass(frozen=True, slots=True)
-class ShadowReport:
-    """The estimated hit rate of a learner, had it shown its top sets.
-
-    Attributes:
-        learner: its spec.
-        rate, low, high: its hit rate, with an interval of 95 %; None before there is an estimate.
-        rows: outcomes that the estimate rests on.
-        learnt: outcomes it has learnt.
-        problem: why the estimate cannot be trusted; empty if it can.
-    """
-
-    learner: str
-    rate: float | None
-    low: float | None
-    high: float | None
-    rows: int
-    learnt: int
-    problem: str
 
 
 class HitRateEstimate:
@@ -75,14 +53,17 @@ class HitRateEstimate:
             )
             self._waiting.clear()
 
-    def report(self, spec: str, learnt: int) -> ShadowReport:
+    def report(self, spec: str, learnt: int, broken: str = "") -> dict[str, Any]:
+        """What `GET /v1/shadows` gives; ``broken`` is why the learner has stopped."""
         # of a copy: reading may run in another thread than adding
         now = HitRateEstimate.from_dict(self._sums.to_dict())
         now._waiting = list(self._waiting)
         now._count()
         snips = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
-        rate, low, high = (None if isnan(rate) else rate for rate in (snips.rate, snips.low, snips.high))
-        return ShadowReport(spec, rate, low, high, snips.rows, learnt, snips.problem)
+        rates = {"rate": snips.rate, "low": snips.low, "high": snips.high}
+        known = {name: None if isnan(rate) else rate for name, rate in rates.items()}
+        facts = {"rows": snips.rows, "learnt": learnt, "problem": broken or snips.problem}
+        return {"learner": spec, **known, **facts}
 
     def to_dict(self) -> dict[str, Any]:
         self._count()
@@ -141,9 +122,8 @@ class Shadow:
             except SuperarmError as error:
                 self.broken = str(error)
 
-    def report(self) -> ShadowReport:
-        report = self.estimate.report(self.spec, self.learnt)
-        return replace(report, problem=self.broken) if self.broken else report
+    def report(self) -> dict[str, Any]:
+        return self.estimate.report(self.spec, self.learnt, self.broken)
 
     # ------------------------------------------------------------ in snapshots
 

@@ -1,8 +1,7 @@
-"""Learners to bytes and back, and a snapshot that is made beside the work."""
+"""Learners to bytes and back, and snapshots of a projector."""
 
 from __future__ import annotations
 
-import copy
 import os
 import tempfile
 from functools import lru_cache
@@ -72,15 +71,8 @@ def made_by() -> dict[str, str]:
     return {"superarm": __version__, "cpu": cpu_level()}
 
 
-class SnapshotDraft:
-    """A snapshot of a projector as of now, which costs a copy of the model; `make` may run in any thread."""
-
-    def __init__(self, projector: Projector, at: float) -> None:
-        self.seq, self.time = projector.seq, at
-        self._learner, self._totals = copy.deepcopy(projector.learner), projector.totals()
-        self._shadows = copy.deepcopy(projector.shadows)
-
-    def make(self) -> Snapshot:
-        parts = {"model": model_bytes(self._learner)}
-        parts |= {name: shadow.to_bytes() for name, shadow in self._shadows.items()}
-        return Snapshot(self.seq, self.time, parts, self._totals, made_by())
+def take_snapshot(projector: Projector, at: float) -> Snapshot:
+    """A snapshot of what was projected; another thread may take it of a `Projector.copy`."""
+    parts = {"model": model_bytes(projector.learner)}
+    parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
+    return Snapshot(projector.seq, at, parts, projector.totals.to_dict(), made_by())

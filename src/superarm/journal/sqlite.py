@@ -15,13 +15,15 @@ from typing import Any
 
 from orjson import dumps
 
+from superarm._files import sync
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
-from superarm.journal.journal_files import FileLock, clear_parts, real_path, sync_file
+from superarm.journal.journal_files import FileLock, clear_parts, real_path
 from superarm.journal.mark import Marker, is_damaged, read_mark
 from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
 from superarm.journal.sqlite_schema import check_format, connect, down
-from superarm.journal.store import Head, Statement, Store
+from superarm.journal.statements import Statement
+from superarm.journal.store import Head, Store
 
 
 class SqliteStore(Store):
@@ -222,7 +224,7 @@ class SqliteStore(Store):
         try:
             busy = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             # else a power cut may bring back what it held; (SQLite has no locks on this file to be lost)
-            sync_file(self._log_path)
+            sync(self._log_path)
         except (sqlite3.Error, OSError) as error:
             raise down(self.path, error) from error
         finally:

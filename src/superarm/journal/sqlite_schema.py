@@ -1,6 +1,6 @@
 """A SQLite journal: its tables, its format number, connections, and how a new one comes into being.
 
-Beside the tables that all journals have (ddl.py): probe, which is empty: to try whether anything can be written.
+Beside the tables that all journals have (statements.py): probe, which is empty: to try whether anything can be written.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from superarm._files import sync_folder
-from superarm.journal.ddl import TABLES
+from superarm._files import sync
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
-from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts
-from superarm.journal.store import Snapshot, meta_statements, snapshot_statements
+from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path
+from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
+from superarm.journal.store import Snapshot
 
 FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
@@ -57,8 +57,8 @@ def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Co
         raise down(path, error) from error
 
 
-def format_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The number of its format; refuses what is no journal."""
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is no journal, or of another format."""
     try:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -68,12 +68,6 @@ def format_of(connection: sqlite3.Connection, path: Path) -> int:
         raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= NAMES:
         raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path))
-    return version
-
-
-def check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no journal, or of another format."""
-    version = format_of(connection, path)
     if version > FORMAT:
         wanted = f"of format {FORMAT} at most (install a newer superarm)"
         raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
@@ -82,13 +76,14 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
 
 
-def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
-    """A new journal with its first snapshot, whole and on the disk, or none at all."""
+def create(journal: str | Path, meta: dict[str, Any], first: Snapshot) -> bool:
+    """A new journal with its first snapshot, whole and on the disk, or none at all; False if there is one."""
+    path = real_path(journal)
     lock = FileLock(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         if path.exists():
-            return
+            return False
         clear_parts(path)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         connection = sqlite3.connect(part, isolation_level=None)
@@ -105,7 +100,8 @@ def create(path: Path, meta: dict[str, Any], first: Snapshot) -> None:
         finally:
             connection.close()
         os.replace(part, path)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
-        sync_folder(path.parent)
+        sync(path.parent)
+        return True
     except (sqlite3.Error, OSError) as error:
         raise JournalDown(f"journal {path} cannot be made: {error}") from error
     finally:

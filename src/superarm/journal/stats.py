@@ -1,13 +1,13 @@
-"""Totals of a journal: a pure function of its events, so they survive a restart like the model does."""
+"""Counts and rates: a pure function of the events, so they survive a restart like the model does."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from msgspec import Struct, convert, field, to_builtins
+from msgspec import Struct, field
 
 # seconds
 AGES = (
@@ -22,7 +22,7 @@ DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
 
 
 class Stats(Struct, dict=True):
-    """Running totals; `Stats.of` makes them.
+    """Running counts; `grow` gives them their labels.
 
     The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
     width doubles and neighbours merge.
@@ -74,17 +74,6 @@ class Stats(Struct, dict=True):
         self.labels: tuple[str, ...] = ()
         self.positions: dict[str, int] = {}
         self._at, self._last = -1.0, [0]
-
-    @classmethod
-    def of(cls, labels: Sequence[str], data: dict[str, Any] | None = None) -> Stats:
-        """For these labels: new, or from what `to_dict` gave."""
-        stats = convert(data or {}, cls)
-        stats.grow(labels)
-        return stats
-
-    def to_dict(self) -> dict[str, Any]:
-        """A copy of the totals, for a snapshot."""
-        return to_builtins(self)  # type: ignore[no-any-return]
 
     def grow(self, labels: Sequence[str]) -> None:
         """All labels, of which some at the end may be new."""

@@ -9,39 +9,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from struct import pack
 from typing import Any, NamedTuple, Protocol
 
-from orjson import dumps, loads
+from orjson import loads
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start, digest
-
-Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
+from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start
+from superarm.journal.statements import (
+    CLEAN,
+    COLUMNS,
+    ERASE,
+    NOW_CLEAN,
+    SET_PROGRESS,
+    Statement,
+    describe,
+    drop_statements,
+    snapshot_digest,
+    snapshot_statements,
+)
 
 ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
-PIECE = 1 << 20  # bytes of a snapshot that are written at once
 READ_AT_ONCE = 4_000  # events
-COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
-SET_PROGRESS = "INSERT INTO progress VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-PUT_PART = (
-    "INSERT INTO parts VALUES (?, ?, ?, ?) ON CONFLICT (seq, part, number) DO UPDATE SET data = excluded.data"
-)
-PUT_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
-DROP_PARTS = "DELETE FROM parts WHERE seq = ? AND seq NOT IN (SELECT seq FROM snapshots)"
-
-CLEAN = "clean"  # the progress of erasing: up to this event no decision has content any more
-ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?
-WHERE e.kind = {DECISION} AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
-NOW_CLEAN = f"""INSERT INTO progress SELECT ?, coalesce(
-  (SELECT min(seq) - 1 FROM events WHERE kind = {DECISION} AND x IS NOT NULL AND seq > ?), ?
-) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
 
 
 class Head(NamedTuple):
@@ -133,19 +125,29 @@ class Store(Protocol):
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """All events after a number, in order, each checked against the one before it."""
+        for event, seq, fault in self.chain(after, until):
+            if event is None or fault is not None:
+                raise self._damaged(seq, fault or "")
+            yield event
+
+    def chain(
+        self, after: int = 0, until: int | None = None
+    ) -> Iterator[tuple[Event | None, int, str | None]]:
+        """(event, number, None) for a sound event; what is wrong with another."""
         until = self.head().seq if until is None else until
         if after >= until:
             return
         before, expected = self.digest_at(after), after + 1
         for event in self.unchecked(after, until):
-            if event.seq != expected:
-                raise self._damaged(expected, "is missing")
-            if not event.follows(before):
-                raise self._damaged(event.seq, "is not what was written")
-            before, expected = event.digest, expected + 1
-            yield event
-        if expected <= until:
-            raise self._damaged(expected, "is missing")
+            while expected < event.seq:
+                yield None, expected, "is missing"
+                expected, before = expected + 1, b""
+            # after a gap the chain goes on from what the event itself says
+            sound = not before or event.follows(before)
+            yield event, event.seq, None if sound else "is not what was written"
+            before, expected = event.digest, event.seq + 1
+        for seq in range(expected, until + 1):
+            yield None, seq, "is missing"
 
     def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """The same events, without the checks."""
@@ -322,37 +324,34 @@ def open_store(
     return SqliteStore(journal, read_only=read_only, max_mb=max_mb, accept_loss=accept_loss)
 
 
-# ---------------------------------------------------------------- snapshots, as both databases keep them
+def journal_name(journal: str | Path) -> str:
+    """As messages call it: an address without what may be secret."""
+    if not is_url(journal):
+        return str(journal)
+    from superarm.journal.postgres_address import Address
+
+    return str(Address(str(journal)))
 
 
-def describe(parts: dict[str, bytes]) -> dict[str, Any]:
-    """Length and digest of each part."""
-    return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
+def journal_exists(journal: str | Path) -> bool:
+    """Whether there is a journal in a file, or behind an address."""
+    if not is_url(journal):
+        return Path(journal).exists()
+    from superarm.journal.postgres_address import Address, failures
+    from superarm.journal.postgres_schema import has_journal
+
+    address = Address(str(journal))
+    with address.connect("superarm looks") as connection, failures(address):
+        return has_journal(connection, address)
 
 
-def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = False) -> Iterator[Statement]:
-    """The statements that keep a snapshot: its parts in pieces, then the snapshot itself, which makes it count."""
-    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
-    for name, data in snapshot.parts.items():
-        view = memoryview(data)
-        for number, start in enumerate(range(0, len(data), PIECE)):
-            yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]))
-    totals, made_by, parts = (dumps(value).decode() for value in kept)
-    own = snapshot_digest(chain, seq, at, totals, made_by, parts)
-    yield PUT_SNAPSHOT, (seq, at, totals, made_by, parts, own, pinned)
+def create_journal(journal: str | Path, meta: dict[str, Any], first: Snapshot) -> bool:
+    """Make a journal with its first snapshot, whole and durable; False if another process was faster."""
+    if is_url(journal):
+        from superarm.journal.postgres import create
+        from superarm.journal.postgres_address import Address
 
+        return create(Address(str(journal)), meta, first)
+    from superarm.journal.sqlite_schema import create as create_file
 
-def meta_statements(meta: dict[str, Any]) -> Iterator[Statement]:
-    """The statements that write the meta of a new journal."""
-    for key, value in meta.items():
-        yield "INSERT INTO meta VALUES (?, ?)", (key, dumps(value).decode())
-
-
-def drop_statements(seqs: Iterable[int]) -> list[Statement]:
-    """The statements that drop snapshots, and their parts."""
-    return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
-
-
-def snapshot_digest(chain: bytes, seq: int, at: float, totals: str, made_by: str, parts: str) -> bytes:
-    """The digest of everything in a snapshot, and of the chain up to its event."""
-    return digest(chain + pack("<qd", seq, at) + "\0".join((totals, made_by, parts)).encode())
+    return create_file(journal, meta, first)

@@ -15,14 +15,13 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from superarm._files import BESIDE_JOURNAL, sync_folder
+from superarm._files import BESIDE_JOURNAL, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.journal_files import FileLock, discard
 from superarm.journal.snapshots import made_by
-from superarm.journal.sqlite_schema import create as create_file
-from superarm.journal.store import Snapshot, Store, is_url, open_store
+from superarm.journal.store import Snapshot, Store, create_journal, is_url, journal_exists, open_store
 from superarm.label.names import FILE, check_known_person
 from superarm.label.rows import LabelRows
 
@@ -77,7 +76,7 @@ def erase_person(journal: str | Path, person: str) -> int:
         for part, name in zip(_beside(new), _beside(path), strict=True):
             if part.exists():
                 os.replace(part, name)  # noqa: PTH105
-        sync_folder(path.parent)
+        sync(path.parent)
     finally:
         discard(*path.parent.glob(f"*.{path.name}.erasing*"))
         lock.close()
@@ -258,32 +257,10 @@ class LabelJournal:
             self.store = None
 
 
-def journal_exists(where: str | Path) -> bool:
-    """Whether there is a journal in a file, or behind an address."""
-    if not is_url(where):
-        return Path(where).exists()
-    from superarm.journal.postgres_address import Address, failures
-    from superarm.journal.postgres_schema import check
-
-    address = Address(str(where))
-    with address.connect("superarm looks") as connection, failures(address):
-        tables = check(connection, address)
-        return bool(tables) and connection.execute("SELECT 1 FROM meta").fetchone() is not None
-
-
 def _create(where: str | Path, meta: dict[str, Any]) -> None:
     first = Snapshot(0, meta["made"], {}, {}, made_by())
-    if not is_url(where):
-        if Path(f"{where}-mark").exists():
-            raise JournalForeign(
-                f"{where} was deleted, but {where}-mark is still there: delete both to begin anew"
-            )
-        create_file(Path(where).resolve(), meta, first)
-        return
-    from superarm.journal.postgres import create
-    from superarm.journal.postgres_address import Address
-    from superarm.journal.postgres_schema import make_tables
-
-    address = Address(str(where))
-    make_tables(address)
-    create(address, meta, first)
+    if not is_url(where) and Path(f"{where}-mark").exists():
+        raise JournalForeign(
+            f"{where} was deleted, but {where}-mark is still there: delete both to begin anew"
+        )
+    create_journal(where, meta, first)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from superarm.data.rows import AnyRow, as_row, fitted
 from superarm.data.values import plain_row
@@ -31,10 +31,12 @@ from superarm.journal.events import (
     loads,
     pack_row,
 )
-from superarm.journal.records import DecisionRecord, Records
-from superarm.journal.store import Pending, Store
-from superarm.learners import Learner, Scores
+from superarm.journal.records import DecisionRecord
 from superarm.service.turns import Call
+
+if TYPE_CHECKING:
+    from superarm.service.local import LocalModel
+    from superarm.service.shared import SharedModel
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
@@ -63,59 +65,15 @@ class OutcomeRequest:
     label: str | None = None
 
 
-class RequestSchema(NamedTuple):
-    """Valid contents of a request."""
-
-    width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
-    named: bool | None  # whether rows have names; None if both are taken, or no row has come
-    labels: frozenset[str]
-    set_size: int
-    coverage: float | None  # as promised
-    scores: bool  # rows are scores of the labels
-
-    @classmethod
-    def of(cls, learner: Learner, begun: bool, promised: float | None) -> RequestSchema:
-        """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
-        # names, or the numbers in their order
-        plain = learner.columns is not None and learner.columns.is_plain
-        named = isinstance(learner.example_row(), dict) if begun and not plain else None
-        labels = frozenset(str(label) for label in learner.labels or ())
-        scores = isinstance(learner, Scores)
-        return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
-
-
 class RetryNextPass(Exception):
     """The call must wait for what this turn has yet to write."""
 
 
-class ServingModel(NamedTuple):
-    """The model that decides."""
-
-    seq: int  # the last event that it knows
-    version: int  # how many outcomes it has learnt
-    learner: Learner
-    disabled: frozenset[str]
-    frozen: bool
-
-
 class RequestHandler:
-    """The requests of one turn after another.
+    """The requests of one turn after another."""
 
-    Args:
-        store: where ids are looked up.
-        records: decisions that are at hand; only what is durable.
-        clock: the time of the next event.
-        next_round: rounds, where many processes decide; the events then keep the cursor, too.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        records: Records,
-        clock: Callable[[], float],
-        next_round: Callable[[], int] | None = None,
-    ) -> None:
-        self.store, self.records, self.clock, self.next_round = store, records, clock, next_round
+    def __init__(self, host: LocalModel | SharedModel) -> None:
+        self.host, self.store, self.records = host, host.store, host.records
         self._staged: dict[tuple[int, str], Event] = {}
         self._more: list[Event] = []
         self._random: list[str] = []  # ends of ids that nobody has yet
@@ -125,9 +83,10 @@ class RequestHandler:
         self.warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
-    def begin(self, model: ServingModel, calls: Sequence[Call]) -> None:
-        """Begin a turn with a model; decisions that these calls are about are looked up."""
-        self.model, self.cursor = model, model.learner.cursor()
+    def begin(self, calls: Sequence[Call]) -> None:
+        """Begin a turn with the model at hand; decisions that these calls are about are looked up."""
+        self.model = self.host.serving()
+        self.cursor, self.disabled = self.model.learner.cursor(), self.model.totals.settings.disabled
         self._staged, self._more, self._damaged = {}, [], {}
         self._at = None
         self.records.next_turn()
@@ -158,7 +117,7 @@ class RequestHandler:
     def now(self) -> float:
         """The time of this turn's events: one for all of them, since all are durable together."""
         if self._at is None:
-            self._at = self.clock()
+            self._at = self.host.now()
         return self._at
 
     def _new_id(self, at: float) -> str:
@@ -187,8 +146,8 @@ class RequestHandler:
         model, cursor, moved = self.model, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
-        if self.next_round is not None:
-            cursor.round = self.next_round()
+        if self.host.next_round is not None:  # many processes decide: the event keeps the cursor, too
+            cursor.round = self.host.next_round()
             moved = cursor.numbers.tolist()
         try:
             decision = model.learner.decide(
@@ -223,7 +182,7 @@ class RequestHandler:
             asked=request.set_size,
             among=None if request.eligible is None else list(request.eligible),
             model=model.seq,
-            version=model.version,
+            version=model.totals.stats.learnt,
             k=model.learner.n_labels,
             coverage=request.coverage,
             cursor=moved,
@@ -256,25 +215,22 @@ class RequestHandler:
         self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, body_, id_)
         return id_
 
-    def expire(self, due: Sequence[Pending], default: bool | None) -> int:
-        """Close decisions that have waited too long; how many."""
-        before = len(self._staged)
-        for decision in due:
-            if (OUTCOME, decision.id) not in self._staged:
-                body = OutcomeBody(decision.seq, default)
-                self._staged[TIMEOUT, decision.id] = Event.new(self.now(), TIMEOUT, body, decision.id)
-        return len(self._staged) - before
+    def expire(self, timeouts: Sequence[Event]) -> int:
+        """Stage timeouts, but for decisions that this turn has an outcome of; how many."""
+        staged = self._staged
+        due = {(TIMEOUT, event.id): event for event in timeouts if (OUTCOME, event.id) not in staged}
+        staged |= due
+        return len(due)
 
     # ------------------------------------------------------------ what operators change
 
     def change(self, change: dict[str, Any]) -> Event | None:
         """Stage a change, or refuse it; None if there is nothing to do."""
         model = self.model
-        snapshots = [note.seq for note in self.store.snapshots()] if change["what"] == "rollback" else []
-        if not check_change(change, model.learner, model.disabled, model.frozen, snapshots):
+        if not check_change(change, model.learner, model.totals.settings, self.store):
             return None
         if change["what"] == "add_labels":
-            new = [label for label in change["labels"] if label not in model.disabled]
+            new = [label for label in change["labels"] if label not in self.disabled]
             try:
                 copy.deepcopy(model.learner).add_labels(new) if new else None
             except InvalidInput as error:
@@ -304,9 +260,9 @@ class RequestHandler:
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
         """The labels that may be shown: those asked for, without disabled ones; None for all."""
-        disabled = self.model.disabled
-        if not disabled:
+        if not self.disabled:
             return request.eligible
+        disabled = frozenset(self.disabled)
         among = request.eligible or self.model.learner.labels or ()
         eligible = tuple(str(label) for label in among if label not in disabled)
         if not eligible:
@@ -385,11 +341,5 @@ def _same_json(a: Any, b: Any) -> bool:
 
 
 def _depth(value: Any) -> int:
-    deepest, todo = 0, [(value, 1)]
-    while todo:
-        part, depth = todo.pop()
-        deepest = max(deepest, depth)
-        if isinstance(part, dict | list | tuple):
-            inside = part.values() if isinstance(part, dict) else part
-            todo += [(child, depth + 1) for child in inside if isinstance(child, dict | list | tuple)]
-    return deepest
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return bool(inside) + max(map(_depth, inside), default=0)

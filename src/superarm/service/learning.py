@@ -1,25 +1,28 @@
-"""The process that learns, on a journal that many share: project, publish; expire, erase, keep snapshots.
+"""Learning from a journal: project its events, and write those that only time brings; keep snapshots, erase.
 
-All of it follows from the events: whatever fails, or is done twice, the next turn, or another process, comes to
-the same.
+Of a file it is done in turns with the requests, by `LocalModel`; of a database by `SharedLearning`, in a thread of
+the process that has the lease. All of it follows from the events: whatever fails, or is done twice, the next turn, or
+another process, comes to the same.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
 from itertools import islice
 from time import monotonic, thread_time
+from typing import TYPE_CHECKING
 
-from superarm.journal.clock import clock_problem
+from superarm.journal.clock import DatabaseClock, FileClock, clock_problem
 from superarm.journal.erase import ERASED, Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
-from superarm.journal.lease import Lease
-from superarm.journal.postgres import PostgresStore
 from superarm.journal.projector import Projector
-from superarm.journal.snapshots import SnapshotDraft, made_by, model_bytes
-from superarm.journal.store import READ_AT_ONCE, Snapshot
+from superarm.journal.snapshots import take_snapshot
+from superarm.journal.store import READ_AT_ONCE, Pending, Store
 from superarm.service.settings import EXPIRED_AT_ONCE, RETAIN_EVERY, UPKEEP_EVERY, Settings
+
+if TYPE_CHECKING:
+    from superarm.journal.lease import Lease
+    from superarm.journal.postgres import PostgresStore
 
 log = logging.getLogger("superarm.service")
 
@@ -27,52 +30,141 @@ BYTES_PER_SECOND = 50e6  # of models, on their way to all processes
 
 
 class Learning:
-    """While the lease lasts.
+    """What learns from a journal.
 
-    Args:
-        lease: the right to learn.
-        store: the journal, for this thread alone.
-        clock: the database's.
-        settings: of the service.
+    Attributes:
+        projector, eraser: of the journal.
+        snapshot_seq: the event of the newest snapshot that can be read.
+        replayed: how many events the start has projected.
+        broken_snapshots: those that could not be read.
     """
 
-    def __init__(
-        self, lease: Lease, store: PostgresStore, clock: Callable[[], float], settings: Settings
-    ) -> None:
-        self.lease, self.store, self.clock, self.settings = lease, store, clock, settings
-        self.clock_problem = None if settings.trust_clock else clock_problem(clock(), store.head().time)
-        self.projector = self._newest(settings.shadows)
-        self.eraser = Eraser(store, self.projector)
-        self.projector.on_erasure = self.eraser
-        self.projector.catch_up(tick=lease.renew)
-        self.snapshot_seq = max(note.seq for note in store.snapshots())
-        self._upkeep_at = self._retain_at = self._published_at = self._cost = 0.0
+    store: Store
+
+    def __init__(self, store: Store, settings: Settings, clock: FileClock | DatabaseClock) -> None:
+        self.store, self.settings, self.clock = store, settings, clock
+        # the last event before this process; 0 once the clock was plausible: from then on it is believed
+        self._before = 0.0 if settings.trust_clock else store.head().time
+        self._retain_at = 0.0
+        self.load()
+
+    def load(self) -> None:
+        """Take the newest model that can be read, and project all events since."""
+        self.projector, broken = self._newest()
+        self.broken_snapshots = tuple(broken)
+        self.projector.on_erasure = self._erase
+        self.eraser = Eraser(self.store, self.projector)
+        self.snapshot_seq = max(note.seq for note in self.store.snapshots() if note.seq not in broken)
+        began = self.projector.seq
+        self.projector.catch_up(tick=self.tick)
+        if not self.store.read_only:
+            self.eraser.finish()
+        self.replayed = self.projector.seq - began
+
+    def _newest(self) -> tuple[Projector, list[int]]:
+        return Projector.newest(self.store, self.settings.shadows)
+
+    def tick(self, _: object = None) -> None:
+        """Called between two steps of something long."""
+
+    def _erase(self, erasure: Event) -> None:
+        if not self.store.read_only:
+            self.eraser(erasure)
+            self.snapshot_seq = self.projector.seq
+
+    def now(self) -> float:
+        """The time of the next event."""
+        return self.clock.at(self.store.head().seq + 1)
+
+    def clock_problem(self) -> str | None:
+        """Why nothing may expire or be erased by the clock; None if it may."""
+        problem = clock_problem(self.clock(), self._before)
+        if problem is None:
+            self._before = 0.0
+        return problem
+
+    def trouble(self) -> tuple[str, ...]:
+        """Why nothing is erased by age; empty if it is."""
+        problem = self.clock_problem()
+        return () if problem is None else (problem,)
+
+    # ------------------------------------------------------------ what only time brings
+
+    def timeouts(self) -> list[Event]:
+        """The timeouts that are due, at most so many."""
+        timeout, due = self.settings.timeout, list[Pending]()
+        if timeout is not None and self.clock_problem() is None:
+            for since, until, before in list(self.clock.due(timeout, self.store.head().seq)):
+                due += self.store.pending(EXPIRED_AT_ONCE - len(due), since, until, before)
+        now, default = self.now(), self.settings.default_outcome
+        return [Event.new(now, TIMEOUT, OutcomeBody(one.seq, default), one.id) for one in due]
+
+    def retention(self) -> list[Event]:
+        """The erasure of what is too old to be kept, if there is any, and it is time to look."""
+        retain = self.settings.retain
+        if retain is None or monotonic() < self._retain_at or self.trouble():
+            return []
+        before = self.clock() - retain
+        if self.store.content_before(before):  # it is asked again until none is left
+            return [Event.new(self.now(), ERASURE, {"before": before})]
+        self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
+        return []
+
+    # ------------------------------------------------------------ snapshots
+
+    def snapshot_is_due(self) -> bool:
+        return self.projector.seq - self.snapshot_seq >= self.settings.snapshot_every
+
+    def snapshot(self) -> None:
+        """Keep the whole model, so that a restart needs only the events after it."""
+        if self.snapshot_seq < self.projector.seq:
+            for _ in self.store.write_snapshot(take_snapshot(self.projector, self.clock())):
+                self.tick()
+            self.kept_snapshot(self.projector.seq)
+
+    def kept_snapshot(self, seq: int) -> None:
+        """A snapshot was kept: older ones than the last few may go."""
+        self.snapshot_seq = seq
+        self.store.drop_old_snapshots(self.settings.keep_snapshots)
+
+
+class SharedLearning(Learning):
+    """Of a journal that many share, while the lease lasts: what was projected is published."""
+
+    store: PostgresStore
+
+    def __init__(self, lease: Lease, store: PostgresStore, clock: DatabaseClock, settings: Settings) -> None:
+        self.lease, self.tick = lease, lease.renew  # type: ignore[method-assign]
+        super().__init__(store, settings, clock)
+        self._upkeep_at = self._published_at = self._cost = 0.0
         self._publish()
 
-    def _newest(self, shadows: Sequence[str]) -> Projector:
+    def _newest(self) -> tuple[Projector, list[int]]:
         """From what was published, if it is whole; else from a snapshot: the events after it give the same bits."""
         published = self.store.published()
         if published is not None:
             try:
-                return Projector(self.store, published, shadows)
+                return Projector(self.store, published, self.settings.shadows), []
             except Exception as error:  # it is not kept as carefully as the rest
                 log.warning("the published model cannot be used", extra={"reason": str(error)})
-        return Projector.newest(self.store, shadows)[0]
+        return super()._newest()
 
     def turn(self) -> float:
         """Take what has come; how many seconds to wait before the next turn."""
         self.lease.renew()
-        before = self.projector.seq
-        events = list(islice(self.store.events(before), READ_AT_ONCE))
+        events = list(islice(self.store.events(self.projector.seq), READ_AT_ONCE))
         if events:
             self.projector.project(events)
             self.lease.renew()
             self._publish()
         if monotonic() >= self._upkeep_at:
             self._upkeep_at = monotonic() + UPKEEP_EVERY
-            self._expire()
-            self._retain()
-            self._snapshot()
+            while timeouts := self.timeouts():
+                self.store.append(timeouts)
+                self.lease.renew()
+            self.store.append(self.retention())
+            if self.snapshot_is_due():
+                self.snapshot()
             if self.eraser.problem is not None:
                 self.eraser.finish()
         if len(events) == READ_AT_ONCE:
@@ -82,43 +174,11 @@ class Learning:
 
     def _publish(self) -> None:
         began, projector = thread_time(), self.projector
-        parts = {"model": model_bytes(projector.learner)}
-        parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
+        snapshot = take_snapshot(projector, self.clock())
         erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
-        totals = projector.totals() | {"reports": projector.reports(), "erased": erased}
-        totals |= {"last_erasure": self.store.progress(ERASED), "clock_problem": self.clock_problem}
-        self.store.publish(Snapshot(projector.seq, self.clock(), parts, {}, made_by()), dumps(totals))
+        more = {"erased": erased, "last_erasure": self.store.progress(ERASED)}
+        views = {"reports": projector.reports(), "clock_problem": self.clock_problem()}
+        self.store.publish(snapshot, dumps(snapshot.totals | more | views))
         # what a publication costs: the processor here, and the bytes that all processes fetch
-        self._cost = thread_time() - began + sum(map(len, parts.values())) / BYTES_PER_SECOND
+        self._cost = thread_time() - began + sum(map(len, snapshot.parts.values())) / BYTES_PER_SECOND
         self._published_at = monotonic()
-
-    def _expire(self) -> None:
-        timeout = self.settings.timeout
-        if timeout is None or self.clock_problem is not None:
-            return
-        now = self.clock()
-        while due := self.store.pending(EXPIRED_AT_ONCE, before=now - timeout):
-            timeouts = [
-                Event.new(now, TIMEOUT, OutcomeBody(decision.seq, self.settings.default_outcome), decision.id)
-                for decision in due
-            ]
-            self.store.append(timeouts)
-            self.lease.renew()
-
-    def _retain(self) -> None:
-        retain = self.settings.retain
-        if retain is None or self.clock_problem is not None or monotonic() < self._retain_at:
-            return
-        before = self.clock() - retain
-        if self.store.content_before(before):
-            self.store.append([Event.new(self.clock(), ERASURE, {"before": before})])
-        self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
-
-    def _snapshot(self) -> None:
-        newest = max(self.snapshot_seq, self.store.progress(ERASED))
-        if self.projector.seq - newest < self.settings.snapshot_every:
-            return
-        for _ in self.store.write_snapshot(SnapshotDraft(self.projector, self.clock()).make()):
-            self.lease.renew()
-        self.snapshot_seq = self.projector.seq
-        self.store.drop_old_snapshots(self.settings.keep_snapshots)

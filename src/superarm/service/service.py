@@ -9,6 +9,7 @@ process projects it (local.py), or a database that many processes share, of whic
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -16,32 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm.data.columns import Columns
-from superarm.errors import InvalidInput, SuperarmError
-from superarm.journal.create import ASKED
-from superarm.journal.errors import JournalDown, JournalForeign, JournalFull, Refused
+from superarm.errors import SuperarmError
+from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
-from superarm.service.handler import (
-    DecisionRequest,
-    OutcomeRequest,
-    RequestHandler,
-    RequestSchema,
-    RetryNextPass,
-)
-from superarm.service.metrics import Metric, counter, gauge, service_metrics
-from superarm.service.opening import Purpose, open_service
-from superarm.service.settings import EXPIRED_AT_ONCE, Settings
-from superarm.service.status import Status, falling_sentence, promise_sentences
+from superarm.journal.snapshots import model_bytes
+from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
+from superarm.service.local import LocalModel
+from superarm.service.opening import open_service
+from superarm.service.settings import Settings
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from superarm.service.local import LocalModel
     from superarm.service.shared import SharedModel
 
 log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
+HUNG_SECONDS = 10.0  # a turn that has been under way for longer than this is stuck
 PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
 
 
@@ -59,15 +53,9 @@ class Service:
         self.created = False
         self.restart_seconds = 0.0
         self._retry_at = 0.0
-        self.handler = RequestHandler(self.store, model.records, model.now, model.next_round)
-        self.upkeep = Upkeep(self)
+        self.handler = RequestHandler(model)
+        self.upkeep = Upkeep(self, model if isinstance(model, LocalModel) else None)
         self.turns: Turns | None = None
-        self._schema_of: Any = None
-        learner, default = model.learner, settings.default_outcome
-        if default is not None and "hit" not in learner.feedback:
-            wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
-            given = "hit" if default else "miss"
-            raise InvalidInput.must("--default-outcome", "superarm serve", wanted, given)
 
     @classmethod
     def open(
@@ -107,9 +95,16 @@ class Service:
             settings: see `superarm.service.settings.Settings`.
         """
         declared = None if columns is None else Columns.of(columns).to_dict()
-        given = (learner, labels, n_features, set_size, coverage, seed, declared, group)
-        asked = dict(zip(ASKED, given, strict=True))
-        return open_service(cls, journal, Purpose(asked, model, create), Settings(**settings), max_journal_mb)
+        asked: dict[str, Any] = {
+            "learner": learner,
+            "labels": labels,
+            "n_features": n_features,
+            "set_size": set_size,
+        }
+        asked |= {"coverage": coverage, "seed": seed, "columns": declared, "group": group}
+        return open_service(
+            cls, journal, asked, Settings(**settings), model=model, create=create, max_mb=max_journal_mb
+        )
 
     # ------------------------------------------------------------ turns
 
@@ -139,7 +134,7 @@ class Service:
     def _commit_once(self, calls: list[Call], done: list[Done]) -> list[Call]:
         """One commit; the calls that must be made again."""
         handler = self.handler
-        handler.begin(self.model.model(), calls)
+        handler.begin(calls)
         results: list[tuple[Call, Any]] = []
         retry: list[Call] = []
         for call in calls:
@@ -180,7 +175,7 @@ class Service:
             raise
         except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
             log.exception("projection failed")
-            self.model.reload()
+            self.model.load()
 
     def fail(self, error: JournalDown) -> None:
         """The journal cannot be written: try again in a moment."""
@@ -223,13 +218,6 @@ class Service:
 
         return response
 
-    def expire_now(self, _: object = None) -> int:
-        """Close decisions that have waited longer than the timeout; how many."""
-        timeout = self.settings.timeout
-        if timeout is None or self.model.clock_problem() is not None:
-            return 0
-        return self.handler.expire(self.model.due(timeout, EXPIRED_AT_ONCE), self.settings.default_outcome)
-
     def change_now(self, change: dict[str, Any]) -> Any:
         event = self.handler.change(change)
         return lambda: None if event is None else event.seq
@@ -237,18 +225,6 @@ class Service:
     def erase_now(self, what: tuple[Sequence[str] | None, float | None]) -> Any:
         event = self.handler.erase(*what)
         return lambda: event.seq
-
-    def snapshot_now(self, _: object = None) -> None:
-        """Keep the whole model, so that a restart needs only the events after it."""
-        if self.model.snapshot_seq < self.model.seq:
-            for _piece in self.store.write_snapshot(self.model.draft().make()):
-                pass
-            self.kept_snapshot(self.model.seq)
-
-    def kept_snapshot(self, seq: int) -> None:
-        """A snapshot was kept: older ones than the last few may go."""
-        self.model.snapshot_seq = seq
-        self.store.drop_old_snapshots(self.settings.keep_snapshots)
 
     # ------------------------------------------------------------ what is awaited
 
@@ -266,9 +242,9 @@ class Service:
     def close(self) -> None:
         """Keep a snapshot, if it can be written, and close the journal."""
         try:
-            if self.down is None and not self.model.shared:
+            if self.down is None and isinstance(self.model, LocalModel):
                 self.store.check()
-                self.snapshot_now()
+                self.model.snapshot()
         except SuperarmError as error:
             log.error("the last snapshot was not kept", extra={"reason": str(error)})
         finally:
@@ -293,12 +269,13 @@ class Service:
         return self.submit(self.outcome_now, request)
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
-        """One of the views (views.py) of this service, without a turn."""
+        """One of the views (http/views.py) of this service, without a turn."""
         return await self.model.read(lambda: view(self, *arguments))
 
     def learnt_of(self, record: DecisionRecord) -> bool | None:
-        event = record.outcome or record.timeout
-        return None if event is None else self.model.was_learnt(event, record)
+        """Whether its outcome or timeout has moved the model; None if it has none, or it was not projected yet."""
+        event, serving = record.outcome or record.timeout, self.model.serving()
+        return None if event is None or event.seq > serving.seq else serving.totals.was_learnt(event, record)
 
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
         """Make a change by an operator: an event, which takes effect when it is projected."""
@@ -317,12 +294,13 @@ class Service:
                 given = {"what": what, "params": params}
             seq = await self.submit(self.change_now, given)
             await self._wait_projected(seq)
-            if seq in self.model.refused:
-                reason, field = self.model.refused[seq]
-                raise Refused(str(reason), field=field)
-        serving = self.model.model()
+            refused = self.model.serving().totals.refused.get(seq)
+            if refused is not None:
+                raise Refused(str(refused[0]), field=refused[1])
+        serving = self.model.serving()
         result = {"what": what, "seq": seq or self.model.seq, "labels": list(serving.learner.labels or ())}
-        result |= {"disabled": sorted(serving.disabled), "frozen": serving.frozen}
+        settings = serving.totals.settings
+        result |= {"disabled": sorted(settings.disabled), "frozen": settings.frozen}
         return result | {"erased": erased, "finished": finished}
 
     async def _wait_projected(self, seq: int | None) -> None:
@@ -338,42 +316,37 @@ class Service:
 
     # ------------------------------------------------------------ for people on call
 
+    async def model_file(self) -> bytes:
+        """The model as it is now, as `Learner.save` writes it."""
+        if self.model.shared:
+            return await self.read(lambda service: service.model.model_file())  # type: ignore[no-any-return]
+        learner = await self.submit(lambda _: copy.deepcopy(self.model.serving().learner))
+        return await asyncio.to_thread(model_bytes, learner)
+
     @property
-    def request_schema(self) -> RequestSchema:
-        """Valid contents of a request, as of now; computed once for each learner and row layout."""
-        learner, begun = self.model.learner, self.model.stats.decisions > 0
-        now = (learner.known, learner.inputs.layout, learner.set_size, begun)
-        if now != self._schema_of:
-            self._schema, self._schema_of = RequestSchema.of(learner, begun, self.meta.get("coverage")), now
-        return self._schema
+    def turn_seconds(self) -> float:
+        """The age of the turn that is under way; 0 if there is none."""
+        return 0.0 if self.turns is None else self.turns.age
 
-    def status(self) -> Status:
-        """The state of the service, for people on call."""
-        model = self.model
-        return Status(
-            down=None if self.down is None else str(self.down),
-            full=isinstance(self.down, JournalFull),
-            events=model.seq,
-            snapshot_lag=model.seq - model.snapshot_seq,
-            restart_seconds=self.restart_seconds,
-            replayed=model.replayed,
-            turn_seconds=0.0 if self.turns is None else self.turns.age,
-            log_bytes=self.store.log_bytes(),
-            broken_snapshots=model.broken_snapshots,
-            upkeep_failures=self.upkeep.failures,
-            upkeep_error=self.upkeep.error,
-            erasing=model.erasing(),
-            falling=falling_sentence(model.stats),
-            more=(*promise_sentences(model.model().learner), *model.trouble()),
-        )
+    @property
+    def ready(self) -> bool:
+        """Whether requests that write should be sent here."""
+        return self.down is None and self.turn_seconds <= HUNG_SECONDS
 
-    async def metrics(self) -> list[Metric]:
-        """Metrics of the journal, the model and this process."""
-        turns = self.turns
-        assert turns is not None
-        return [
-            *await self.read(service_metrics),
-            gauge("queue_depth", "Requests that wait for their turn.", turns.waiting),
-            counter("turns", "Turns, each with one commit at most.", turns.count),
-            counter("turn_seconds", "Time that they took.", turns.seconds),
-        ]
+    def trouble(self) -> tuple[str, ...]:
+        """Problems, worst first, one sentence each; empty if there are none."""
+        model, serving, age = self.model, self.model.serving(), self.turn_seconds
+        stats, promise = serving.totals.stats, serving.learner.coverage
+        sentences = [None if self.down is None else str(self.down), model.erasing()]
+        if age > HUNG_SECONDS:
+            sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
+        if stats.falling:
+            sentences.append(f"the hit rate has fallen: {stats.recent:.3f} lately, {stats.usual:.3f} usually")
+        if model.broken_snapshots:
+            broken = ", ".join(map(str, model.broken_snapshots))
+            sentences.append(f"snapshots are damaged: after events {broken}")
+        if self.upkeep.error is not None:
+            sentences.append(f"upkeep fails: {self.upkeep.error}")
+        if promise is not None:
+            sentences.append(promise.trouble)
+        return (*(sentence for sentence in sentences if sentence is not None), *model.trouble())

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from superarm.errors import InvalidInput
+from superarm.journal.shadows import make_shadows
+from superarm.learners import Learner
 
 __all__ = ["EXPIRED_AT_ONCE", "RETAIN_EVERY", "UPKEEP_EVERY", "Settings"]
 
@@ -53,3 +55,11 @@ class Settings:
             seconds = getattr(self, name)
             if seconds is not None and not seconds > 0.0:
                 raise InvalidInput.must(f"--{name}", "superarm serve", "more than 0 seconds", seconds)
+
+    def check(self, learner: Learner) -> None:
+        """Refuse settings that a learner cannot follow."""
+        if self.default_outcome is not None and "hit" not in learner.feedback:
+            wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
+            given = "hit" if self.default_outcome else "miss"
+            raise InvalidInput.must("--default-outcome", "superarm serve", wanted, given)
+        make_shadows(self.shadows, learner)

@@ -16,27 +16,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from superarm.errors import SuperarmError
-from superarm.journal.changes import LabelSettings
+from superarm.journal.clock import NOW, DatabaseClock
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, Event
 from superarm.journal.lease import LeaseLost, try_acquire
 from superarm.journal.postgres import PostgresStore, show_alive
 from superarm.journal.postgres_address import failures, psycopg
-from superarm.journal.postgres_clock import NOW, DatabaseClock
 from superarm.journal.postgres_schema import BLOCK, check
 from superarm.journal.projector import Projector
-from superarm.journal.records import DecisionRecord, Records, was_learnt
-from superarm.journal.shadows import make_shadows
-from superarm.journal.snapshots import SnapshotDraft, learner_from, model_bytes
-from superarm.journal.stats import Stats
-from superarm.journal.store import Pending, Snapshot
+from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.snapshots import learner_from, take_snapshot
+from superarm.journal.store import Snapshot
+from superarm.journal.totals import Totals
 from superarm.learners import Learner
-from superarm.service.handler import ServingModel
-from superarm.service.learning import Learning
-from superarm.service.metrics import Metric, gauge
+from superarm.service.learning import SharedLearning
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
@@ -46,35 +42,48 @@ FRESH_SECONDS = 0.2  # totals for views may be this old
 READERS = 4  # threads for views
 
 
+class Published(NamedTuple):
+    """A published model and its totals."""
+
+    seq: int
+    learner: Learner
+    totals: Totals
+    more: dict[str, Any]  # reports, erased, last_erasure, clock_problem
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Published:
+        learner = learner_from(snapshot.parts["model"])
+        totals = Totals.of([str(label) for label in learner.labels or ()], snapshot.totals)
+        return cls(snapshot.seq, learner, totals, snapshot.totals)
+
+
 class SharedModel:
-    """One process among many."""
+    """One process among many. `LocalModel` has the same methods."""
 
     shared = True
     broken_snapshots: tuple[int, ...] = ()
-    eraser = None
 
     def __init__(self, store: PostgresStore, settings: Settings) -> None:
         self.store, self.address, self.settings = store, store.address, settings
         self.patience = settings.patience
         self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.records = Records()
-        self.learning: Learning | None = None
+        self.learning: SharedLearning | None = None
         self.learner_error: str | None = None
         self.processes: list[dict[str, Any]] = []
         self.replayed = self.snapshot_seq = 0
         self._rounds: Iterator[int] = iter(())
-        self._next_model: tuple[ServingModel, dict[str, Any]] | None = None
-        self._taken, self._picking = (-1, 0.0), threading.Lock()  # the event and the time of the newest model
-        self._last_erasure = 0
+        self._next_model: Published | None = None
+        self._picking = threading.Lock()  # `_taken`: the event and the time of the newest model
         self._refreshed_at = 0.0
         self._beat: float | None = None
         self._stop = threading.Event()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
-        self._overdue = 0  # threads that still read for a caller who got a 503
         with failures(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
-        self._set_next_model(self._initial_snapshot())
-        make_shadows(settings.shadows, self._serving.learner)  # refused here, not by the thread that learns
+        first = self._initial_snapshot()
+        self._serving, self._taken = Published.of(first), (first.seq, first.time)
+        settings.check(self._serving.learner)
         self.refresh()
         jobs = [self._listen] + [self._learn] * settings.may_learn
         self._threads = [
@@ -91,48 +100,31 @@ class SharedModel:
             return published
         projector, _ = Projector.newest(self.store)  # no process has learnt since the database was started
         projector.catch_up()
-        totals = {**projector.totals(), "reports": projector.reports()}
-        return Snapshot(projector.seq, self.clock(), {"model": model_bytes(projector.learner)}, totals, {})
-
-    def _set_next_model(self, snapshot: Snapshot) -> None:
-        """Have a newer model for the next turn."""
-        if (snapshot.seq, snapshot.time) < self._taken:  # another thread was faster
-            return
-        learner, totals = learner_from(snapshot.parts["model"]), snapshot.totals
-        settings = LabelSettings.of(totals)
-        version, disabled = totals["stats"]["learnt"], frozenset(settings.disabled)
-        self._next_model = ServingModel(snapshot.seq, version, learner, disabled, settings.frozen), totals
-        self._taken = snapshot.seq, snapshot.time
-        if not hasattr(self, "_serving"):
-            self.model()
+        snapshot = take_snapshot(projector, self.clock())
+        return snapshot._replace(totals=snapshot.totals | {"reports": projector.reports()})
 
     def _fetch_published(self) -> None:
+        """Have a newer model for the next turn, if there is one."""
         snapshot = self.store.published(*self._taken)
         if snapshot is not None:
             with self._picking:
-                self._set_next_model(snapshot)
+                if (snapshot.seq, snapshot.time) > self._taken:  # no other thread was faster
+                    self._next_model = Published.of(snapshot)
+                    self._taken = snapshot.seq, snapshot.time
 
-    def model(self) -> ServingModel:
+    def serving(self) -> Published:
+        """The model that decides, and its totals."""
         coming, self._next_model = self._next_model, None
         if coming is not None:
-            self._serving, self.totals = coming
-            labels = [str(label) for label in self._serving.learner.labels or ()]
-            self.stats = Stats.of(labels, self.totals["stats"])
-            self.refused = {int(seq): why for seq, why in self.totals["refused"].items()}
-            erasure = self.totals.get("last_erasure", 0)
-            if erasure != self._last_erasure:  # what is in memory may be what was erased
-                self.records.clear()
-                self._last_erasure = erasure
+            if coming.more.get("last_erasure") != self._serving.more.get("last_erasure"):
+                self.records.clear()  # what is in memory may be what was erased
+            self._serving = coming
         return self._serving
-
-    @property
-    def learner(self) -> Learner:
-        return self._serving.learner
 
     @property
     def seq(self) -> int:
         """The last event of the newest model here."""
-        return self._next_model[0].seq if self._next_model is not None else self._serving.seq
+        return (self._next_model or self._serving).seq
 
     def appended(self, events: Sequence[Event]) -> None:
         """Put durable events into the records; the process that learns projects them."""
@@ -146,19 +138,13 @@ class SharedModel:
                     self.records.mark_answered(event.id)
         self.records.trim()
 
-    def reload(self) -> None:
+    def load(self) -> None:
         self.records.clear()
 
-    catch_up = reload  # what a failed turn may have written is looked up
-
-    def was_learnt(self, event: Event, record: DecisionRecord) -> bool | None:
-        if event.seq > self._serving.seq:
-            return None
-        return was_learnt(event, record, LabelSettings.of(self.totals), self.refused)
+    catch_up = load  # what a failed turn may have written is looked up
 
     def erased(self, seq: int) -> tuple[int, bool]:
-        self.model()
-        return int(self.totals.get("erased", {}).get(str(seq), 0)), True
+        return int(self.serving().more.get("erased", {}).get(str(seq), 0)), True
 
     def now(self) -> float:
         return self.clock()
@@ -171,15 +157,6 @@ class SharedModel:
             round_ = next(self._rounds)
         return round_
 
-    def due(self, timeout: float, limit: int) -> list[Pending]:
-        return []  # the process that learns closes them
-
-    def clock_problem(self) -> str | None:
-        return self.totals.get("clock_problem")
-
-    def draft(self) -> SnapshotDraft:
-        raise JournalDown("no snapshot is kept on demand: the process that learns keeps them")
-
     def model_file(self) -> bytes:
         """The model that was published last."""
         published = self.store.published()
@@ -189,23 +166,12 @@ class SharedModel:
 
     async def read(self, view: Callable[[], Any]) -> Any:
         """The result of a view, or JournalDown: a database that hangs may block a thread, and no caller."""
-        late = JournalDown(f"the database {self.address} has not answered for {self.patience:g} s")
-        if self._overdue >= READERS:
-            raise late
-        job = self._readers.submit(view)
-        work = asyncio.wrap_future(job)
-        done, _ = await asyncio.wait([work], timeout=self.patience)
-        if done:
-            return work.result()
-        if not job.cancel():  # a thread has it; else it has waited for one
-            self._overdue += 1
-            work.add_done_callback(self._read_late)
-        raise late
-
-    def _read_late(self, work: asyncio.Future[Any]) -> None:
-        self._overdue -= 1
-        if not work.cancelled():
-            work.exception()  # no caller waits for it any more
+        try:
+            work = asyncio.get_running_loop().run_in_executor(self._readers, view)
+            return await asyncio.wait_for(work, self.patience)
+        except TimeoutError as error:
+            silent = f"the database {self.address} has not answered for {self.patience:g} s"
+            raise JournalDown(silent) from error
 
     def refresh(self) -> None:
         """Totals as the learner published them last, and who else serves."""
@@ -217,7 +183,7 @@ class SharedModel:
         self._refreshed_at = time.monotonic()
 
     def reports(self) -> list[dict[str, Any]]:
-        return list(self.totals["reports"])
+        return list(self.serving().more["reports"])
 
     def erasing(self) -> str | None:
         return None
@@ -228,23 +194,14 @@ class SharedModel:
         return None if self._beat is None else time.monotonic() - self._beat
 
     def trouble(self) -> tuple[str, ...]:
-        sentences = [] if self.clock_problem() is None else [str(self.clock_problem())]
+        problem = self._serving.more.get("clock_problem")
+        sentences = [] if problem is None else [str(problem)]
         age = self.learner_age
         if age is not None and age > 2.0 * self.settings.lease + 1.0:
             sentences.append(f"no process has learnt for {age:.0f} s")
         if self.learner_error is not None:
             sentences.append(f"learning fails: {self.learner_error}")
         return tuple(sentences)
-
-    def metrics(self) -> list[Metric]:
-        alive = sum(process["silent"] < 5.0 for process in self.processes)
-        behind = self.store.head().seq - self.seq
-        return [
-            gauge("processes", "Processes that serve on this journal.", alive),
-            gauge("learns", "Whether this process learns.", self.learning is not None),
-            gauge("model_behind_events", "Events that its model does not know.", behind),
-            gauge("learner_silent_seconds", "Since the learner's last sign of life.", self.learner_age),
-        ]
 
     # ------------------------------------------------------------ threads
 
@@ -302,7 +259,7 @@ class SharedModel:
     def _learn_with(self, lease: Any) -> None:
         store = PostgresStore(self.address)
         try:
-            self.learning = Learning(lease, store, self.clock, self.settings)
+            self.learning = SharedLearning(lease, store, self.clock, self.settings)
             fields = {"process": self.process, "term": lease.term, "event_no": self.learning.projector.seq}
             log.info("learning", extra=fields)
             self.learner_error = None

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from superarm.journal.erase import ERASED
 from superarm.journal.errors import JournalDown
-from superarm.journal.snapshots import model_bytes
-from superarm.service.settings import RETAIN_EVERY, UPKEEP_EVERY
+from superarm.journal.snapshots import take_snapshot
+from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
+    from superarm.service.local import LocalModel
     from superarm.service.service import Service
 
 log = logging.getLogger("superarm.service")
 
 
 class Upkeep:
-    """The regular work of a service. Each duty is tried on its own: a failure stops no other."""
+    """The regular work of a service. Each duty is tried on its own: a failure stops no other.
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    A duty is a call of a turn, which is made again at once while there is more to do.
+    """
+
+    def __init__(self, service: Service, model: LocalModel | None) -> None:
+        self.service, self.store, self.model = service, service.store, model
         self.failures = 0
         self.error: str | None = None
         self._task: asyncio.Task[None] | None = None
-        self._retain_at = 0.0
-        self._snapshotting = asyncio.Lock()  # one at a time
-        self._model_file: asyncio.Future[bytes] | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -38,85 +40,68 @@ class Upkeep:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        service = self.service
-        duties: Any = (self._check, self._expire, self._snapshot, self._retain, self._finish_erasing)
-        if service.model.shared:  # the process that learns does the others
-            duties = (self._check,)
         while True:  # at once: after a crash the tail may be long
-            failure: str | None = None
-            for duty in duties:
-                try:
-                    await duty()
-                except JournalDown as error:  # the status has it already
-                    if service.down is None:
-                        failure = f"{duty.__name__.lstrip('_')}: {error}"
-                except Exception as error:
-                    failure = f"{duty.__name__.lstrip('_')}: {error}"
-                    log.exception("upkeep failed", extra={"duty": duty.__name__.lstrip("_")})
-            self.failures += failure is not None
-            self.error = failure
+            errors = [await self._try("check", self._in_turns(self.check))]
+            if self.model is not None:  # of a shared journal, the process that learns does these
+                for duty in (self.expire, self.retain, self.finish_erasing):
+                    errors.append(await self._try(duty.__name__, self._in_turns(duty)))
+                if self.model.snapshot_is_due():
+                    errors.append(await self._try("snapshot", self.snapshot()))
+            self.error = next((error for error in errors if error is not None), None)
+            self.failures += self.error is not None
             await asyncio.sleep(UPKEEP_EVERY)
 
-    async def _check(self) -> None:
+    async def _try(self, name: str, work: Coroutine[Any, Any, None]) -> str | None:
+        """Do a duty; why it failed."""
+        try:
+            await work
+        except JournalDown as error:  # the status has it already
+            return f"{name}: {error}" if self.service.down is None else None
+        except Exception as error:
+            log.exception("upkeep failed", extra={"duty": name})
+            return f"{name}: {error}"
+        return None
+
+    async def _in_turns(self, duty: Callable[[object], object]) -> None:
+        while await self.service.submit(duty):
+            pass
+
+    # ------------------------------------------------------------ duties
+
+    def check(self, _: object = None) -> None:
         """Check, also without requests, whether the journal can be written and is in its place."""
-        await self.service.submit(self._check_now)
+        self.store.check()
 
-    def _check_now(self, _: object) -> None:
-        self.service.store.check()
+    def expire(self, _: object = None) -> int:
+        """Close decisions that have waited longer than the timeout; how many."""
+        assert self.model is not None
+        return self.service.handler.expire(self.model.timeouts())
 
-    async def _expire(self) -> None:
-        service = self.service
-        if service.settings.timeout is not None:
-            while service.down is None and await service.submit(service.expire_now):
-                pass
+    def retain(self, _: object = None) -> None:
+        assert self.model is not None
+        for erasure in self.model.retention():
+            self.service.handler.stage(erasure)
 
-    async def _snapshot(self) -> None:
-        model = self.service.model
-        if model.seq - model.snapshot_seq >= self.service.settings.snapshot_every:
-            await self.snapshot()
+    def finish_erasing(self, _: object = None) -> None:
+        assert self.model is not None
+        if self.model.eraser.problem is not None:
+            self.model.eraser.finish()
 
     async def snapshot(self) -> None:
-        """A copy in a turn, the bytes in another thread, the writing piece by piece."""
-        async with self._snapshotting:
-            service = self.service
-            draft = await service.submit(lambda _: service.model.draft())
-            pieces = service.store.write_snapshot(await asyncio.to_thread(draft.make))
-            while await service.submit(lambda _: next(pieces, 0) is None):
-                pass
-            await service.submit(lambda _: service.kept_snapshot(draft.seq))
-            log.info("snapshot", extra={"event_no": draft.seq})
+        """A copy in a turn, its bytes in another thread, and they are written piece by piece, in turns."""
+        service, store, model = self.service, self.store, self.model
+        assert model is not None
+        twin = await service.submit(lambda _: model.projector.copy())
+        pieces = store.write_snapshot(await asyncio.to_thread(take_snapshot, twin, model.clock()))
 
-    async def _retain(self) -> None:
-        service, now = self.service, asyncio.get_running_loop().time()
-        retain = service.settings.retain
-        if retain is None or now < self._retain_at or service.down is not None:
-            return
-        if not service.model.trouble():
-            before = service.model.clock() - retain
-            if service.store.content_before(before):
-                async with self._snapshotting:
-                    await service.submit(service.erase_now, (None, before))
-            self._retain_at = now + min(RETAIN_EVERY, retain / 2.0)
+        def write(_: object) -> bool:
+            if store.progress(ERASED) > twin.seq:  # with the one of the erasure it might reveal a row
+                store.drop_snapshots([twin.seq])
+                return False
+            if next(pieces, "written") is None:
+                return True
+            model.kept_snapshot(twin.seq)
+            log.info("snapshot", extra={"event_no": twin.seq})
+            return False
 
-    async def _finish_erasing(self) -> None:
-        eraser = self.service.model.eraser
-        if eraser is not None and eraser.problem is not None and self.service.down is None:
-            await self.service.submit(lambda _: eraser.finish())
-
-    async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it; requests at the same time share one."""
-        if self._model_file is None:
-            self._model_file = asyncio.ensure_future(self._make_model_file())
-            self._model_file.add_done_callback(self._clear_model_file)
-        return await asyncio.shield(self._model_file)
-
-    def _clear_model_file(self, future: asyncio.Future[bytes]) -> None:
-        self._model_file = None
-        if not future.cancelled():
-            future.exception()  # the callers have it
-
-    async def _make_model_file(self) -> bytes:
-        if self.service.model.shared:
-            return await self.service.read(lambda service: service.model.model_file())  # type: ignore[no-any-return]
-        learner = await self.service.submit(lambda _: copy.deepcopy(self.service.model.learner))
-        return await asyncio.to_thread(model_bytes, learner)
+        await self._in_turns(write)

@@ -17,10 +17,10 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client, views
+from superarm.service import Client
 from superarm.service.client.client import ServiceError
 from superarm.service.http import asgi as asgi_module
-from superarm.service.http import systemd
+from superarm.service.http import systemd, views
 from superarm.service.http.server import Listener
 from superarm.service.http.tokens import Tokens
 

@@ -12,7 +12,7 @@ from service_kit import LABELS, D, both
 import superarm as sa
 from superarm.explore import distribution_of
 from superarm.journal.replay import replay
-from superarm.journal.verify import Verifier
+from superarm.journal.verify import verify_store
 from superarm.learners import Scores
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
@@ -83,7 +83,7 @@ def test_some_labels_have_no_score_others_are_new_or_disabled_and_all_of_it_repl
         client.outcome("few", hit=True)
         client.outcome(client.decide(scores=scores(1, labels=[*LABELS, "new"])[0]).id, hit=False)
     assert replay(service.store, from_start=True).same
-    assert Verifier(service.store).run(None, True, None).sound
+    assert verify_store(service.store).sound
 
 
 def test_what_is_refused_and_why(live, open_service):

@@ -15,9 +15,10 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client, views
+from superarm.service import Client
 from superarm.service.client.client import ServiceError
 from superarm.service.http import guard as guard_module
+from superarm.service.http import views
 from superarm.service.http.exchange import Response
 from superarm.service.http.server import Listener
 

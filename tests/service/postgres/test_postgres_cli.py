@@ -207,4 +207,4 @@ def test_two_roles_as_in_the_docs(database):
     finally:
         for session in sessions:
             session.close()
-    assert verify(operate).problems == ()
+    assert verify(operate).problems == []

@@ -43,7 +43,7 @@ def learnt(web, count):
 def sound(url, *, events=None):
     """All of it is there, in one order, and comes out again, bit for bit."""
     found = verify(url)
-    assert found.problems == ()
+    assert found.problems == []
     assert found.replayed.same
     assert events in (None, found.events)
     return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +11,7 @@ from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
 from superarm.errors import InvalidInput
-from superarm.journal import postgres_clock
+from superarm.journal import clock as clocks
 from superarm.journal.errors import JournalDown
 from superarm.journal.postgres_address import Address
 from superarm.journal.postgres_schema import GRANTS
@@ -52,14 +50,13 @@ def fragile():
 
 def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
     url = fragile.fresh()
-    web = live(quick(url, labels=LABELS, n_features=D, set_size=2, patience=1.5))  # below the pool's own 2 s
+    web = live(quick(url, labels=LABELS, n_features=D, set_size=2, patience=1.5))
     for i in range(5):
         assert web.post("/v1/decisions", {"features": X[i].tolist(), "id": f"d{i}"})[0] == 200
     fragile.kill()
     status, told = web.post("/v1/decisions", ASK)
     assert (status, web.headers["retry-after"]) == (503, "1")
-    # which of the two depends on who notices first: the pool, or the turn that waits for it
-    assert re.search("has not answered for 1.5 s$|cannot be used at the moment", told["error"]["message"])
+    assert "cannot be used at the moment" in told["error"]["message"]  # at once
     assert soon(lambda: web.get("/ready")[0] == 503)
     assert web.get("/v1/stats")[0] == 503
     assert web.get("/health")[0] == 200
@@ -70,7 +67,7 @@ def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
         assert web.post(f"/v1/decisions/d{i}/outcome", {"hit": i % 2 == 0})[0] == 200
     soon(lambda: web.get("/v1/info")[1]["model_version"] == 5)
     found = verify(url)
-    assert (found.problems, found.events, found.replayed.same) == ((), 11, True)
+    assert (found.problems, found.events, found.replayed.same) == ([], 11, True)
 
 
 def test_a_database_that_stands_still_keeps_nobody_waiting(shared, live, database):
@@ -139,7 +136,8 @@ def test_a_full_disk_is_507_until_a_write_succeeds(shared, live, each):
 def test_a_connection_that_was_ended_costs_no_request(shared):
     one = shared(may_learn=False)
     decide(one, "a")
-    pid = one.store._writer.info.backend_pid
+    with one.store.writing() as connection:
+        pid = connection.info.backend_pid
     with one.model.address.connect() as connection:
         connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
         alive = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
@@ -166,7 +164,6 @@ def test_a_database_that_is_away_is_told_once(shared, monkeypatch, caplog):
         connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
     soon(lambda: len(refused) > 3)
     assert [record.message for record in caplog.records].count("learning failed") == 1
-    assert logging.getLogger("psycopg.pool").getEffectiveLevel() == logging.ERROR
     monkeypatch.undo()
     learner_of(one)
 
@@ -224,7 +221,7 @@ def test_few_connections_are_those_that_write_hear_and_learn(limited):
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT {used}")
         decide(one, "b")
         one.call(one.outcome_now, OutcomeRequest("a", hit=True))
-        soon(lambda: one.model.model().version == 1)
+        soon(lambda: one.model.serving().totals.stats.learnt == 1)
         assert one.down is None
     finally:
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
@@ -304,12 +301,12 @@ def test_a_process_with_a_wrong_clock_changes_nothing(shared, monkeypatch):
 def test_the_database_tells_the_time(shared, monkeypatch):
     one = shared(may_learn=False)
     with one.model.address.connect() as connection:
-        clock = postgres_clock.DatabaseClock(connection)
+        clock = clocks.DatabaseClock(connection)
         before = clock()
         [[told]] = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchall()
         assert before - 0.5 < told < clock() + 0.5
         clock._offset -= 100.0
-        monkeypatch.setattr(postgres_clock, "SLOW", 0.0)
+        monkeypatch.setattr(clocks, "SLOW", 0.0)
         clock.update(connection)  # a query that took too long is not used
         assert clock() < told - 50.0
         monkeypatch.undo()

@@ -93,8 +93,7 @@ class Application(Router):
         self.context = Context(service, self.metrics, self.tokens)
         self._refreshing = asyncio.create_task(self._refresh())
         atexit.register(self._at_exit)
-        status = service.status()
-        log.info("ready", extra={"event_no": status.events, "replayed": status.replayed})
+        log.info("ready", extra={"event_no": service.model.seq, "replayed": service.model.replayed})
         for sentence in self.context.trouble():
             log.warning("trouble", extra={"reason": sentence})
 

@@ -12,7 +12,7 @@ The first row of a journal decides whether its rows have names.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,7 +20,8 @@ import numpy as np
 from superarm._complaints import ANY_KEY, KeyPath, complaint, spell
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
-from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestSchema
+from superarm.learners import Learner, Scores
+from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import messages as m
 from superarm.service.http.faults import HttpRefused
 from superarm.service.http.messages import ID_WORDS, IS_ID, Id
@@ -125,6 +126,27 @@ def _find_not_finite(body: bytes) -> None:
 
 
 # ---------------------------------------------------------------- from a message to a request of the service
+
+
+class RequestSchema(NamedTuple):
+    """Valid contents of a request."""
+
+    width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
+    named: bool | None  # whether rows have names; None if both are taken, or no row has come
+    labels: frozenset[str]
+    set_size: int
+    coverage: float | None  # as promised
+    scores: bool  # rows are scores of the labels
+
+    @classmethod
+    def of(cls, learner: Learner, begun: bool, promised: float | None) -> RequestSchema:
+        """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
+        # names, or the numbers in their order
+        plain = learner.columns is not None and learner.columns.is_plain
+        named = isinstance(learner.example_row(), dict) if begun and not plain else None
+        labels = frozenset(str(label) for label in learner.labels or ())
+        scores = isinstance(learner, Scores)
+        return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
 
 
 def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRequest:

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from superarm.service.http.service_metrics import Metric, buckets, counter, gauge
 from superarm.service.http.tokens import Tokens
-from superarm.service.metrics import Metric, buckets, counter, gauge
 
 if TYPE_CHECKING:
     from superarm.service.http.guard import Guard
@@ -67,7 +67,7 @@ class RequestMetrics(Collector):
         return edges
 
     def text(self, service_metrics: Sequence[Metric]) -> bytes:
-        """All metrics, those of `Service.metrics` included, in Prometheus' text format."""
+        """All metrics, those of `service_metrics` included, in Prometheus' text format."""
         self._service_metrics = service_metrics
         return generate_latest(self._registry)
 

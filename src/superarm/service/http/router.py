@@ -113,8 +113,8 @@ class Router:
         """Called when there is no context yet, or it belongs to another event loop."""
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
-        """Called by servers that tell of their start and their end."""
-        raise NotImplementedError
+        """Called by servers that tell of their start and their end; to raise is how ASGI says: not needed here."""
+        raise NotImplementedError("this application opens with its first request")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -14,14 +14,16 @@ import msgspec
 
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, UnknownDecision
-from superarm.service import Service, views
+from superarm.service import Service
 from superarm.service.http import messages as m
+from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
-from superarm.service.http.decoding import read, to_decision, to_outcome
+from superarm.service.http.decoding import RequestSchema, read, to_decision, to_outcome
 from superarm.service.http.exchange import Response
 from superarm.service.http.faults import error_of, status_of
 from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
+from superarm.service.http.service_metrics import service_metrics
 from superarm.service.http.tokens import Tokens
 
 ROUTES: list[Route] = []
@@ -55,11 +57,23 @@ class Context:
     def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
         self.downloads = asyncio.Semaphore(DOWNLOADS)
+        self._schema_of: Any = None
+
+    @property
+    def schema(self) -> RequestSchema:
+        """Valid contents of a request, as of now; computed once for each learner and row layout."""
+        serving = self.service.model.serving()
+        learner, begun = serving.learner, serving.totals.stats.decisions > 0
+        now = (learner.known, learner.inputs.layout, learner.set_size, begun)
+        if now != self._schema_of:
+            self._schema = RequestSchema.of(learner, begun, self.service.meta.get("coverage"))
+            self._schema_of = now
+        return self._schema
 
     def trouble(self) -> list[str]:
         """Problems, worst first."""
         own = [] if self.tokens.trouble is None else [self.tokens.trouble]
-        return own + list(self.service.status().trouble)
+        return own + list(self.service.trouble())
 
 
 # ---------------------------------------------------------------- decisions and outcomes
@@ -88,7 +102,7 @@ class Context:
 )
 def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[str, Any]]:
     """Choose a set of labels to show."""
-    return context.service.decide(to_decision(request, context.service.request_schema))
+    return context.service.decide(to_decision(request, context.schema))
 
 
 @route(
@@ -102,7 +116,7 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[st
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[dict[str, Any]]:
     """Report whether the right label was among the shown ones: now, or days later."""
-    return context.service.outcome(to_outcome(request, id_, context.service.request_schema))
+    return context.service.outcome(to_outcome(request, id_, context.schema))
 
 
 DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
@@ -121,7 +135,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     service = context.service
 
     def submit(item: msgspec.Raw) -> Any:
-        return service.decide(to_decision(read(DECISION, item), service.request_schema))
+        return service.decide(to_decision(read(DECISION, item), context.schema))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
 
@@ -140,7 +154,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
 
     def submit(item: msgspec.Raw) -> Any:
         request = read(OUTCOME, item)
-        return service.outcome(to_outcome(request, request.id, service.request_schema))
+        return service.outcome(to_outcome(request, request.id, context.schema))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
 
@@ -202,7 +216,7 @@ async def model(context: Context) -> Response:
     """The model as it is now, a file for superarm.load: all that it has learnt is on the disk."""
     await context.downloads.acquire()
     try:
-        data = await context.service.upkeep.model_file()
+        data = await context.service.model_file()
     except BaseException:
         context.downloads.release()
         raise
@@ -264,16 +278,16 @@ def health(context: Context) -> m.Status:
 @route("GET", "/ready", OPEN, gives=m.Status)
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
-    status, trouble = context.service.status(), context.trouble()
+    service, trouble = context.service, context.trouble()
     if context.tokens.trouble is not None:
         raise JournalDown(context.tokens.trouble)
-    if not status.ready:
-        raise (JournalFull if status.full else JournalDown)(trouble[0])
+    if not service.ready:
+        raise (JournalFull if isinstance(service.down, JournalFull) else JournalDown)(trouble[0])
     return m.Status("ready", trouble)
 
 
 @route("GET", "/metrics", READ, gives="text/plain")
 async def metrics(context: Context) -> Response:
     """Numbers for Prometheus."""
-    text = context.metrics.text(await context.service.metrics())
+    text = context.metrics.text(await context.service.read(service_metrics))
     return Response(200, text, b"text/plain; version=0.0.4; charset=utf-8")

@@ -25,19 +25,19 @@ def info(service: Service) -> dict[str, Any]:
     """The learner, labels and options of the service."""
     from superarm import __version__
 
-    serving = service.model.model()
-    learner = serving.learner
+    serving = service.model.serving()
+    learner, totals = serving.learner, serving.totals
     return {
         "learner": service.meta["learner"],
         "learner_id": learner.id,
         "params": {name: value for name, value in learner.params.items() if name != "labels"},
         "labels": list(learner.labels or ()),
-        "disabled": sorted(serving.disabled),
-        "frozen": serving.frozen,
+        "disabled": sorted(totals.settings.disabled),
+        "frozen": totals.settings.frozen,
         "n_features": learner.n_features,
         "set_size": learner.set_size,
         "coverage": service.meta.get("coverage"),
-        "model_version": serving.version,
+        "model_version": totals.stats.learnt,
         "timeout": service.settings.timeout,
         "default_outcome": service.settings.default_outcome,
         "superarm": __version__,
@@ -55,7 +55,7 @@ def pending(service: Service, limit: int, after: int = 0) -> dict[str, Any]:
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
     following = waiting[limit - 1].seq if len(waiting) > limit else None
-    return {"pending": listed, "count": service.model.stats.pending, "next": following}
+    return {"pending": listed, "count": service.model.serving().totals.stats.pending, "next": following}
 
 
 def snapshots(service: Service) -> list[dict[str, Any]]:
@@ -65,9 +65,9 @@ def snapshots(service: Service) -> list[dict[str, Any]]:
 
 def changes(service: Service) -> list[dict[str, Any]]:
     """Changes by operators, oldest first, without refused ones."""
-    listed = []
+    listed, refused = [], service.model.serving().totals.refused
     for event in service.store.changes():
-        if event.seq in service.model.refused:
+        if event.seq in refused:
             continue
         body = {"what": "erase", **event.body}
         if isinstance(body.get("ids"), list):  # how many, and not whose
@@ -79,12 +79,8 @@ def changes(service: Service) -> list[dict[str, Any]]:
 def stats(service: Service) -> dict[str, Any]:
     """All that the dashboard shows."""
     service.model.refresh()
-    stats, serving, status, now = (
-        service.model.stats,
-        service.model.model(),
-        service.status(),
-        service.model.clock(),
-    )
+    model, serving, now = service.model, service.model.serving(), service.model.clock()
+    stats, settings = serving.totals.stats, serving.totals.settings
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent(12)]
     by_id = service.store.find(recent)
@@ -110,12 +106,16 @@ def stats(service: Service) -> dict[str, Any]:
         },
         "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
         "learner": service.meta["learner"],
-        "disabled": sorted(serving.disabled),
-        "frozen": serving.frozen,
+        "disabled": sorted(settings.disabled),
+        "frozen": settings.frozen,
         "shadows": service.model.reports(),
-        "trouble": status.trouble,
+        "trouble": service.trouble(),
         "warnings": list(service.handler.warnings.values()),
-        "journal": {"events": status.events, "down": status.down, "snapshot_lag": status.snapshot_lag},
+        "journal": {
+            "events": model.seq,
+            "down": None if service.down is None else str(service.down),
+            "snapshot_lag": model.seq - model.snapshot_seq,
+        },
         "processes": service.model.processes,
     }
     return copy.deepcopy(totals)  # the running lists are in it

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from superarm._extras import need
 from superarm.journal.snapshots import made_by
-from superarm.journal.stats import AGES, Stats
+from superarm.journal.stats import AGES
+from superarm.journal.totals import Totals
 from superarm.learners import Learner
-from superarm.service.status import Status
+from superarm.service.local import LocalModel
 
 need("serve")
 from prometheus_client.core import (  # noqa: E402
@@ -22,6 +23,7 @@ from prometheus_client.core import (  # noqa: E402
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
+    from superarm.service.shared import SharedModel
 
 __all__ = ["Metric", "buckets", "counter", "gauge", "service_metrics"]
 
@@ -49,21 +51,19 @@ def service_metrics(service: Service) -> list[Metric]:
     """All metrics of a service."""
     model = service.model
     model.refresh()
-    learner, oldest = model.model().learner, service.store.pending(1)
+    serving, oldest = model.serving(), service.store.pending(1)
     age = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
     return [
-        *_model_metrics(model.stats, model.model().frozen, model.reports()),
-        *_promise_metrics(learner),
-        *_journal_metrics(service.status(), service.store.size(), age),
-        *model.metrics(),
-        counter(
-            "column_warnings", "Decisions for rows whose columns differ from the declared ones.",
-            service.handler.warned,
-        ),
-    ]  # fmt: skip
+        *_model_metrics(serving.totals, model.reports()),
+        *_promise_metrics(serving.learner),
+        *_journal_metrics(service, age),
+        *(_file_metrics(model) if isinstance(model, LocalModel) else _database_metrics(model)),
+        *_turn_metrics(service),
+    ]
 
 
-def _model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) -> Iterator[Metric]:
+def _model_metrics(totals: Totals, reports: list[dict[str, Any]]) -> Iterator[Metric]:
+    stats = totals.stats
     yield counter("decisions", "Sets shown.", stats.decisions)
     yield counter("explored", "Sets that were not the top set.", stats.explored)
     yield counter("outcomes", "Outcomes in time.", stats.outcomes)
@@ -83,7 +83,7 @@ def _model_metrics(stats: Stats, frozen: bool, reports: list[dict[str, Any]]) ->
     yield gauge("exploration_share", "Sets that were not the top set, among all.", share)
     yield gauge("propensity_floor", "The least probability of a shown set.", stats.floor)
     yield gauge("pending", "Decisions without an outcome.", stats.pending)
-    yield gauge("frozen", "Whether learning is frozen.", frozen)
+    yield gauge("frozen", "Whether learning is frozen.", totals.settings.frozen)
     build = GaugeMetricFamily("superarm_build_info", "Version and processor.", labels=list(made_by()))
     build.add_metric(list(made_by().values()), 1)
     yield build
@@ -112,17 +112,41 @@ def _promise_metrics(learner: Learner) -> Iterator[Metric]:
         yield gauge("coverage_broken", "Whether it cannot be kept.", promise.trouble is not None)
 
 
-def _journal_metrics(status: Status, size: int, oldest: float) -> Iterator[Metric]:
-    """Of any journal; those of one kind only are its model's (local.py, shared.py)."""
+def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
+    """Of any journal; for each kind there are a few more."""
+    model = service.model
     yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest)
-    yield gauge("journal_events", "Events written since the journal was made.", status.events)
-    yield gauge("journal_bytes", "The journal on disk.", size)
-    yield gauge("journal_up", "Whether the journal can be written.", status.down is None)
-    yield gauge("ready", "Whether requests that write should be sent here.", status.ready)
-    yield gauge("troubles", "How many things are wrong; /ready says which.", len(status.trouble))
-    yield gauge("snapshot_lag_events", "Events since the newest snapshot.", status.snapshot_lag)
-    yield gauge("restart_seconds", "The time that the last start took.", status.restart_seconds)
-    yield gauge("restart_replayed_events", "Events projected by it.", status.replayed)
-    yield gauge("turn_age_seconds", "The age of the turn under way.", status.turn_seconds)
-    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", bool(status.erasing))
-    yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", status.upkeep_failures)
+    yield gauge("journal_events", "Events written since the journal was made.", model.seq)
+    yield gauge("journal_bytes", "The journal on disk.", service.store.size())
+    yield gauge("journal_up", "Whether the journal can be written.", service.down is None)
+    yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
+    yield gauge("troubles", "How many things are wrong; /ready says which.", len(service.trouble()))
+    yield gauge("snapshot_lag_events", "Events since the newest snapshot.", model.seq - model.snapshot_seq)
+    yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
+    yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
+    yield gauge("turn_age_seconds", "The age of the turn under way.", service.turn_seconds)
+    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", bool(model.erasing()))
+    yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", service.upkeep.failures)
+
+
+def _file_metrics(model: LocalModel) -> Iterator[Metric]:
+    yield gauge("wal_bytes", "The write-ahead log.", model.store.log_bytes())
+    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(model.broken_snapshots))
+
+
+def _database_metrics(model: SharedModel) -> Iterator[Metric]:
+    alive = sum(process["silent"] < 5.0 for process in model.processes)
+    yield gauge("processes", "Processes that serve on this journal.", alive)
+    yield gauge("learns", "Whether this process learns.", model.learning is not None)
+    behind = model.store.head().seq - model.seq
+    yield gauge("model_behind_events", "Events that its model does not know.", behind)
+    yield gauge("learner_silent_seconds", "Since the learner's last sign of life.", model.learner_age)
+
+
+def _turn_metrics(service: Service) -> Iterator[Metric]:
+    warned = "Decisions for rows whose columns differ from the declared ones."
+    yield counter("column_warnings", warned, service.handler.warned)
+    if service.turns is not None:
+        yield gauge("queue_depth", "Requests that wait for their turn.", service.turns.waiting)
+        yield counter("turns", "Turns, each with one commit at most.", service.turns.count)
+        yield counter("turn_seconds", "Time that they took.", service.turns.seconds)

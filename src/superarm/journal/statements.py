@@ -1,0 +1,94 @@
+"""The tables and the statements that journals in SQLite and in PostgreSQL have alike.
+
+meta        what it was made for; one row a key
+events      facts, numbered from 1, each with its digests
+pending     decisions that wait for an outcome
+snapshots   totals and makers of each snapshot, and the digests of its parts
+parts       the parts of the snapshots, in pieces: no value of a database should be large
+progress    how far some work has come, by its name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from struct import pack
+from typing import TYPE_CHECKING, Any
+
+from orjson import dumps
+
+from superarm.journal.events import DECISION, digest
+
+if TYPE_CHECKING:
+    from superarm.journal.store import Snapshot
+
+Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
+
+PIECE = 1 << 20  # bytes of a snapshot that are written at once
+COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
+SET_PROGRESS = "INSERT INTO progress VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+PUT_PART = (
+    "INSERT INTO parts VALUES (?, ?, ?, ?) ON CONFLICT (seq, part, number) DO UPDATE SET data = excluded.data"
+)
+PUT_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
+DROP_PARTS = "DELETE FROM parts WHERE seq = ? AND seq NOT IN (SELECT seq FROM snapshots)"
+
+CLEAN = "clean"  # the progress of erasing: up to this event no decision has content any more
+ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?
+WHERE e.kind = {DECISION} AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
+NOW_CLEAN = f"""INSERT INTO progress SELECT ?, coalesce(
+  (SELECT min(seq) - 1 FROM events WHERE kind = {DECISION} AND x IS NOT NULL AND seq > ?), ?
+) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
+
+TABLES = """
+CREATE TABLE meta (key {text} PRIMARY KEY, value {text} NOT NULL){by_key};
+CREATE TABLE events (
+  seq {integer} PRIMARY KEY, time {real} NOT NULL, kind {small} NOT NULL, id {text} NOT NULL,
+  x {blob}, context {blob}, body {blob} NOT NULL, content {blob} NOT NULL, digest {blob} NOT NULL, erased {integer}
+);
+CREATE UNIQUE INDEX events_id ON events (id, kind) WHERE kind < 4;
+CREATE INDEX events_answers ON events (id) WHERE kind IN (4, 5);
+CREATE INDEX events_changes ON events (seq) WHERE kind > 5;
+CREATE TABLE pending (seq {integer} PRIMARY KEY, time {real} NOT NULL, id {text} NOT NULL);
+CREATE TABLE snapshots (
+  seq {integer} PRIMARY KEY, time {real} NOT NULL, totals {text} NOT NULL, made_by {text} NOT NULL,
+  parts {text} NOT NULL, digest {blob} NOT NULL, pinned {flag} NOT NULL
+);
+CREATE TABLE parts (seq {integer} NOT NULL, part {text} NOT NULL, number {number} NOT NULL, data {blob} NOT NULL);
+CREATE UNIQUE INDEX part ON parts (seq, part, number);
+CREATE TABLE progress (key {text} PRIMARY KEY, value {integer} NOT NULL){by_key};
+"""
+
+
+def describe(parts: dict[str, bytes]) -> dict[str, Any]:
+    """Length and digest of each part."""
+    return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
+
+
+def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = False) -> Iterator[Statement]:
+    """The statements that keep a snapshot: its parts in pieces, then the snapshot itself, which makes it count."""
+    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+    for name, data in snapshot.parts.items():
+        view = memoryview(data)
+        for number, start in enumerate(range(0, len(data), PIECE)):
+            yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]))
+    totals, made_by, parts = (dumps(value).decode() for value in kept)
+    own = snapshot_digest(chain, seq, at, totals, made_by, parts)
+    yield PUT_SNAPSHOT, (seq, at, totals, made_by, parts, own, pinned)
+
+
+def meta_statements(meta: dict[str, Any]) -> Iterator[Statement]:
+    """The statements that write the meta of a new journal."""
+    for key, value in meta.items():
+        yield "INSERT INTO meta VALUES (?, ?)", (key, dumps(value).decode())
+
+
+def drop_statements(seqs: Iterable[int]) -> list[Statement]:
+    """The statements that drop snapshots, and their parts."""
+    return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
+
+
+def snapshot_digest(chain: bytes, seq: int, at: float, totals: str, made_by: str, parts: str) -> bytes:
+    """The digest of everything in a snapshot, and of the chain up to its event."""
+    return digest(chain + pack("<qd", seq, at) + "\0".join((totals, made_by, parts)).encode())
