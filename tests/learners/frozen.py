@@ -6,7 +6,7 @@ the same mistakes, but for the last bits of float32 sums. test_frozen.py compare
     frozen_02.json.gz   written by 0.2, whose loops were compiled by Numba: the learners that standardise no columns
     frozen_03.json.gz   written by 0.3, when it changed how columns are standardised and gave the curves two banks
                         of waves: all others (`standardised`), those with curves once more when projections got 256
-                        places. Just before the first, at commit 7c775b3, 0.3 did in all 464 cases what 0.2 had done
+                        places, and when each bank got its loudness. Just before the first, at commit 7c775b3, 0.3 did in all 464 cases what 0.2 had done
 
     python tests/learners/frozen.py freeze [CASE …]  # writes frozen_03.json.gz: only after a change that is meant
     python tests/learners/frozen.py check 5 6        # compares; here on rows changed in last bits, twice
@@ -33,6 +33,7 @@ import gzip
 import json
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import lru_cache
@@ -624,11 +625,11 @@ def main() -> None:
     what, *more = sys.argv[1:]
     if what == "freeze":
         results = {} if not more else json.loads(gzip.decompress(NEW.read_bytes()))  # others stay
-        for case in filter(standardised, CASES):
-            if more and str(case) not in more:
-                continue
-            results[str(case)] = freeze(case)
-            print(case, len(results[str(case)]["sets"]), results[str(case)].get("spread", ""), flush=True)
+        chosen = [case for case in CASES if standardised(case) and (not more or str(case) in more)]
+        with ProcessPoolExecutor() as pool:
+            for case, frozen in zip(chosen, pool.map(freeze, chosen), strict=True):
+                results[str(case)] = frozen
+                print(case, len(frozen["sets"]), frozen.get("spread", ""), flush=True)
         text = json.dumps(results, separators=(",", ":"))
         NEW.write_bytes(gzip.compress(text.encode(), mtime=0))
         print(f"superarm {sa.__version__}: {len(results)} cases, {NEW.stat().st_size:,} bytes")
