@@ -6,7 +6,8 @@ the same mistakes, but for the last bits of float32 sums. test_frozen.py compare
     frozen_02.json.gz   written by 0.2, whose loops were compiled by Numba: the learners that standardise no columns
     frozen_03.json.gz   written by 0.3, when it changed how columns are standardised and gave the curves two banks
                         of waves: all others (`standardised`), those with curves once more when projections got 256
-                        places, and when each bank got its loudness. Just before the first, at commit 7c775b3, 0.3 did in all 464 cases what 0.2 had done
+                        places, and when each bank got its loudness. Just before the first, at commit 7c775b3, 0.3
+                        did in all 464 cases what 0.2 had done
 
     python tests/learners/frozen.py freeze [CASE …]  # writes frozen_03.json.gz: only after a change that is meant
     python tests/learners/frozen.py check 5 6        # compares; here on rows changed in last bits, twice
