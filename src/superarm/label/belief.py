@@ -83,7 +83,8 @@ def posterior(prior: Array, answers: list[Answer], wrong: dict[str, float], yes_
     # of two final answers that contradict each other the later one counts
     answers = [answer for answer in answers if answer.final][-1:] or answers
     belief: Array = _with_floor(prior) * likelihoods(answers, len(prior), wrong, yes_no).prod(axis=0)
-    return belief / belief.sum()
+    belief /= belief.sum()
+    return belief
 
 
 def _with_floor(prior: Array) -> Array:
