@@ -82,9 +82,9 @@ def posterior(prior: Array, answers: list[Answer], wrong: dict[str, float], yes_
     """Beliefs after some answers."""
     # of two final answers that contradict each other the later one counts
     answers = [answer for answer in answers if answer.final][-1:] or answers
-    belief = _with_floor(prior) * likelihoods(answers, len(prior), wrong, yes_no).prod(axis=0)
-    normalised: Array = belief / belief.sum()
-    return normalised
+    belief: Array = _with_floor(prior) * likelihoods(answers, len(prior), wrong, yes_no).prod(axis=0)
+    belief /= belief.sum()
+    return belief
 
 
 def _with_floor(prior: Array) -> Array:

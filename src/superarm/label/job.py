@@ -268,8 +268,8 @@ class Labelling(Results):
             number = -1 if label is None else self.state.numbers[self._live(label)]
             before = [(a.by, a.shown, a.hit, a.label) for a in self.state.answers.get(row, ())]
             if (by, tuple(numbers), hit, number) not in before:  # else it is the same file, once more
-                said = {"labels": shown, "hit": hit, "label": label, "final": given.get("final", False)}
-                bodies.append((self.rows.keys[row], {"by": by, **said}))
+                content = {"labels": shown, "hit": hit, "label": label, "final": given.get("final", False)}
+                bodies.append((self.rows.keys[row], {"by": by, **content}))
         self.journal.answers(bodies)
         self._follow()
         return len(bodies)

@@ -68,8 +68,8 @@ def take_over(job: Labelling, answers: Iterable[ImportedAnswer]) -> TakenOver:
                 empty += 1
                 continue
             hit = label in shown if answer.hit is None else answer.hit
-            said = {"label": label, "labels": shown, "hit": hit, "final": answer.final}
-            taken.append({"row": number, "by": answer.by, **said})
+            content = {"label": label, "labels": shown, "hit": hit, "final": answer.final}
+            taken.append({"row": number, "by": answer.by, **content})
     added = tuple(name for name in names if name not in job.label_names)
     for name in added:
         job.add_label(name)
