@@ -16,7 +16,7 @@ from journal_kit import Driver, replayed, sha256_of, sql
 from service_kit import LABELS, Clock, D, rows
 
 from superarm.errors import InvalidInput
-from superarm.journal import store as store_module
+from superarm.journal import statements
 from superarm.journal.errors import (
     Conflict,
     JournalDamaged,
@@ -215,7 +215,7 @@ def test_expiry_reads_what_is_due_and_no_more(drive):
 
 
 def test_a_model_is_kept_in_pieces(drive, monkeypatch):
-    monkeypatch.setattr(store_module, "PIECE", 100)
+    monkeypatch.setattr(statements, "PIECE", 100)
     session = drive()
     session.decide(DecisionRequest(rows(1)[0]))
     session.snapshot()
