@@ -64,7 +64,13 @@ class Survey:
         return {**names, "n_features": self.n_features, "set_size": size}
 
     def make_learner(self, spec: str, seed: int, set_size: int | None) -> Learner:
-        """A new learner for this log. Left out, ``set_size`` is the log's; a promise needs all sizes, and has them."""
+        """A new learner for this log.
+
+        Args:
+            spec: the learner, as in ``make``.
+            seed: of its draws.
+            set_size: left out, the log's; a promise needs all sizes, and has them.
+        """
         given = self.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
         learner = make(spec, **given)
         if set_size is None and learner.rule.sizes_vary:
