@@ -52,9 +52,8 @@ static void count_clipped(const float *restrict x, float *restrict mean, float *
                           const float *restrict limit, float forget, ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
     float most = limit[j], n = count[j], out = outside[j], square = (x[j] - usual[j]) * (x[j] - usual[j]) * other[j];
-    float few = 1.0f / (n + 1.0f) > forget ? 8.0f / (n + 1.0f) : 8.0f * forget;
-    few = few < 0.25f ? few : 0.25f;
-    int anew = (x[j] != usual[j]) & (other[j] < few) & (out <= 0.5f) & (1024.0f * square < var[j]);
+    int few = (other[j] * (n + 1.0f) < 8.0f) | (other[j] < 8.0f * forget); /* other < 8 rate, without a division */
+    int anew = few & (other[j] < 0.25f) & (x[j] != usual[j]) & (out <= 0.5f) & (1024.0f * square < var[j]);
     float middle = anew ? usual[j] : mean[j], v = anew ? square : var[j], gap = x[j] - middle;
     float is_other = x[j] != usual[j] ? 1.0f : 0.0f, is_outside = fabsf(gap) > most ? 1.0f : 0.0f;
     float c = gap < most ? gap : most;
