@@ -92,9 +92,8 @@ class Plan:
         self._finished: tuple[tuple[int, bool], bool] = (-1, False), False
         self._round = max(SHORTEST_ROUND, -(-n // MOST_SCORED))
         self._clicks, self._clicks_of_round = 0, 0
-        self._suspects: dict[
-            int, int
-        ] = {}  # rows, and how often they had been asked about when they were found
+        # rows, and how often they had been asked about when they were found
+        self._suspects: dict[int, int] = {}
 
     @property
     def audit_share(self) -> float:
