@@ -31,7 +31,7 @@ from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
 from superarm.service.http.json_logging import log_to
 from superarm.service.http.router import Router
-from superarm.service.http.tokens import Tokens, check_regular
+from superarm.service.http.tokens import FileStamp, Tokens, file_stamp
 
 log = logging.getLogger("superarm.service")
 
@@ -59,13 +59,17 @@ class Listener:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            for option, path in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
-                check_regular(path, path.stat(), option, self.owner)
+            self.tls_stamps()
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"
             raise InvalidInput.must("--tls-cert", self.owner, wanted, str(error)) from error
         return context
+
+    def tls_stamps(self) -> list[FileStamp]:
+        """Of the files of certificate and key."""
+        options = {"--tls-cert": self.tls_cert, "--tls-key": self.tls_key}
+        return [file_stamp(path, option, self.owner) for option, path in options.items() if path is not None]
 
     def bind(self) -> socket.socket:
         """The socket, bound."""
@@ -166,7 +170,7 @@ class Server(uvicorn.Server):
         self.listener, self.limits = listener, limits
         self.guard = Guard(limits)
         self.tls = listener.context()
-        self._tls_stamp = self._stamp()
+        self._tls_stamps, self._tls_trouble = listener.tls_stamps(), ""
         self._inode: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.port = 0
@@ -209,25 +213,21 @@ class Server(uvicorn.Server):
 
     def reload_certificate(self, *, force: bool = False) -> None:
         """Use the certificate that is in the files now, for connections from now on."""
-        if self.tls is None or (self._stamp() == self._tls_stamp and not force):
+        if self.tls is None:
             return
-        self._tls_stamp = self._stamp()
         try:
+            stamps = self.listener.tls_stamps()
+            if stamps == self._tls_stamps and not force:
+                return
+            self._tls_stamps = stamps
             self.listener.context()  # a certificate without its key must not get into the one in use
             self.tls.load_cert_chain(self.listener.tls_cert or "", self.listener.tls_key)
+            self._tls_trouble = ""
             log.info("certificate read")
         except (InvalidInput, OSError) as error:
-            log.error("the certificate stays as it was", extra={"reason": str(error)})
-
-    def _stamp(self) -> list[tuple[int, int] | None]:
-        stamps: list[tuple[int, int] | None] = []
-        for path in (self.listener.tls_cert, self.listener.tls_key):
-            try:
-                stat = None if path is None else path.stat()
-                stamps.append(None if stat is None else (stat.st_mtime_ns, stat.st_ino))
-            except OSError:
-                stamps.append(None)
-        return stamps
+            if str(error) != self._tls_trouble:
+                log.error("the certificate stays as it was", extra={"reason": str(error)})
+            self._tls_trouble = str(error)
 
     async def _watch_certificate(self) -> None:
         while True:
