@@ -13,11 +13,11 @@ from superarm.label.question import Question, reasons
 from superarm.service.http.admission import OPEN, PERSON, Admission
 from superarm.service.http.exchange import Response
 from superarm.service.http.guard import Limits
-from superarm.service.http.messages import Strict
 from superarm.service.http.pages import page_of
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server, check_exposure
 from superarm.service.http.tokens import Tokens
+from superarm.service.messages import Strict
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling

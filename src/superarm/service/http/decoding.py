@@ -21,10 +21,10 @@ from superarm._complaints import ANY_KEY, KeyPath, complaint, spell
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.learners import Learner, Scores
+from superarm.service import messages as m
 from superarm.service.handler import DecisionRequest, OutcomeRequest
-from superarm.service.http import messages as m
 from superarm.service.http.faults import HttpRefused
-from superarm.service.http.messages import ID_WORDS, IS_ID, Id
+from superarm.service.messages import ID_WORDS, IS_ID, Id
 
 MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MOST_NAMES = 5_000  # named features of a row

@@ -12,7 +12,7 @@ from superarm.journal.errors import (
     Refused,
     UnknownDecision,
 )
-from superarm.service.http.messages import Error, Fault
+from superarm.service.messages import Error, Fault
 
 
 class HttpRefused(Refused):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from superarm.service.http import messages
+from superarm.service import messages
 from superarm.service.http.faults import MEANINGS
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ def _is_type(kind: Any) -> bool:
 
 
 def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
-    meanings = dict(route.meanings)
     statuses = WRITING if route.method == "POST" else LOOKING if route.roles else (403, 429, 503, 507)
     if route.takes is not None or "{id}" in route.path:
         statuses = (*statuses, 422)
@@ -63,11 +62,10 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
         "parameters": [],
         "responses": {"200": _success_response(route, schema_of)},
     }
-    for status in sorted({*statuses, *meanings}):
-        content = {"application/json": {"schema": schema_of[messages.Error]}}
+    for status in sorted({*statuses, *route.statuses}):
         operation["responses"][str(status)] = {
-            "description": meanings.get(status) or MEANINGS[status],
-            "content": content,
+            "description": route.statuses.get(status) or MEANINGS[status],
+            "content": {"application/json": {"schema": schema_of[messages.Error]}},
         }
     if "{id}" in route.path:
         schema = {"type": "string", "pattern": messages.ID_PATTERN}
@@ -80,7 +78,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
         if route.examples:
             body["examples"] = {
                 f"example-{number}": {"summary": summary, "value": value}
-                for number, (summary, value) in enumerate(route.examples, 1)
+                for number, (summary, value) in enumerate(route.examples.items(), 1)
             }
         operation["requestBody"] = {"required": True, "content": {"application/json": body}}
     return operation

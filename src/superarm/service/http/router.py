@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from time import monotonic
@@ -48,7 +48,7 @@ class Route:
         roles: of the tokens that may use it; empty: everybody.
         takes: the type of the body, or for a GET of the query.
         gives: the type of the response; a content type where it is not JSON.
-        meanings: of statuses of this route that faults.py does not describe.
+        statuses: of this route, and what they mean, that the document does not describe for all routes.
         examples: bodies for the document, by what they show.
         listed: whether it is in the document.
         personal: whether ``run`` gets the name of the person with the token; empty where tokens have no names.
@@ -62,8 +62,8 @@ class Route:
     run: Handler
     takes: Any = None
     gives: Any = None
-    meanings: tuple[tuple[int, str], ...] = ()
-    examples: tuple[tuple[str, Any], ...] = ()
+    statuses: Mapping[int, str] = field(default_factory=dict)
+    examples: Mapping[str, Any] = field(default_factory=dict)
     listed: bool = True
     personal: bool = False
     decoder: Any = field(init=False)

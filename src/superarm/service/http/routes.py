@@ -15,7 +15,7 @@ import msgspec
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, UnknownDecision
 from superarm.service import Service
-from superarm.service.http import messages as m
+from superarm.service import messages as m
 from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
 from superarm.service.http.decoding import RequestSchema, read, to_decision, to_outcome
@@ -30,25 +30,14 @@ ROUTES: list[Route] = []
 DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
 
 
-def route(
-    method: str,
-    path: str,
-    roles: frozenset[str],
-    *,
-    takes: Any = None,
-    gives: Any = None,
-    meanings: dict[int, str] | None = None,
-    examples: dict[str, Any] | None = None,
-    listed: bool = True,
-) -> Callable[[Handler], Handler]:
-    """Put a function into the table."""
+def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Handler], Handler]:
+    """Put a function into the table; the options are those of `Route`."""
 
-    def put(run: Handler) -> Handler:
-        more = tuple((meanings or {}).items()), tuple((examples or {}).items())
-        ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed))
+    def add(run: Handler) -> Handler:
+        ROUTES.append(Route(method, path, roles, run, **options))
         return run
 
-    return put
+    return add
 
 
 class Context:
@@ -85,7 +74,7 @@ class Context:
     DECIDE,
     takes=m.DecisionRequest,
     gives=m.DecisionResponse,
-    meanings={
+    statuses={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
     },
@@ -111,7 +100,7 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[st
     DECIDE,
     takes=m.OutcomeRequest,
     gives=m.OutcomeResponse,
-    meanings={404: "No such decision.", 409: "It has another outcome."},
+    statuses={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[dict[str, Any]]:
@@ -190,7 +179,7 @@ async def _submit_each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec
 # ---------------------------------------------------------------- looking
 
 
-@route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, meanings={404: "No such decision."})
+@route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, statuses={404: "No such decision."})
 async def decision(context: Context, id_: str) -> dict[str, Any]:
     """All that is known of a decision; `outcome` is null while there is none."""
     record: dict[str, Any] | None = await context.service.read(views.find, id_)
@@ -257,7 +246,7 @@ async def changes(context: Context) -> dict[str, Any]:
     OPERATE,
     takes=m.AnyChange,
     gives=m.Changed,
-    meanings={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
+    statuses={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
 async def change(context: Context, request: Any) -> Any:
