@@ -11,9 +11,9 @@ from superarm.errors import InvalidInput
 from superarm.label.people import People
 from superarm.label.question import Question, reasons
 from superarm.service.http.admission import OPEN, PERSON, Admission
-from superarm.service.http.exchange import Response
 from superarm.service.http.guard import Limits
 from superarm.service.http.pages import page_of
+from superarm.service.http.request import Response
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server, check_exposure
 from superarm.service.http.tokens import Tokens

@@ -9,9 +9,9 @@ from typing import Any
 
 from superarm.play.game import GAMMA, HELD_OUT, LEARNERS, Game
 from superarm.service.http.admission import OPEN, Admission
-from superarm.service.http.exchange import Response
 from superarm.service.http.guard import Limits
 from superarm.service.http.pages import page_of
+from superarm.service.http.request import Response
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server
 from superarm.service.http.tokens import Tokens

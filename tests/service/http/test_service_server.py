@@ -19,7 +19,7 @@ from superarm.service import Client
 from superarm.service.client.client import ServiceError
 from superarm.service.http import guard as guard_module
 from superarm.service.http import views
-from superarm.service.http.exchange import Response
+from superarm.service.http.request import Response
 from superarm.service.http.server import Listener
 
 X = [0.5, 1, 0, 0.25, 2]

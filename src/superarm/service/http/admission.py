@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from time import monotonic
 
-from superarm.service.http.exchange import Request
-from superarm.service.http.faults import HttpRefused
+from superarm.service.http.errors import HttpError
+from superarm.service.http.request import Request
 from superarm.service.http.tokens import Tokens
 
 # who may use a route: the roles of its tokens
@@ -63,24 +63,24 @@ class Admission:
         request.check_host()
         if not self._requests.take(request.address):
             wanted = f"at most {self._requests.rate:g} a second"
-            raise HttpRefused.must("rate", "requests", wanted, "more", status=429)
+            raise HttpError.must("rate", "requests", wanted, "more", status=429)
         if not self.tokens:
             host = request.headers.get(b"host", b"")
             if not self.any_host and not LOCAL.fullmatch(host):
                 # a page in a browser here may reach us under a name of its own (DNS rebinding)
                 wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
-                raise HttpRefused.must("host", "request", wanted, host.decode("latin-1"), status=403)
+                raise HttpError.must("host", "request", wanted, host.decode("latin-1"), status=403)
         elif roles:
             role = self.tokens.role(request.headers.get(b"authorization", b""))
             if role is None:
                 if not self._wrong.take(request.address):
                     wanted = f"at most {WRONG_TOKENS:g} a second without a valid token"
-                    raise HttpRefused.must("authorization", "requests", wanted, "more", status=429)
+                    raise HttpError.must("authorization", "requests", wanted, "more", status=429)
                 message = "authorization of request must be 'Bearer' and a token of this service"
-                raise HttpRefused(message, field="authorization", status=401)
+                raise HttpError(message, field="authorization", status=401)
             if role not in roles:
                 wanted = f"that of a token whose role is {' or '.join(sorted(roles))}"
-                raise HttpRefused.must("authorization", "request", wanted, role, status=403)
+                raise HttpError.must("authorization", "request", wanted, role, status=403)
 
     def person(self, request: Request) -> str:
         """The person with the token of a request; empty where tokens have no names."""

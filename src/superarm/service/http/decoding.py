@@ -23,7 +23,7 @@ from superarm.journal.errors import Refused
 from superarm.learners import Learner, Scores
 from superarm.service import messages as m
 from superarm.service.handler import DecisionRequest, OutcomeRequest
-from superarm.service.http.faults import HttpRefused
+from superarm.service.http.errors import HttpError
 from superarm.service.messages import ID_WORDS, IS_ID, Id
 
 MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
@@ -42,11 +42,9 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
         raise _refusal(error, body) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _find_not_finite(bytes(body))
-        raise HttpRefused.must("body", "request", "JSON", str(error), status=400) from None
+        raise HttpError.must("body", "request", "JSON", str(error), status=400) from None
     except RecursionError:
-        raise HttpRefused.must(
-            "body", "request", "JSON of a sane depth", "a deeper one", status=400
-        ) from None
+        raise HttpError.must("body", "request", "JSON of a sane depth", "a deeper one", status=400) from None
 
 
 def read_query(kind: type[T], query: dict[str, str]) -> T:

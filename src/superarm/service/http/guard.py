@@ -20,8 +20,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from superarm.service.http.exchange import CLOSED, SAFE
-from superarm.service.http.faults import server_refusal
+from superarm.service.http.errors import server_error_body
+from superarm.service.http.request import NO_CONTENT_POLICY, SAFE_HEADERS
 
 log = logging.getLogger("superarm.service")
 
@@ -277,12 +277,13 @@ class Connection(HttpToolsProtocol):
 
 
 def _refusal(status: int) -> bytes:
-    body = msgspec.json.encode(server_refusal(status))
+    body = msgspec.json.encode(server_error_body(status))
     lines = [
         b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
         b"content-type: application/json",
         b"content-length: %d" % len(body),
-        *(b"%b: %b" % header for header in (*SAFE, CLOSED)),
+        b"content-security-policy: " + NO_CONTENT_POLICY,
+        *(b"%b: %b" % header for header in SAFE_HEADERS),
         *([b"retry-after: 1"] if status == 503 else []),
         b"connection: close",
     ]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from superarm.service import messages
-from superarm.service.http.faults import MEANINGS
 
 if TYPE_CHECKING:
     from superarm.service.http.router import Route
@@ -16,6 +15,21 @@ if TYPE_CHECKING:
 WRITING = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
 LOOKING = (401, 403, 429, 503)
 REFERENCE = "#/components/schemas/{name}"
+# of every route; some describe more
+STATUSES = {
+    400: "The request is not HTTP/1.1 with one Host, or its body is not JSON, or not wanted.",
+    401: "The token is missing or wrong.",
+    403: "The token's role does not allow it; or there is no token, and it is not for this host name.",
+    408: "The request did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "A field is not what it must be; `field` names it.",
+    429: "Too many requests.",
+    431: "The head of the request is too large.",
+    500: "A bug; the log has it under the request's id.",
+    503: "Not at the moment: the journal cannot be written, or there are too many connections.",
+    507: "The journal is full.",
+}
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
@@ -64,7 +78,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
     }
     for status in sorted({*statuses, *route.statuses}):
         operation["responses"][str(status)] = {
-            "description": route.statuses.get(status) or MEANINGS[status],
+            "description": route.statuses.get(status) or STATUSES[status],
             "content": {"application/json": {"schema": schema_of[messages.Error]}},
         }
     if "{id}" in route.path:

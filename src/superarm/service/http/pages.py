@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from superarm.service.http.admission import OPEN
-from superarm.service.http.exchange import Response
 from superarm.service.http.openapi import document
+from superarm.service.http.request import Response
 from superarm.service.http.routes import ROUTES, Context, route
 
 __all__ = ["ROUTES", "page_of"]
@@ -41,12 +41,8 @@ def page_of(package: str, name: str, *, pictures: bool = False) -> Response:
 
 
 def _page(page: bytes, policy: str) -> Response:
-    headers = (
-        (b"content-security-policy", f"{policy}; {FRAMES}".encode()),
-        (b"x-frame-options", b"DENY"),
-        (b"referrer-policy", b"no-referrer"),
-    )
-    return Response(200, page, b"text/html; charset=utf-8", headers, own_policy=True)
+    headers = ((b"x-frame-options", b"DENY"), (b"referrer-policy", b"no-referrer"))
+    return Response(200, page, b"text/html; charset=utf-8", headers, f"{policy}; {FRAMES}".encode())
 
 
 @route("GET", "/", OPEN, listed=False)

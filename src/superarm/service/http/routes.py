@@ -19,8 +19,8 @@ from superarm.service import messages as m
 from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
 from superarm.service.http.decoding import RequestSchema, read, to_decision, to_outcome
-from superarm.service.http.exchange import Response
-from superarm.service.http.faults import error_of, status_of
+from superarm.service.http.errors import error_body, status_of
+from superarm.service.http.request import Response
 from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
 from superarm.service.http.service_metrics import service_metrics
@@ -172,7 +172,7 @@ async def _submit_each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec
             # a batch of which something could not be written fails as a whole: all of it may be sent again
             raise failed
         else:
-            results.append(error_of(failed))
+            results.append(error_body(failed))
     return results
 
 
@@ -209,7 +209,7 @@ async def model(context: Context) -> Response:
     except BaseException:
         context.downloads.release()
         raise
-    return Response(200, data, b"application/octet-stream", done=context.downloads.release)
+    return Response(200, data, b"application/octet-stream", on_sent=context.downloads.release)
 
 
 @route("GET", "/v1/stats", READ)
