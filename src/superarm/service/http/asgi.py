@@ -15,8 +15,8 @@ from typing import Any
 from superarm.service import Service
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
+from superarm.service.http.metrics import RequestMetrics
 from superarm.service.http.request import Receive, Send
-from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Router
 from superarm.service.http.routes import Context
 from superarm.service.http.tokens import Tokens

@@ -20,10 +20,9 @@ from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
 from superarm.service.http.decoding import RequestSchema, read, to_decision, to_outcome
 from superarm.service.http.errors import error_body, status_of
+from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.request import Response
-from superarm.service.http.request_metrics import RequestMetrics
 from superarm.service.http.router import Handler, Route
-from superarm.service.http.service_metrics import service_metrics
 from superarm.service.http.tokens import Tokens
 
 ROUTES: list[Route] = []
