@@ -18,7 +18,7 @@ import stat
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -190,8 +190,8 @@ class Server(uvicorn.Server):
         create = loop.create_server if self.listener.unix_socket is None else loop.create_unix_server
         server = await create(connect, sock=bound, backlog=self.config.backlog, **options)
         self.servers = [server]
-        duties = (self.guard.sweep(), self._watch_certificate(), _watchdog())
-        self._tasks = [asyncio.create_task(duty) for duty in duties]
+        for work in (self.guard.sweep(), self._watch_certificate(), _notify_watchdog()):
+            self.start_task(work)
         where: dict[str, Any] = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
             self.port = bound.getsockname()[1]
@@ -200,6 +200,10 @@ class Server(uvicorn.Server):
         self.started = True
         self.on_ready()
         systemd.notify("READY=1")
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the requests, until the server shuts down at the latest."""
+        self._tasks.append(asyncio.create_task(work))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         systemd.notify("STOPPING=1")
@@ -235,7 +239,7 @@ class Server(uvicorn.Server):
             self.reload_certificate()
 
 
-async def _watchdog() -> None:
+async def _notify_watchdog() -> None:
     """Notify systemd's watchdog, from the event loop itself: while that hangs, no request is served."""
     every = systemd.watchdog_seconds()
     while every is not None:
@@ -280,9 +284,8 @@ def serve(application: Application, *, listener: Listener, limits: Limits) -> No
 
 
 def _handle_signals(application: Application, server: Server) -> None:
-    """Signals that end nothing."""
+    """Signals that do not end the process."""
     loop = asyncio.get_running_loop()
-    under_way: set[asyncio.Task[None]] = set()
 
     def reload() -> None:
         systemd.reloading()
@@ -298,13 +301,8 @@ def _handle_signals(application: Application, server: Server) -> None:
         except Exception as error:
             log.error("snapshot failed", extra={"reason": str(error)})
 
-    def begin_snapshot() -> None:
-        task = loop.create_task(snapshot())
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
-
     loop.add_signal_handler(signal.SIGHUP, reload)
-    loop.add_signal_handler(signal.SIGUSR1, begin_snapshot)
+    loop.add_signal_handler(signal.SIGUSR1, lambda: server.start_task(snapshot()))
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
@@ -318,17 +316,15 @@ def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
 def _fit_file_limit(limits: Limits) -> Limits:
     """As many files may be open as there may be connections, and some; or else fewer connections."""
     import resource
-    from dataclasses import replace
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = limits.connections + SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < wanted:
-            fewer = max(1, soft - SPARE_FILES)
-            log.warning("fewer connections", extra={"connections": fewer, "open_files": soft})
-            return replace(limits, connections=fewer)
-    return limits
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return limits
+    files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    if files == wanted:
+        return limits
+    connections = max(1, files - SPARE_FILES)
+    log.warning("fewer connections", extra={"connections": connections, "open_files": files})
+    return replace(limits, connections=connections)
