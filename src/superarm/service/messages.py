@@ -9,7 +9,7 @@ from msgspec import Meta, Raw, Struct
 
 from superarm.data.rows import LARGEST
 
-MOST_ITEMS = 1_000  # of a batch
+MAX_ITEMS = 1_000  # of a batch
 
 # ECMA's $ ends the text; Python's would also stand before a last newline
 # . and .. would be gone from a path before it is sent
@@ -32,9 +32,9 @@ def _one_of(*names: str) -> Meta:
 Id = Annotated[str, Meta(pattern=ID_PATTERN, examples=["order-4711"])]
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Name = Annotated[str, Meta(min_length=1, max_length=1000)]
-Names = Annotated[list[Name], Meta(min_length=1, max_length=MOST_ITEMS)]
-Ids = Annotated[list[Id], Meta(min_length=1, max_length=MOST_ITEMS)]
-Batch = Meta(min_length=1, max_length=MOST_ITEMS)
+Names = Annotated[list[Name], Meta(min_length=1, max_length=MAX_ITEMS)]
+Ids = Annotated[list[Id], Meta(min_length=1, max_length=MAX_ITEMS)]
+Batch = Meta(min_length=1, max_length=MAX_ITEMS)
 SetSize = Annotated[int, Meta(ge=1)]
 SequenceNumber = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time = Annotated[float, doc("Seconds since 1970.")]
@@ -91,16 +91,16 @@ class DecisionRequest(Strict):
     ] = None
 
 
-class DecisionResponse(Struct, kw_only=True):
+class DecisionResponse(Struct, kw_only=True, frozen=True):
     """A set to show."""
 
     id: str
-    labels: Annotated[list[str], doc("In the order to show: best first.")]
+    labels: Annotated[tuple[str, ...], doc("In the order to show: best first.")]
     propensity: Annotated[float | None, doc("The probability with which this set was chosen.")]
     model_version: Annotated[int, doc("How many outcomes the model had learnt.")]
     warnings: Annotated[
-        list[str], doc("Columns of the row that are not what was declared; left out if there are none.")
-    ] = []
+        tuple[str, ...], doc("Columns of the row that are not what was declared; left out if there are none.")
+    ] = ()
 
 
 class OutcomeRequest(Strict):
@@ -116,7 +116,7 @@ class OutcomeItem(OutcomeRequest, kw_only=True):
     id: Id
 
 
-class Outcome(Struct):
+class Outcome(Struct, frozen=True):
     """An outcome, as the service has recorded it."""
 
     hit: Annotated[bool | None, doc("null only for a timeout without a default outcome.")]
@@ -132,7 +132,7 @@ class OutcomeResponse(Struct):
     outcome: Outcome
 
 
-class DecisionRecord(DecisionResponse):
+class DecisionRecord(DecisionResponse, frozen=True):
     """All that is known of a decision."""
 
     time: Time

@@ -193,13 +193,13 @@ def test_logs_are_json_lines():
 
 def test_buckets_of_addresses_that_are_gone_are_forgotten(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(admission_module, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(admission_module, "MAX_ADDRESSES", 3)
     monkeypatch.setattr(admission_module, "monotonic", lambda: now[0])
-    buckets = admission_module.Buckets(5)
+    limiter = admission_module.RateLimiter(5)
     for i in range(50):
         now[0] += 0.4
-        assert buckets.take(f"10.0.0.{i}")
-    assert len(buckets._left) <= 4
+        assert limiter.allows(f"10.0.0.{i}")
+    assert len(limiter._buckets) <= 4
 
 
 def test_without_a_token_only_loopback_names(live):

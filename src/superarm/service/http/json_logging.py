@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-MOST_LINES = 10_000  # that wait to be written
+MAX_LINES = 10_000  # that wait to be written
 LAST_SECONDS = 1.0  # for the last lines, at the end
 
 
@@ -44,7 +44,7 @@ class NonBlockingHandler(logging.Handler):
         self.descriptor = descriptor
         self.dropped = 0  # since the last line that was written
         self.dropped_total = 0
-        self._lines: Queue[bytes] = Queue(MOST_LINES)
+        self._lines: Queue[bytes] = Queue(MAX_LINES)
         Thread(target=self._write, name="superarm-log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -12,8 +12,9 @@ from superarm.service import messages
 if TYPE_CHECKING:
     from superarm.service.http.router import Route
 
-WRITING = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
-LOOKING = (401, 403, 429, 503)
+WRITE_STATUSES = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
+READ_STATUSES = (401, 403, 429, 503)
+OPEN_STATUSES = (403, 429, 503, 507)
 REFERENCE = "#/components/schemas/{name}"
 # of every route; some describe more
 STATUSES = {
@@ -66,9 +67,11 @@ def _is_type(kind: Any) -> bool:
 
 
 def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
-    statuses = WRITING if route.method == "POST" else LOOKING if route.roles else (403, 429, 503, 507)
-    if route.takes is not None or "{id}" in route.path:
-        statuses = (*statuses, 422)
+    statuses = {*(READ_STATUSES if route.roles else OPEN_STATUSES), *route.statuses}
+    if route.method == "POST":
+        statuses |= {*WRITE_STATUSES}
+    elif route.takes is not None or "{id}" in route.path:
+        statuses |= {422}
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": (route.run.__doc__ or "").strip(),
@@ -76,7 +79,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
         "parameters": [],
         "responses": {"200": _success_response(route, schema_of)},
     }
-    for status in sorted({*statuses, *route.statuses}):
+    for status in sorted(statuses):
         operation["responses"][str(status)] = {
             "description": route.statuses.get(status) or STATUSES[status],
             "content": {"application/json": {"schema": schema_of[messages.Error]}},

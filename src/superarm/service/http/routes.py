@@ -26,7 +26,8 @@ from superarm.service.http.router import Handler, Route
 from superarm.service.http.tokens import Tokens
 
 ROUTES: list[Route] = []
-DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
+MAX_DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
+YIELD_EVERY = 100  # items of a batch, between which other requests have their turn
 
 
 def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Handler], Handler]:
@@ -44,18 +45,18 @@ class Context:
 
     def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
-        self.downloads = asyncio.Semaphore(DOWNLOADS)
-        self._schema_of: Any = None
+        self.downloads = asyncio.Semaphore(MAX_DOWNLOADS)
+        self._schema_key: tuple[Any, ...] = ()
 
     @property
     def schema(self) -> RequestSchema:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
         serving = self.service.model.serving()
         learner, begun = serving.learner, serving.totals.stats.decisions > 0
-        now = (learner.known, learner.inputs.layout, learner.set_size, begun)
-        if now != self._schema_of:
+        key = (learner.known, learner.inputs.layout, learner.set_size, begun)
+        if key != self._schema_key:
             self._schema = RequestSchema.of(learner, begun, self.service.meta.get("coverage"))
-            self._schema_of = now
+            self._schema_key = key
         return self._schema
 
     def trouble(self) -> list[str]:
@@ -122,7 +123,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     """Many decisions in one request."""
     service = context.service
 
-    def submit(item: msgspec.Raw) -> Any:
+    def submit(item: msgspec.Raw) -> asyncio.Future[dict[str, Any]]:
         return service.decide(to_decision(read(DECISION, item), context.schema))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
@@ -140,42 +141,35 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
     """Many outcomes in one request."""
     service = context.service
 
-    def submit(item: msgspec.Raw) -> Any:
+    def submit(item: msgspec.Raw) -> asyncio.Future[dict[str, Any]]:
         request = read(OUTCOME, item)
         return service.outcome(to_outcome(request, request.id, context.schema))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
 
 
-AT_ONCE = 100  # items of a batch between two looks at other callers
-
-
-async def _submit_each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) -> list[Any]:
-    """Submit all items; a result or a refusal for each."""
-    waiting: list[Any] = []
+async def _submit_each(
+    submit: Callable[[msgspec.Raw], asyncio.Future[dict[str, Any]]], items: list[msgspec.Raw]
+) -> list[dict[str, Any] | m.Error]:
+    """Submit all items; a result or an error for each."""
+    futures: list[asyncio.Future[dict[str, Any]]] = []
     for number, item in enumerate(items, 1):
         try:
-            waiting.append(submit(item))
+            futures.append(submit(item))
         except SuperarmError as error:
-            waiting.append(error)
-        if number % AT_ONCE == 0:
+            futures.append(asyncio.get_running_loop().create_future())
+            futures[-1].set_exception(error)
+        if number % YIELD_EVERY == 0:
             await asyncio.sleep(0)
-    futures = [submitted for submitted in waiting if isinstance(submitted, asyncio.Future)]
-    await asyncio.gather(*futures, return_exceptions=True)
-    results: list[Any] = []
-    for submitted in waiting:
-        failed: Any = submitted.exception() if isinstance(submitted, asyncio.Future) else submitted
-        if failed is None:
-            results.append(submitted.result())
-        elif status_of(failed) >= 500:
-            # a batch of which something could not be written fails as a whole: all of it may be sent again
-            raise failed
-        else:
-            results.append(error_body(failed))
-    return results
+    results = await asyncio.gather(*futures, return_exceptions=True)
+    for result in results:
+        # a batch of which something could not be written fails as a whole: all of it may be sent again
+        if isinstance(result, Exception) and status_of(result) >= 500:
+            raise result
+    return [error_body(result) if isinstance(result, Exception) else result for result in results]  # type: ignore[misc]
 
 
-# ---------------------------------------------------------------- looking
+# ---------------------------------------------------------------- views
 
 
 @route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, statuses={404: "No such decision."})
@@ -254,7 +248,7 @@ async def change(context: Context, request: Any) -> Any:
     return done if done.get("finished", True) else Response(202, msgspec.json.encode(done))
 
 
-# ---------------------------------------------------------------- for machines that watch
+# ---------------------------------------------------------------- monitoring
 
 
 @route("GET", "/health", OPEN, gives=m.Status)

@@ -15,7 +15,7 @@ log = logging.getLogger("superarm.service")
 FileStamp = tuple[int, int, int]
 
 ROLES = ("decide", "read", "operate")
-MOST_BYTES = 1 << 20  # of a file that is read while the service runs
+MAX_BYTES = 1 << 20  # of a file that is read while the service runs
 REFRESH_SECONDS = 1.0  # a file is checked for changes at most so often
 
 
@@ -137,6 +137,6 @@ class Tokens:
 def file_stamp(file: Path, option: str, owner: str) -> FileStamp:
     """What changes when a file is written or replaced; a pipe or a device, which might block, is refused."""
     stat = file.stat()
-    if not S_ISREG(stat.st_mode) or stat.st_size > MOST_BYTES:
-        raise InvalidInput.must(option, owner, f"a regular file of at most {MOST_BYTES:,} bytes", str(file))
+    if not S_ISREG(stat.st_mode) or stat.st_size > MAX_BYTES:
+        raise InvalidInput.must(option, owner, f"a regular file of at most {MAX_BYTES:,} bytes", str(file))
     return stat.st_mtime_ns, stat.st_ino, stat.st_size
