@@ -108,7 +108,7 @@ def test_a_process_that_dies_takes_only_its_cell_with_it(tmp_path):
     assert len(results(store)) == 3
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGINT])
 def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     path = own_learner(tmp_path, "Slow")
     command = [sys.executable, "-m", "superarm", "run", str(path), "--jobs", "2", "--no-report"]
