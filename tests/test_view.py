@@ -340,7 +340,7 @@ def test_tab_shows_what_people_use() -> None:
         "inputs",
         "core",
         "ensure_core",
-        "known",
+        "label_set",
         "owner",
         "recipe",
     }
@@ -354,8 +354,8 @@ def test_reprs_tell_what_it_is() -> None:
         repr(sa.streams.Arrays(np.zeros((5, 2)), list("ababa")))
         == "Arrays(arrays: 5 rows of 2 features, 2 labels)"
     )
-    assert repr(sa.SetLogit(labels=["a", "b"]).known) == "Labels(['a', 'b'])"
-    assert repr(sa.SetLogit(n_labels=9).known) == "Labels(9)"
-    assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).known)
+    assert repr(sa.SetLogit(labels=["a", "b"]).label_set) == "Labels(['a', 'b'])"
+    assert repr(sa.SetLogit(n_labels=9).label_set) == "Labels(9)"
+    assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).label_set)
     assert repr(sa.explore.RunnerUp(uniform=0.1)) == "RunnerUp(explore='balanced', uniform=0.1, forget=0.0)"
     assert repr(Log([{"labels": [1, 2], "hit": True, "x": [1.0]}])) == "Log(the table)"

@@ -136,7 +136,10 @@ def learner_html(learner: LearnerInfo) -> Markup:
     return fact_table(
         type(learner).__name__,
         [
-            ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {first_few(learner.known.all())}"),
+            (
+                "shows",
+                f"{_shown(learner)} of {learner.n_labels:,} labels: {first_few(learner.label_set.all())}",
+            ),
             ("rows", rows),
             ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
             *(

@@ -168,7 +168,7 @@ class Cover(Rule):
             record["sums"] = sums
         if held:
             which = "tied" if tied[0] > 0.0 else "untied"
-            record |= {"held": int(held), which: labels.public([int(label) for label in tied[1:]])}
+            record |= {"held": int(held), which: labels.decode([int(label) for label in tied[1:]])}
         return record
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:

@@ -99,11 +99,11 @@ class Rule(ABC):
             draw_log: what the compiled rule wrote down.
             labels: the labels behind its numbers.
         """
-        return {**self.to_dict(), **({"numbers": draw_log.tolist()} if len(draw_log) else {})}
+        return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         """The head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
-        return np.array(record.get("numbers", ()), np.float64)
+        return np.array(record.get("draw_log", ()), np.float64)
 
     def warn_if_broken(self, native: Any) -> None:
         """Warn if what the rule promises cannot be kept; ``native`` has what happened so far."""
@@ -214,7 +214,7 @@ class Rule(ABC):
             rule=self,
             rounds=np.arange(start, start + len(s)),
             learner=self.id,
-            known=core.known,
+            label_set=core.label_set,
         )
 
     def distribution(
@@ -270,14 +270,14 @@ class Rule(ABC):
         core, owner = self._core, type(self).__name__
         if core is None or decision.learner != self.id:
             raise InvalidInput.must("decision", owner, "of this rule", decision.learner)
-        if decision.known is None and decision.rule is not None:  # it was stored
+        if decision.label_set is None and decision.rule is not None:  # it was stored
             decision.draw_log = self.draw_log_from(decision.rule).tobytes()
-        known, sets = core.known, (decision.labels, decision.drawn, decision.top)
-        numbers = np.concatenate([known.numbers(part, "labels", owner) for part in sets])
+        label_set, sets = core.label_set, (decision.labels, decision.drawn, decision.top)
+        numbers = np.concatenate([label_set.numbers(part, "labels", owner) for part in sets])
         among = (
             core.everything
             if decision.eligible is None
-            else known.numbers(decision.eligible, "eligible", owner)
+            else label_set.numbers(decision.eligible, "eligible", owner)
         )
         core.update(
             decision, np.zeros(core.k, np.float32), among, numbers, decision.set_size, bool(hit), -1, None
@@ -306,11 +306,13 @@ class Rule(ABC):
             if state is not None:
                 core.rule.restore(state)
             core.decision_class, core.explore_rule, core.id = Decision, self, self.id
-            core.known = Labels(k if self.labels is None else list(self.labels))
+            core.label_set = Labels(k if self.labels is None else list(self.labels))
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed
         among = (
-            core.everything if eligible is None else np.sort(core.known.numbers(eligible, "eligible", owner))
+            core.everything
+            if eligible is None
+            else np.sort(core.label_set.numbers(eligible, "eligible", owner))
         )
         size = self.set_size if set_size is None else check_int("set_size", owner, set_size, 1)
         size = k if size is None else size

@@ -94,12 +94,12 @@ class RunnerUp(Rule):
             return record
         cost, second, third, size, *written = draw_log.tolist()
         fill, count = [int(label) for label in (second, third) if label >= 0.0], int(size)
-        record["cost"], record["next"], record["sums"] = cost, labels.public(fill), written[:count]
+        record["cost"], record["next"], record["sums"] = cost, labels.decode(fill), written[:count]
         ties = written[count:]
         if ties[0] > 0.0:
             ranks = count + 1 + len(fill) if fill else 1
             record["groups"] = [int(group) for group in ties[1 : 1 + ranks]]
-            record["tied" if ties[1 + ranks] > 0.0 else "untied"] = labels.public(ties[3 + ranks :])
+            record["tied" if ties[1 + ranks] > 0.0 else "untied"] = labels.decode(ties[3 + ranks :])
         if not fill:  # m = 1: a sum for each label, in this order
             record |= label_order(count, labels)
         return record

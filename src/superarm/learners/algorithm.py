@@ -187,7 +187,7 @@ class Algorithm(LearnerInfo):
                 trial = self.new_core(self.inputs.layout) if core is None else self.rebuild_core(core)
                 self._trial = self.inputs.layout, trial
             core = trial
-        if not isinstance(at, Cursor) or len(at.numbers) != core.rule.n_decided:
+        if not isinstance(at, Cursor) or len(at.rule_state) != core.rule.n_draw_state:
             raise self.invalid("at", "a cursor of this learner", at)
         return core
 
@@ -198,9 +198,9 @@ class Algorithm(LearnerInfo):
                 "columns", "without text: its matrix couples all features", self.inputs.columns
             )
         core = self.make_core(layout)
-        core.decision_class, core.known, core.id, core.explore_rule = (
+        core.decision_class, core.label_set, core.id, core.explore_rule = (
             Decision,
-            self.known,
+            self.label_set,
             self._id,
             self.rule,
         )

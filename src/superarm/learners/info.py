@@ -51,17 +51,17 @@ class LearnerInfo:
         return Ledger() if self.core is None else self.core.ledger
 
     @property
-    def known(self) -> Labels:
-        return self.inputs.known
+    def label_set(self) -> Labels:
+        return self.inputs.label_set
 
     @property
     def labels(self) -> tuple[Label, ...] | None:
         """The names of the labels, if they have names."""
-        return self.inputs.known.names
+        return self.inputs.label_set.names
 
     @property
     def n_labels(self) -> int:
-        return self.inputs.known.count
+        return self.inputs.label_set.count
 
     @property
     def n_features(self) -> Any:

@@ -28,7 +28,7 @@ class Inputs:
 
     Attributes:
         owner: whose they are, for messages.
-        known: the labels.
+        label_set: the labels.
         layout: of rows; ``None`` before the first one.
         columns: what they are, if rows have names.
         notices: of the last row with names, what is not as declared: a sentence for each column.
@@ -42,7 +42,7 @@ class Inputs:
 
     sizes_vary = False
 
-    def __init__(self, owner: str, known: Labels, n_features: Any, *, single_label: bool = False) -> None:
+    def __init__(self, owner: str, label_set: Labels, n_features: Any, *, single_label: bool = False) -> None:
         self.owner, self.single_label = owner, single_label
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
@@ -52,7 +52,7 @@ class Inputs:
         self.none: int | None = None  # the number of a label that may be the truth, but is never shown
         self.growth: list[tuple[int, int]] = []
         self.notes: dict[str, Any] = {}
-        self.use_labels(known)
+        self.use_labels(label_set)
 
     def _width(self, n_features: Any) -> int | tuple[int, int] | None:
         if n_features is None:
@@ -67,11 +67,11 @@ class Inputs:
 
     # ------------------------------------------------------------ labels
 
-    def use_labels(self, known: Labels, never: int | None = None) -> None:
+    def use_labels(self, label_set: Labels, never: int | None = None) -> None:
         """These are the labels; number ``never`` is not to be shown."""
-        self.known = known
+        self.label_set = label_set
         self.none = self.none if never is None else never
-        self.everything = np.arange(known.count)
+        self.everything = np.arange(label_set.count)
         self.can_show = self.everything if self.none is None else np.delete(self.everything, self.none)
 
     def size(self, size: Any) -> int:
@@ -79,15 +79,15 @@ class Inputs:
         m = check_int("set_size", self.owner, size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory knows no larger sets)", m)
-        if self.sizes_vary and m <= self.known.count:
+        if self.sizes_vary and m <= self.label_set.count:
             return m
-        if m >= self.known.count:
-            raise self.invalid("set_size", f"below n_labels = {self.known.count}", m)
+        if m >= self.label_set.count:
+            raise self.invalid("set_size", f"below n_labels = {self.label_set.count}", m)
         return m
 
     def eligible(self, labels: Iterable[Label]) -> Array:
         """The numbers of eligible labels, increasing."""
-        among = np.sort(self.known.numbers(labels, "eligible", self.owner))
+        among = np.sort(self.label_set.numbers(labels, "eligible", self.owner))
         if not len(among):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
         if self.none is not None and self.none in among:
@@ -119,7 +119,7 @@ class Inputs:
         named = named_row(x)
         if named is not None:
             columns, self.notices = self._columns_for([named]), {}
-            row = columns.row(named, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            row = columns.row(named, self.owner, grow=grow, k=self.label_set.count, notices=self.notices)
             if self.layout is None or (columns.text_width or 0) != self.layout.width:  # the first text
                 self.set_layout(columns.layout)
             return row
@@ -137,7 +137,7 @@ class Inputs:
             return stack([], self.layout)
         if is_named_rows(X) and not self._is_matrix(X):
             columns, self.notices = self._columns_for(X), {}
-            rows = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            rows = columns.rows(X, self.owner, grow=grow, k=self.label_set.count, notices=self.notices)
             if columns.layout != self.layout:
                 self.set_layout(columns.layout)
             self.warn()
@@ -211,7 +211,7 @@ class Inputs:
 
     def use_columns(self, columns: Columns) -> None:
         """Take these columns: the first, or those of now with new ones at the end."""
-        columns = columns.for_labels(self.known.count)
+        columns = columns.for_labels(self.label_set.count)
         if not columns.d and not columns.text_width:
             raise self.invalid("columns", "at least one that is a feature", columns)
         if self.layout is None:

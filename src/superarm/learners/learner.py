@@ -37,7 +37,7 @@ from superarm.parameters import check_int
 
 USED = {"coverage", "coverage_at", "feedback", "name", "rule", "effective_scaling"}  # of Algorithm
 INSIDE = {
-    *("bias", "core", "example_row", "inputs", "invalid", "known"),
+    *("bias", "core", "example_row", "inputs", "invalid", "label_set"),
     *("never_show", "owner", "rolled_back_to", "run_counts"),
 }
 
@@ -73,8 +73,8 @@ class Learner(Predictions):
         scaling: str | None = None,
     ) -> None:
         self.owner = type(self).__name__  # as error messages name it
-        known = Labels.of(n_labels, labels, self.owner)
-        self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
+        label_set = Labels.of(n_labels, labels, self.owner)
+        self.inputs = self.inputs_class(self.owner, label_set, n_features, single_label=self.single_label)
         self.core: Any = None
         self._size, self._id = self.inputs.size(1 if set_size is None else set_size), uuid.uuid4().hex[:16]
         self.seed = check_int("seed", self.owner, seed, 0)
@@ -215,7 +215,7 @@ class Learner(Predictions):
             rule=self.rule,
             rounds=rounds,
             learner=self.id,
-            known=self.known,
+            label_set=self.label_set,
         )
 
     def update_many(
@@ -277,11 +277,11 @@ class Learner(Predictions):
         They start with weights of 0; what has been learnt stays. Decisions made before can still be
         answered, as decisions among the labels of that time.
         """
-        known, before, old = self.known.grown(labels, self.owner), self.n_labels, self.core
+        label_set, before, old = self.label_set.grown(labels, self.owner), self.n_labels, self.core
         if old is not None and self.couples_labels:
             raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
         self.inputs.growth.append((self.round, before))
-        self.inputs.use_labels(known)
+        self.inputs.use_labels(label_set)
         if self.inputs.sizes_vary and self._size == before:  # all labels stay all labels
             self._size = self.n_labels
         if old is not None:
@@ -299,7 +299,7 @@ class Learner(Predictions):
 
     def never_show(self, label: int) -> None:
         """The label of this number may be the truth, but is never shown (before the first row)."""
-        self.inputs.use_labels(self.known, label)
+        self.inputs.use_labels(self.label_set, label)
 
     def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
         """Rows have these columns: before the first row, or the same with new ones at the end.

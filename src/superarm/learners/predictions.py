@@ -30,12 +30,12 @@ class Predictions(Algorithm):
     def rank(self, x: Any) -> list[Label]:
         """All labels that can be shown for one row, best first."""
         row = self.inputs.row(x, grow=False)
-        return self.known.public(self._best(stack([row], self.inputs.layout))[0])
+        return self.label_set.decode(self._best(stack([row], self.inputs.layout))[0])
 
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
         can_show = self.inputs.can_show
-        return self.known.array(can_show[self.scores(X)[:, can_show].argmax(axis=1)])
+        return self.label_set.array(can_show[self.scores(X)[:, can_show].argmax(axis=1)])
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
@@ -50,7 +50,7 @@ class Predictions(Algorithm):
         """
         size = self.set_size if set_size is None else self.inputs.size(set_size)
         if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
-            return self.known.array(self._best(X)[:, :size])
+            return self.label_set.array(self._best(X)[:, :size])
         rule = self._coverage_rule(coverage)
         s = self.scores(X)
         native = self.core.rule
@@ -59,7 +59,7 @@ class Predictions(Algorithm):
         p = probabilities(s[:, can_show])
         order = np.argsort(-p, axis=1, kind="stable")
         sizes = (p >= edge).sum(axis=1).clip(1, size)
-        return [self.known.array(can_show[row[:n]]) for row, n in zip(order, sizes, strict=True)]
+        return [self.label_set.array(can_show[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _best(self, X: Any) -> Array:
         """The numbers of the labels that can be shown, best first, for every row of X."""

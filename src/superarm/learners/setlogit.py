@@ -209,7 +209,7 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
         self.none_label = plain(none_label)
         if none_label is not None:
-            number = self.known.number(none_label)
+            number = self.label_set.number(none_label)
             if number is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.never_show(number)

@@ -79,7 +79,7 @@ def evaluate(
                 tally.add(part, logged, choice, p)
                 by_part.add(part, choice, p)
         if model is not None:
-            names = model.known.all()
+            names = model.label_set.all()
             for record in batch.records:
                 model.update(relabel(record, labels, names), hit=record.hit)
     rate = check.hits / check.rows if check.rows else 0.0

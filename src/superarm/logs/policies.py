@@ -132,10 +132,10 @@ class PolicyRunner:
         learner = policy.learner
         self.order: Any = None  # of the log's labels among the learner's own
         if learner is not None:
-            own, theirs = ([str(label) for label in known.all()] for known in (learner.known, labels))
+            own, theirs = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
             if sorted(own) != sorted(theirs):
                 wanted = f"those of the log, {tuple(labels.all())}"
-                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.known.all()))
+                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.label_set.all()))
             if own != theirs:
                 self.order = [own.index(label) for label in theirs]
         self.fixed = (

@@ -149,7 +149,7 @@ class _Trainer:
         progress: ProgressBar,
     ) -> None:
         self.log, self.learner, self.survey, self.role, self.progress = log, learner, survey, role, progress
-        self.names = learner.known.all()
+        self.names = learner.label_set.all()
         self.judges: list[Record] = []  # rows that judge
         self.checks: list[Batch] = []  # the same, as arrays
         self.history: list[Progress] = []
@@ -180,7 +180,7 @@ class _Trainer:
         if record.hit is None:
             self.unanswered += 1
             return
-        role, labels = self.role(record), learner.known
+        role, labels = self.role(record), learner.label_set
         if role != LEARNT:
             self.held_out += 1
             if turn == 1 and role == JUDGES and len(self.judges) < KEPT:
@@ -203,7 +203,7 @@ class _Trainer:
     def _measure(self, turn: int, report: Callable[[Progress], object] | None) -> None:
         """How the learner does on the rows kept out."""
         if not self.checks:
-            self.checks.extend(batches(self.judges, self.learner.known))
+            self.checks.extend(batches(self.judges, self.learner.label_set))
         if self.checks:
             self.history.append(_progress(self.learner, self.checks, turn, self.rows, self.survey))
             if report is not None:
@@ -249,7 +249,7 @@ def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, surve
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
     policy, tally = (
-        PolicyRunner(Policy(learner.name, learner=learner), learner.known, survey.n_features),
+        PolicyRunner(Policy(learner.name, learner=learner), learner.label_set, survey.n_features),
         Tally(),
     )
     likely = has_probabilities(learner)

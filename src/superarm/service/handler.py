@@ -148,7 +148,7 @@ class RequestHandler:
             self._check_named(request.x)
         if self.host.next_round is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = self.host.next_round()
-            moved = cursor.numbers.tolist()
+            moved = cursor.rule_state.tolist()
         try:
             decision = model.learner.decide(
                 request.x,

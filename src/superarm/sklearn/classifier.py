@@ -161,7 +161,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             if bits[i] is not None:
                 codes = self._codes(np.asarray(sets[i]), "shown")
                 row = X.row(i) if isinstance(X, Rows) else X[[i]] if hasattr(X, "tocsr") else X[i]
-                given.append(Decision.given(row, learner.known.public(codes), propensities[i]))
+                given.append(Decision.given(row, learner.label_set.decode(codes), propensities[i]))
                 answers.append(bits[i])
         learner.update_many(given, answers)
 
@@ -239,7 +239,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return np.full((row_count(X), 1), self.classes_[0])
         if coverage is not None or (self.coverage is not None and set_size is None):
             sets = self.learner_.predict_set(X, set_size, coverage=coverage)
-            return [self.classes_[self.learner_.known.numbers(labels, "X", "predict_set")] for labels in sets]
+            return [
+                self.classes_[self.learner_.label_set.numbers(labels, "X", "predict_set")] for labels in sets
+            ]
         size = min(self._largest_set() if set_size is None else set_size, len(self.classes_))
         order = np.argsort(-self.learner_.scores(X), axis=1, kind="stable")
         return np.asarray(self.classes_[order[:, :size]])
