@@ -229,7 +229,7 @@ def simulate(
                 sizes = np.empty(stop - start, np.intp) if parts and done >= warm_up else None
                 began = perf_counter()
                 if log is None:
-                    total += learner.run_counts(part.rows, part.y, part.visit, sizes)
+                    total += learner.run(part.rows, part.y, part.visit, sizes=sizes)
                 else:
                     total += _run_logged(learner, part, log, seed, done, sizes)
                 seconds += perf_counter() - began
@@ -291,7 +291,7 @@ def _run_logged(
     done: int,
     sizes: Array | None,
 ) -> Array:
-    """What `Learner.run_counts` does, round by round, with a row in ``log`` for each.
+    """What `Learner.run` does, round by round, with a row in ``log`` for each.
 
     The true label goes into the log only if the learner is told it, too.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from superarm.errors import InvalidInput
 from superarm.explore.rule import Rule
 from superarm.native.python_rule import PythonRule
 from superarm.native.randomness import uniform_number
+from superarm.native.rule import Rule as NativeRule
 
 
 class DrawContext(NamedTuple):
@@ -95,7 +96,7 @@ class PlainRule(Rule):
 
     # ------------------------------------------------------------ for compiled code
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return PythonRule(k, seed, self)
 
     @property

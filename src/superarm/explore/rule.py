@@ -23,6 +23,7 @@ from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import InvalidInput
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
+from superarm.native.rule import Rule as NativeRule
 from superarm.native.scores import ScoresCore
 from superarm.parameters import check_int, complete_signature, parameters
 
@@ -75,8 +76,8 @@ class Rule(ABC):
     # ------------------------------------------------------------ what a rule defines
 
     @abstractmethod
-    def make_native(self, k: int, seed: int) -> Any:
-        """The compiled rule, new, with room for k labels, for draws by this ``seed``: a superarm.native.rule.Rule."""
+    def make_native(self, k: int, seed: int) -> NativeRule:
+        """The compiled rule, new, with room for k labels, for draws by this ``seed``."""
 
     @classmethod
     @abstractmethod
@@ -136,7 +137,7 @@ class Rule(ABC):
         copied = None if state is None else {name: array.copy() for name, array in state.items()}
         return {**vars(self), "_core": None, "_state": copied}
 
-    def resumed(self, native: Any, round_: int) -> Self:
+    def resumed(self, native: NativeRule, round_: int) -> Self:
         """A copy that goes on from a compiled twin, ``native``, with all that moved it so far, at round ``round_``."""
         copied = copy.copy(self)
         copied._core, copied.round = None, round_

@@ -36,6 +36,7 @@ from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
 from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
 from superarm.explore.rule import Rule, RuleParams, label_order
+from superarm.native.rule import Rule as NativeRule
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import check_share
 
@@ -85,7 +86,7 @@ class RunnerUp(Rule):
         self.uniform = check_share("uniform", owner, uniform)
         self.forget = check_share("forget", owner, forget, 0.5)
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return RunnerUpRule(k, seed, self.strength, self.uniform, self.forget)
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:

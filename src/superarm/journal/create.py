@@ -66,7 +66,7 @@ def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
     check_same_purpose(model, params | learner.params, params)
-    chosen = learner.chosen | params
+    chosen = learner.nondefault_params | params
     if isinstance(learner, SetLogit | Scores) and not chosen.keys() & EXPLORES:
         learner = learner.with_params(uniform=UNIFORM)
     return learner, spec

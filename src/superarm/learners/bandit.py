@@ -6,7 +6,7 @@ from typing import Unpack
 
 from superarm.explore.dilute import Dilute
 from superarm.explore.rule import Rule
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
 from superarm.learners.learner import Learner
 from superarm.parameters import check_number
 

@@ -38,7 +38,7 @@ class ExploringLearner(Learner):
             strength(self.explore, self.owner)
         elif uniform:
             raise self.invalid("uniform", "left to the rule that explore names", uniform)
-        self._set_rule(self.rule, set_size)
+        self._use_rule(self.rule, set_size)
 
     def make_rule(self) -> Rule:
         if isinstance(self.explore, Rule):

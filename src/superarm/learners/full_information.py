@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from superarm.explore.greedy import Greedy
 from superarm.explore.rule import Rule
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
 from superarm.learners.learner import Learner
 
 
@@ -43,7 +43,7 @@ class AnySetLearner(LabelLearner):
 
     def choose_rule(self, explore: Rule | dict[str, Any] | None, set_size: int | None) -> None:
         """Take the rule ``explore``, or show the best ``set_size`` labels."""
-        rule = self._set_rule(Greedy() if explore is None else explore, set_size)
+        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
         self.explore = None if explore is None else rule
 
     def make_rule(self) -> Rule:

@@ -19,6 +19,7 @@ from superarm.data.inference import SURE
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
+from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import InvalidInput
 from superarm.parameters import check_int
 
@@ -74,6 +75,11 @@ class Inputs:
         self.everything = np.arange(label_set.count)
         self.can_show = self.everything if self.none is None else np.delete(self.everything, self.none)
 
+    @property
+    def default_size(self) -> int:
+        """The set_size if none is given: where sizes vary, all labels; else one."""
+        return self.label_set.count if self.sizes_vary else 1
+
     def size(self, size: Any) -> int:
         """A checked set_size."""
         m = check_int("set_size", self.owner, size, 1)
@@ -94,8 +100,8 @@ class Inputs:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
         return among
 
-    def eligible_by_row(self, eligible: Any, n: int, m: int) -> Array | list[Array]:
-        """One array of label numbers for all rows of a batch, or one for each."""
+    def eligible_by_row(self, eligible: Any, n: int, m: int) -> EligibleLabels:
+        """The numbers of eligible labels for n rows of a batch: one list for all, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
         each = [self.eligible(labels) for labels in given] if several else [self.eligible(eligible)]
@@ -105,7 +111,7 @@ class Inputs:
             raise self.invalid(
                 "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
             )
-        return each if several else each[0]
+        return EligibleLabels.by_row(each) if several else EligibleLabels(each[0])
 
     def labels_at(self, round_: int | None) -> Array:
         """The labels that there were at a round."""

@@ -29,7 +29,7 @@ from superarm.errors import InvalidInput
 from superarm.explore.dilute import Dilute
 from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore

@@ -18,8 +18,8 @@ from superarm.data.rows import LARGEST, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
 from superarm.explore.rule import Rule
+from superarm.learners.algorithm import CommonParams
 from superarm.learners.exploration import ExploringLearner
-from superarm.learners.info import CommonParams
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
@@ -112,7 +112,7 @@ class Scores(ExploringLearner):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
         coverage: float | None = None,
-        at: Cursor | None = None,
+        cursor: Cursor | None = None,
     ) -> Decision:
         """Choose a set of labels to show, by the scores x.
 
@@ -121,7 +121,7 @@ class Scores(ExploringLearner):
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time; with a promised coverage, the most.
             coverage: another promise, for this time.
-            at: decide at this cursor, which is moved; the learner stays as it is, until `advance`.
+            cursor: decide at this cursor, which is moved; the learner stays as it is, until `advance`.
         """
         named = named_row(x)
         return super().decide(
@@ -129,7 +129,7 @@ class Scores(ExploringLearner):
             eligible=eligible if named is None else self._scored(named, eligible),
             set_size=set_size,
             coverage=coverage,
-            at=at,
+            cursor=cursor,
         )
 
     def _scored(self, x: Mapping[str, Any], eligible: Iterable[Label] | None) -> Iterable[Label] | None:

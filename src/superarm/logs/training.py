@@ -16,7 +16,6 @@ from superarm._progress import ticked
 from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
-from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
 from superarm.logs.estimates import Estimate
 from superarm.logs.policies import Policy, PolicyRunner, has_probabilities
@@ -25,6 +24,7 @@ from superarm.logs.survey import Survey, held_out, label_numbers, relabel
 from superarm.logs.tallies import Tally
 from superarm.logs.verdicts import best_of
 from superarm.logs.weights import logged_propensities
+from superarm.losses import softmax
 from superarm.native.randomness import uniform_number
 
 KEPT = 20_000  # held-out rows that are looked at for progress
@@ -255,7 +255,7 @@ def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, surve
     likely = has_probabilities(learner)
     for batch in checks:
         s = learner.scores(batch.matrix_for(learner))
-        p = probabilities(s) if likely else np.zeros(batch.shown.shape)
+        p = softmax(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
         tally.add(batch, logged_propensities(batch), policy.choose(batch, s), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan

@@ -155,7 +155,7 @@ class RequestHandler:
                 eligible=self._eligible(request),
                 set_size=request.set_size,
                 coverage=request.coverage,
-                at=cursor,
+                cursor=cursor,
             )
         except InvalidInput as error:
             if isinstance(request.x, dict) and error.field is not None and error.field.startswith("x["):

@@ -21,8 +21,8 @@ from superarm.data.tables import columns_of, is_frame, is_named_rows
 from superarm.decisions.decision import Decision
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.learners.predictions import probabilities
 from superarm.learners.registry import make, parse
+from superarm.losses import softmax
 from superarm.parameters import check_int
 from superarm.sklearn.arguments import class_codes, one_column, shown_sets
 from superarm.sklearn.scorer import log_loss
@@ -217,7 +217,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: Any) -> Array:
         """The probabilities of all labels for rows X: the learner's own, or the softmax of its scores."""
-        return probabilities(self._scores(X))
+        return softmax(self._scores(X))
 
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
