@@ -177,7 +177,10 @@ def test_any_set_can_be_asked_about() -> None:
             return FewSets(eligible, m, [([r], 0.5) for r in (0, 1)])
 
     rule = Half()
-    assert sum(rule.probability([2.0, 1.0, 0.0], labels) for labels in combinations(range(3), 1)) == 1.0
+    assert (
+        sum(rule.distribution([2.0, 1.0, 0.0]).probability(labels) for labels in combinations(range(3), 1))
+        == 1.0
+    )
     draw = distribution_of(rule.decide([2.0, 1.0, 0.0]))
     assert draw is not None
     assert draw.inclusion().tolist() == [0.5, 0.5, 0.0]

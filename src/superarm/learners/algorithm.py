@@ -275,8 +275,7 @@ class Algorithm:
 
     def _coverage_rule(self, coverage: float | None) -> Cover:
         if not isinstance(self.rule, Cover):
-            wanted = f"left out: {self.owner} promises none (SetLogit(coverage=...) does)"
-            raise self.invalid("coverage", wanted, coverage)
+            raise self.invalid("coverage", f"left out: {self.owner} promises none (Cover does)", coverage)
         return self.rule
 
     def _with_coverage(
@@ -285,12 +284,11 @@ class Algorithm:
         """What ``decide`` gives, with another promise for this time."""
         if coverage is None:
             return decide(*arguments)
-        rule, native = self._coverage_rule(coverage), cast(CoverRule, core.rule)
-        native.level = rule.level(native, coverage, self.owner)
+        self.rule.use_coverage(core.rule, coverage, self.owner)
         try:
             return decide(*arguments)
         finally:
-            native.level = rule.coverage
+            self.rule.use_coverage(core.rule, None, self.owner)
 
     # ------------------------------------------------------------ the core
 
@@ -363,8 +361,8 @@ def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
     own = parameters(cls)
     for name in (name for name in given if name not in own):
         if name in ("coverage", "explore"):
-            reason = "its update needs the way in which it chooses its sets, so it promises none"
-            if "explore" in own and "gamma" not in own:
+            reason = "its update needs the way in which it chooses its sets"
+            if "explore" in own:
                 reason = "in Python, explore=Cover(coverage=...) is its promise"
             raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
         wanted = f"one of its parameters {', '.join(own)}"

@@ -272,7 +272,7 @@ class Learner(Algorithm):
         return out
 
     def rank(self, x: Any) -> list[Label]:
-        """All labels that can be shown for one row, best first."""
+        """All labels that can be shown for one row ``x``, best first."""
         row = self.inputs.row(x, grow=False)
         return self.label_set.decode(self._ranked(stack([row], self.inputs.layout))[0])
 

@@ -12,7 +12,7 @@ from typing import Unpack
 
 from superarm.data.rows import Layout
 from superarm.learners.algorithm import CommonParams
-from superarm.learners.full_information import LabelLearner
+from superarm.learners.families import LabelLearner
 from superarm.native.core import Core
 from superarm.native.full_information import MCSLPCore
 from superarm.parameters import check_number

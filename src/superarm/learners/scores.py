@@ -19,7 +19,7 @@ from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
 from superarm.explore.rule import Rule
 from superarm.learners.algorithm import CommonParams
-from superarm.learners.exploration import ExploringLearner
+from superarm.learners.families import ExploringLearner
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore

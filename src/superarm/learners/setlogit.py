@@ -19,7 +19,7 @@ from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
 from superarm.explore.rule import Rule
 from superarm.learners.algorithm import CommonParams
-from superarm.learners.exploration import ExploringLearner
+from superarm.learners.families import ExploringLearner
 from superarm.learners.learner import Learner
 from superarm.losses import softmax
 from superarm.native.core import Core

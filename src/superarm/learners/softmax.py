@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.learners.full_information import AnySetLearner, AnySetParams
+from superarm.learners.families import AnySetLearner, AnySetParams
 from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.full_information import SoftmaxCore
