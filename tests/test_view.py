@@ -317,45 +317,14 @@ def test_a_saved_page_needs_no_network(kind: str, tmp_path: Path) -> None:
     assert (tmp_path / "chart.svg").read_text().startswith("<svg")
 
 
-def test_tab_shows_what_people_use() -> None:
-    learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
-    seen = {name for name in dir(learner) if not name.startswith("_")}
-    assert {
-        "decide",
-        "update",
-        "decide_many",
-        "update_many",
-        "predict",
-        "predict_set",
-        "predict_proba",
-        "rank",
-    } <= seen
-    assert {"save", "load", "columns", "coverage", "rule", "params", "labels", "set_size", "to_onnx"} <= seen
-    assert {*learner.params} <= seen
-    hooks = {
-        "make_core",
-        "make_rule",
-        "core_parts",
-        "anneal",
-        "inputs",
-        "core",
-        "ensure_core",
-        "known",
-        "owner",
-        "recipe",
-    }
-    assert not hooks & seen
-    assert len(seen) <= 50
-
-
 def test_reprs_tell_what_it_is() -> None:
     assert repr(sa.streams.Synthetic()) == "Synthetic(synsep: new rows of 400 features, 9 labels, noise 0)"
     assert (
         repr(sa.streams.Arrays(np.zeros((5, 2)), list("ababa")))
         == "Arrays(arrays: 5 rows of 2 features, 2 labels)"
     )
-    assert repr(sa.SetLogit(labels=["a", "b"]).known) == "Labels(['a', 'b'])"
-    assert repr(sa.SetLogit(n_labels=9).known) == "Labels(9)"
-    assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).known)
+    assert repr(sa.SetLogit(labels=["a", "b"]).label_set) == "Labels(['a', 'b'])"
+    assert repr(sa.SetLogit(n_labels=9).label_set) == "Labels(9)"
+    assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).label_set)
     assert repr(sa.explore.RunnerUp(uniform=0.1)) == "RunnerUp(explore='balanced', uniform=0.1, forget=0.0)"
     assert repr(Log([{"labels": [1, 2], "hit": True, "x": [1.0]}])) == "Log(the table)"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
-    from superarm.learners.info import LearnerInfo
+    from superarm.learners.algorithm import Algorithm
     from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.logs.estimates import Estimate
     from superarm.simulation import Trace
@@ -122,7 +122,7 @@ def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
 # ---------------------------------------------------------------- our objects
 
 
-def learner_html(learner: LearnerInfo) -> Markup:
+def learner_html(learner: Algorithm) -> Markup:
     if learner.columns is not None:
         kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""
@@ -132,11 +132,14 @@ def learner_html(learner: LearnerInfo) -> Markup:
     else:
         rows = _features(learner)
     size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training", ())
-    others = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
+    others = [(name, repr(value)) for name, value in learner.nondefault_params.items() if name not in size]
     return fact_table(
         type(learner).__name__,
         [
-            ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {first_few(learner.known.all())}"),
+            (
+                "shows",
+                f"{_shown(learner)} of {learner.n_labels:,} labels: {first_few(learner.label_set.all())}",
+            ),
             ("rows", rows),
             ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
             *(
@@ -151,11 +154,11 @@ def learner_html(learner: LearnerInfo) -> Markup:
     )
 
 
-def _shown(learner: LearnerInfo) -> str:
+def _shown(learner: Algorithm) -> str:
     return f"at most {learner.set_size}" if learner.inputs.sizes_vary else str(learner.set_size)
 
 
-def _features(learner: LearnerInfo) -> str:
+def _features(learner: Algorithm) -> str:
     layout = learner.inputs.layout
     if isinstance(learner.n_features, tuple):
         d, width = learner.n_features

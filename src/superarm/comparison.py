@@ -158,5 +158,5 @@ def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[
 
 def _spec_of(learner: Learner) -> str:
     size = ("n_labels", "labels", "n_features", "set_size", "seed")
-    own = {name: value for name, value in learner.chosen.items() if name not in size}
+    own = {name: value for name, value in learner.nondefault_params.items() if name not in size}
     return ":".join([learner.name, *([",".join(f"{k}={v}" for k, v in own.items())] if own else [])])

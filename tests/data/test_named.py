@@ -275,7 +275,7 @@ def test_a_text_that_comes_late(name: str, tmp_path: Path) -> None:
     early = learner.decide({"age": 30, "city": "Rome"})
     before = learner.scores([{"age": 30, "city": "Rome"}])
     at = learner.cursor()
-    learner.decide({"text": TEXTS["ads"]}, at=at)  # a service decides so: the learner stays as it is
+    learner.decide({"text": TEXTS["ads"]}, cursor=at)  # a service decides so: the learner stays as it is
     assert learner.inputs.layout.width == 0
     learner.decide({"text": TEXTS["ads"]})
     assert learner.inputs.layout.width == 65_536

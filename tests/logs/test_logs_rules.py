@@ -238,8 +238,8 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
         for turn in range(3):
             at = loaded.cursor()  # the learner's own clock does not move
             at.round = 7 * i + turn
-            made = loaded.decide(one.decision.x, at=at)
-            numbers = loaded.known.numbers(made.labels, "labels", "test")
+            made = loaded.decide(one.decision.x, cursor=at)
+            numbers = loaded.label_set.numbers(made.labels, "labels", "test")
             assert choice.distributions[i].probability(numbers) == pytest.approx(made.propensity, rel=1e-6)
 
 

@@ -46,14 +46,14 @@ def _purpose_of(learner: Learner) -> dict[str, Any]:
     """What a journal with this learner is for."""
     purpose = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     promised = None if learner.coverage is None else learner.coverage.promised
-    return {"labels": list(learner.known.all()), **purpose, "coverage": promised}
+    return {"labels": list(learner.label_set.all()), **purpose, "coverage": promised}
 
 
 def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
     if asked["learner"] is not None:
         parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
-    labels = learner.known.all()
+    labels = learner.label_set.all()
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
         learner = learner.with_params(labels=[str(label) for label in labels])
     if asked["columns"] is not None:
@@ -66,7 +66,7 @@ def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
     check_same_purpose(model, params | learner.params, params)
-    chosen = learner.chosen | params
+    chosen = learner.nondefault_params | params
     if isinstance(learner, SetLogit | Scores) and not chosen.keys() & EXPLORES:
         learner = learner.with_params(uniform=UNIFORM)
     return learner, spec

@@ -271,12 +271,8 @@ def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | dict[str,
 
 def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **facts: Any) -> Event:
     """The event of a decision that was just made; ``facts`` are those that the Decision itself does not carry."""
-    x, size, known = decision.x, decision.size, decision.known
-    labels, ordered, of_set = (
-        known.public(decision.sets),
-        decision.log_ordered_propensity,
-        decision.log_propensity,
-    )
+    x, size, labels = decision.x, decision.size, decision.label_set.decode(decision.sets)
+    ordered, of_set = decision.log_ordered_propensity, decision.log_propensity
     body = DecisionBody(
         labels=labels[:size],
         drawn=labels[size : 2 * size],

@@ -19,7 +19,7 @@ from superarm.label.belief import Answer, WrongAnswers, possible, posterior
 from superarm.label.calibration import fit, logit
 from superarm.label.names import FILE
 from superarm.learners import SetLogit
-from superarm.learners.predictions import probabilities
+from superarm.losses import softmax
 from superarm.native.randomness import uniform_number
 
 REPLAYS = 2  # rows of before that teach again with each new one
@@ -96,7 +96,7 @@ class State:
 
     def probabilities(self, rows: Array) -> Array:
         """The model's, for some rows and every label that is live."""
-        return self._for_live_labels(probabilities(self.learner.scores(self.rows.take(rows))))
+        return self._for_live_labels(softmax(self.learner.scores(self.rows.take(rows))))
 
     def _for_live_labels(self, p: Array) -> Array:
         """Probabilities for labels of some time, for those of today: some were added, merged or retired since."""
@@ -129,7 +129,7 @@ class State:
         if prior is None:
             taught = self._taught_as[row] != NO_LABEL
             learner = self._halves[1 - self._half[row]] if taught else self.learner
-            prior = self._for_live_labels(probabilities(learner.scores(self.rows.take(np.array([row])))))[0]
+            prior = self._for_live_labels(softmax(learner.scores(self.rows.take(np.array([row])))))[0]
         return prior
 
     def _rates(self, answers: list[Answer]) -> dict[str, float]:
@@ -230,7 +230,7 @@ class State:
             old = [self._prior_lessons.get(int(row), 0) < self._half_lessons[half] for row in rows]
             stale = rows[(self._half[rows] != half) & np.array(old, bool)]
             if len(stale):
-                p = probabilities(learner.scores(self.rows.take(stale)))
+                p = softmax(learner.scores(self.rows.take(stale)))
                 for row, now in zip(stale.tolist(), p, strict=True):
                     self._prior[row], self._prior_lessons[row] = now, self._half_lessons[half]
 

@@ -11,7 +11,6 @@ from superarm._progress import Progress, ticked
 from superarm._types import Array
 from superarm.decisions.decision import Record
 from superarm.learners import SetLogit
-from superarm.learners.predictions import probabilities
 from superarm.logs.batches import batches
 from superarm.logs.log_check import LogCheck
 from superarm.logs.policies import Policy, PolicyRunner
@@ -20,6 +19,7 @@ from superarm.logs.survey import Survey, held_out, relabel
 from superarm.logs.tallies import PartsTally, Tally
 from superarm.logs.verdicts import Evaluation, nested
 from superarm.logs.weights import logged_propensities
+from superarm.losses import softmax
 
 
 def evaluate(
@@ -75,11 +75,11 @@ def evaluate(
                 choice = runner.choose(part, scores[ranking])
                 s = scores[ranking] if runner.has_probabilities else reward
                 assert s is not None
-                p = probabilities(s)
+                p = softmax(s)
                 tally.add(part, logged, choice, p)
                 by_part.add(part, choice, p)
         if model is not None:
-            names = model.known.all()
+            names = model.label_set.all()
             for record in batch.records:
                 model.update(relabel(record, labels, names), hit=record.hit)
     rate = check.hits / check.rows if check.rows else 0.0

@@ -165,7 +165,7 @@ def learn_file(
     unknown = given.join(table, on="id", how="anti").height
     if given.height and unknown == given.height:
         raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", given["id"][0])
-    every = Decisions.from_frame(whole, learner.known)
+    every = Decisions.from_frame(whole, learner.label_set)
     if every.learner != learner.id:
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", every.learner)
     outcomes = whole["answer"].to_list()
@@ -212,8 +212,8 @@ def _write_log(answered: polars.DataFrame, kind: str, path: Path) -> int:
 
 def _label(learner: Learner, text: Any) -> Any:
     """A label as the learner knows it: files know no types."""
-    number = learner.known.by_text(text)
-    return text if number is None else learner.known.public([number])[0]
+    number = learner.label_set.by_text(text)
+    return text if number is None else learner.label_set.decode([number])[0]
 
 
 # ---------------------------------------------------------------- files

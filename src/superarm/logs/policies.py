@@ -18,11 +18,11 @@ from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Rule, Uniform, distribution_of
 from superarm.explore.rule import log_scores
 from superarm.learners import Learner
-from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
 from superarm.logs.fields import BadRow, parse_numbers
 from superarm.logs.survey import label_numbers
 from superarm.logs.weights import PolicyChoice
+from superarm.losses import softmax
 
 Scores = Callable[[Any], Any] | str | Sequence[str]
 
@@ -132,10 +132,10 @@ class PolicyRunner:
         learner = policy.learner
         self.order: Any = None  # of the log's labels among the learner's own
         if learner is not None:
-            own, theirs = ([str(label) for label in known.all()] for known in (learner.known, labels))
+            own, theirs = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
             if sorted(own) != sorted(theirs):
                 wanted = f"those of the log, {tuple(labels.all())}"
-                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.known.all()))
+                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.label_set.all()))
             if own != theirs:
                 self.order = [own.index(label) for label in theirs]
         self.fixed = (
@@ -190,7 +190,7 @@ class PolicyRunner:
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible
         if self.threshold is not None:
-            p = probabilities(np.where(batch.eligible, s, -np.inf))
+            p = softmax(np.where(batch.eligible, s, -np.inf))
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
             return PolicyChoice(top, self.gamma)

@@ -148,14 +148,14 @@ class RequestHandler:
             self._check_named(request.x)
         if self.host.next_round is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = self.host.next_round()
-            moved = cursor.numbers.tolist()
+            moved = cursor.rule_state.tolist()
         try:
             decision = model.learner.decide(
                 request.x,
                 eligible=self._eligible(request),
                 set_size=request.set_size,
                 coverage=request.coverage,
-                at=cursor,
+                cursor=cursor,
             )
         except InvalidInput as error:
             if isinstance(request.x, dict) and error.field is not None and error.field.startswith("x["):

@@ -143,7 +143,7 @@ class RequestSchema(NamedTuple):
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
         # names, or the numbers in their order
         plain = learner.columns is not None and learner.columns.is_plain
-        named = isinstance(learner.example_row(), dict) if begun and not plain else None
+        named = isinstance(learner.inputs.example_row(), dict) if begun and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)
         return cls(learner.n_features, named, labels, learner.set_size, promised, scores)

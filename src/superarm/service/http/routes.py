@@ -64,7 +64,7 @@ class Context:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
         serving = self.service.model.serving()
         learner, begun = serving.learner, serving.totals.stats.decisions > 0
-        now = (learner.known, learner.inputs.layout, learner.set_size, begun)
+        now = (learner.label_set, learner.inputs.layout, learner.set_size, begun)
         if now != self._schema_of:
             self._schema = RequestSchema.of(learner, begun, self.service.meta.get("coverage"))
             self._schema_of = now
