@@ -87,7 +87,7 @@ def test_keys_are_made_of_what_decides_the_result(tmp_path):
         assert keys(text) == base, text
     others = [
         'data = ["synsep"]\nlearners = ["mc-dbf"]',
-        'data = [{ source = "digits", scale = "unit" }]\nlearners = ["mc-dbf"]',
+        'data = ["digits"]\nlearners = ["mc-dbf:scaling=standard"]',
         'data = [{ source = "digits", first_labels = 5 }]\nlearners = ["mc-dbf"]',
         'data = ["digits"]\nlearners = ["mc-dbf:estimate=set"]',
         'data = ["digits"]\nlearners = ["set-logit"]',

@@ -81,7 +81,7 @@ def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
             tmp_path / "b.npz", X=file["x_train"] / 255.0, y=file["y_train"], classes=np.array(list("abc"))
         )
     parts = [make_features(str(path), weights=weights)[0] for path in (images, tmp_path / "b.npz")]
-    one, two = (open_data(str(path), scale="none") for path in parts)
+    one, two = (open_data(str(path)) for path in parts)
     np.testing.assert_allclose(one.rows.dense, two.rows.dense, rtol=1e-3, atol=1e-4)
     assert two.labels == ("a", "b", "c")
 

@@ -25,7 +25,6 @@ class Data:
     source: str
     name: str
     label: str | None = None  # the label column of a table
-    scale: str = "none"
     first_labels: int | None = None  # only the rows of the first so many labels
 
 
@@ -65,7 +64,7 @@ def open_stream(data: Data, content: str) -> Stream:
 
     if identity(data.source) != content:
         raise InvalidInput.must("content", data.source, f"the same on every machine ({content})", "another")
-    stream = open_data(data.source, scale=data.scale, label=data.label)
+    stream = open_data(data.source, label=data.label)
     k = data.first_labels
     if k is None:
         return stream
@@ -74,7 +73,7 @@ def open_stream(data: Data, content: str) -> Stream:
         raise InvalidInput.must("first_labels", data.name, most, k)
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
-    return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, scale="none", name=data.name)
+    return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, name=data.name)
 
 
 def make_learner(cell: Cell, stream: Stream) -> Learner:
@@ -93,7 +92,7 @@ def _key(cell: Cell, learner: Learner) -> str:
     own = {k: v for k, v in learner.params.items() if k not in ("labels", "n_labels", "n_features", "seed")}
     decisive = {
         "format": FORMAT,
-        "data": [cell.content, cell.data.label, cell.data.scale, cell.data.first_labels],
+        "data": [cell.content, cell.data.label, cell.data.first_labels],
         "learner": type(learner).__name__,
         "params": own,
         "seed": cell.seed,

@@ -55,7 +55,6 @@ class DataEntry(Axes, frozen=True, kw_only=True):
     source: str
     name: str | None = None
     label: str | None = None
-    scale: str = "none"
     first_labels: int | None = None
 
 
@@ -247,7 +246,6 @@ def _data(entry: DataEntry | str, folder: Path) -> tuple[Data, Axes]:
         source=entry.source if embedded else str((folder / entry.source).resolve()),
         name=entry.name or (entry.source if embedded else Path(entry.source).stem),
         label=entry.label,
-        scale=entry.scale,
         first_labels=entry.first_labels,
     )
     return data, entry

@@ -29,12 +29,11 @@ FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
 NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
 
-def open_data(source: str, *, scale: str = "none", label: str | None = None, **columns: Any) -> Stream:
+def open_data(source: str, *, label: str | None = None, **columns: Any) -> Stream:
     """The stream called ``source``, or the one in the file of that name.
 
     Args:
         source: one of `NAMES`, or a file: .csv, .tsv, .jsonl, .parquet, .npz or svmlight.
-        scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
         label: the name of the label column, for tables.
         columns: for tables, ``columns`` (what they are; left out, the first 20,000 rows tell), ``text``, ``words``,
             ``numbers``, ``dates``, ``leave_out`` (what some of them are), ``vectors`` (an .npy beside the table),
@@ -46,16 +45,16 @@ def open_data(source: str, *, scale: str = "none", label: str | None = None, **c
     if source in ("synsep", "synnonsep"):
         from superarm.streams.synthetic import synnonsep, synsep
 
-        return synsep(scale) if source == "synsep" else synnonsep(scale)
+        return synsep() if source == "synsep" else synnonsep()
     if source == "digits":
         with np.load(DIGITS) as file:
-            return Arrays(file["X"], file["y"], scale=scale, name="digits")
+            return Arrays(file["X"], file["y"], name="digits")
     if source in IMAGE_SETS:
         images = load_images(source)
         flat = images.pixels.reshape(len(images.y), -1)
-        return Arrays(flat, images.y, labels=images.labels, scale=scale, name=source)
+        return Arrays(flat, images.y, labels=images.labels, name=source)
     path = _file(source)
-    return Arrays(**read_data(path, label, **columns), scale=scale, name=path.stem)
+    return Arrays(**read_data(path, label, **columns), name=path.stem)
 
 
 def feature_file(name: str) -> Path:
