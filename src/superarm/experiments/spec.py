@@ -15,10 +15,11 @@ from msgspec import Meta, Struct, structs
 from superarm._complaints import KeyPath
 from superarm.errors import SuperarmError, must
 from superarm.experiments.cells import Cell, Data, open_stream
-from superarm.experiments.figure import Figure
 from superarm.experiments.toml import TomlFile
 from superarm.parameters import existing_file
+from superarm.simulation import RATES
 
+FIGURE_KINDS = ("rounds", "gamma", "set-size", "bound", "price")
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
 BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
@@ -81,6 +82,26 @@ class Override(Axes, frozen=True, kw_only=True):
         super().__post_init__()
         if self.set_sizes is not None:
             raise ValueError("set_sizes must be left out of an override; give it in data or learners")
+
+
+class Figure(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is drawn against what, of which runs, and which words go with it."""
+
+    kind: str
+    y: str = "error_rate"
+    title: str | None = None
+    paper: str | None = None  # what the paper says
+    note: str | None = None
+    log: tuple[str, ...] = ()  # axes that are logarithmic
+    together: bool = False  # all data in one chart
+    learners: tuple[str, ...] = ()  # only these; none: all
+    set_sizes: tuple[int, ...] = ()
+    finding: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (("kind", self.kind, FIGURE_KINDS), ("y", self.y, RATES)):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}")
 
 
 class SpecFile(Axes, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from superarm._extras import need
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import FORMAT, Cell, canonical_json
-from superarm.experiments.figure import Figure
 from superarm.experiments.results import Failed, Finished
+from superarm.experiments.spec import Figure
 from superarm.simulation import RATES
 
 if TYPE_CHECKING:
