@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from superarm._extras import need
+
 if TYPE_CHECKING:
     from superarm.experiments import Spec, Store
     from superarm.experiments.results import Failed
@@ -33,6 +35,7 @@ def run(
 
     Example: **superarm run grid.toml --jobs 2**
     """
+    need("experiments")  # before an hour's work, not after it
     from superarm.experiments import Store, read_spec
 
     checked = read_spec(spec, quick=quick)
@@ -47,11 +50,8 @@ def execute(
     """Run specs one after another, with a progress display each; all failures."""
     import os
 
-    from superarm._extras import need
     from superarm.cli.show import run_progress, tell
     from superarm.experiments import run as run_spec
-
-    need("experiments")  # before an hour's work, not after it
 
     failures: list[Failed] = []
     for spec in specs:

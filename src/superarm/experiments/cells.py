@@ -6,14 +6,14 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from superarm.errors import InvalidInput
 from superarm.experiments.code_digest import code_digest
-
-if TYPE_CHECKING:
-    from superarm.learners import Learner
-    from superarm.streams import Stream
+from superarm.learners import Learner
+from superarm.learners.registry import make
+from superarm.streams import Arrays, Stream, open_data, size_of
+from superarm.streams.catalog import identity
 
 FORMAT = 2  # of results; a change makes all cells run again
 
@@ -47,7 +47,7 @@ class Cell:
     def with_key(self, stream: Stream) -> Cell:
         """The cell with its code and key; making its learner checks the parameters."""
         learner = make_learner(self, stream)
-        cell = replace(self, code=run_digest(learner, stream))
+        cell = replace(self, code=code_digest(self.use))
         return replace(cell, key=_key(cell, learner))
 
 
@@ -59,9 +59,6 @@ def canonical_json(value: Any) -> str:
 @lru_cache(maxsize=8)
 def open_stream(data: Data, content: str) -> Stream:
     """The stream of ``data``; opened once in each process, again when its content has changed."""
-    from superarm.streams import Arrays
-    from superarm.streams.catalog import identity, open_data
-
     if identity(data.source) != content:
         raise InvalidInput.must("content", data.source, f"the same on every machine ({content})", "another")
     stream = open_data(data.source, label=data.label)
@@ -78,9 +75,6 @@ def open_stream(data: Data, content: str) -> Stream:
 
 def make_learner(cell: Cell, stream: Stream) -> Learner:
     """The learner of a cell, before its first round."""
-    from superarm.learners.registry import make
-    from superarm.streams import size_of
-
     common = size_of(stream) | {"set_size": cell.set_size, "seed": cell.seed}
     if cell.gamma is not None:
         common["gamma"] = cell.gamma
@@ -100,11 +94,3 @@ def _key(cell: Cell, learner: Learner) -> str:
         "code": cell.code,
     }
     return hashlib.sha256(canonical_json(decisive).encode()).hexdigest()[:32]
-
-
-def run_digest(learner: Learner, stream: Stream) -> str:
-    """The hash of the code behind a run: results of older code are never taken for those of newer."""
-    from superarm.simulation import simulate
-    from superarm.streams import open_data
-
-    return code_digest(learner, learner.rule, stream, open_data, simulate)

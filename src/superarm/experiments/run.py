@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from superarm._extras import need
+import polars as pl
+
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.engines import results
@@ -75,22 +76,19 @@ def run(
     began = time.monotonic()
     cells = spec.cells(best_gammas(store, spec.best_from) if spec.best_from else None)
     store.put_experiment(_experiment(spec, cells))
-    unique: dict[str, Cell] = {}
-    for cell in cells:
-        unique.setdefault(cell.key, cell)
-    missing = [cell for key, cell in unique.items() if not store.has(key)]
-    rounds = sum(cell.rounds for cell in missing)
+    unique = {cell.key: cell for cell in cells}  # some differ in their names only
+    missing = [cell for cell in unique.values() if not store.has(cell.key)]
+    stored, rounds = len(unique) - len(missing), sum(cell.rounds for cell in missing)
     done, rounds_done, busy = 0, 0, 0.0
     failures: list[Failed] = []
 
-    def tell() -> None:
+    def report_progress() -> None:
         if progress is not None:
-            at_once = min(jobs, len(missing)) if engine == "local" else 0
-            seconds = busy / at_once if at_once else time.monotonic() - began
-            stored = len(unique) - len(missing)
+            processes = min(jobs, len(missing)) if engine == "local" else 0
+            seconds = busy / processes if processes else time.monotonic() - began
             progress(RunProgress(len(unique), done, stored, len(failures), rounds, rounds_done, seconds))
 
-    tell()
+    report_progress()
     for result in results(missing, engine=engine, jobs=jobs, address=address) if missing else ():
         store.put(result)
         done += 1
@@ -99,10 +97,8 @@ def run(
             failures.append(result)
         else:
             busy += result.seconds
-        tell()
-    return RunSummary(
-        spec.name, len(unique), done, len(unique) - len(missing), tuple(failures), time.monotonic() - began
-    )
+        report_progress()
+    return RunSummary(spec.name, len(unique), done, stored, tuple(failures), time.monotonic() - began)
 
 
 def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
@@ -113,17 +109,14 @@ def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
         spec=spec.file.text,
         figures=spec.figures,
         reference=spec.reference,
-        learners=tuple(one.name for one in spec.learners),
-        data=tuple(data.name for data, _ in spec.data),
+        learners=tuple(entry.name for entry in spec.learners),
+        data=tuple(entry.name for entry in spec.data),
         cells=tuple(cells),
     )
 
 
 def best_gammas(store: Store, name: str) -> BestGamma:
     """The gamma of least mean error in an experiment, for each data set, learner and set size."""
-    need("logs")
-    import polars as pl
-
     runs, _ = store.frames(name)
     if not len(runs):
         raise InvalidInput.must("experiment", str(store.folder), f"one with results: run {name} first", name)
