@@ -13,7 +13,6 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.data.row_json import row_from_json, row_to_json
 from superarm.data.rows import (
     Layout,
     Rows,
@@ -21,6 +20,8 @@ from superarm.data.rows import (
     as_rows,
     densify,
     fitted,
+    row_from_json,
+    row_to_json,
     stack,
 )
 from superarm.errors import InvalidInput

@@ -169,7 +169,7 @@ def _natural(label: str) -> tuple[bool, float, str]:
 
 def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
     from superarm.cli.show import tell
-    from superarm.data.values import MISSING_WORDS
+    from superarm.data.cells import MISSING_WORDS
 
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):

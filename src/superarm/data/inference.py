@@ -14,19 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS
-from superarm.data.values import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, python_value
+from superarm.data.cells import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, to_python
+from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column
+from superarm.data.rows import LARGEST
+from superarm.errors import InvalidInput
 
 MOST = 0.9  # of the cells say what a column is
-SURE = 20  # rows, before a column is called an index, an id or a constant
-MOSTLY = " in most cells"  # where numbers or dates were asked for
-UNSURE = ", which no cell tells"  # of dates such as 1/2/2024
-MANY = 20_000  # different values that are kept in mind
+ENOUGH_ROWS = 20  # before a column is called an index, an id or a constant
+MAX_DISTINCT = 20_000  # different values that are counted
+MANY_WORDS = 1024  # different words, from which on a column of words is hashed into the sparse part
 TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
+MOSTLY_WORDS = " words in most cells"  # where numbers or dates were asked for
+UNSURE_ORDER = ", which no cell tells"  # of dates such as 1/2/2024
+LIKELY_ID = "an id: hardly any word twice"
 COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+\s*%?\s*")
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
 # columns of a log that are only known after the decision, whatever else they are called for
-AFTERWARDS = frozenset(
+OUTCOME_NAMES = frozenset(
     [
         *("hit", "solved", "outcome", "outcomes", "answer", "answered", "reward", "rewards"),
         *("feedback", "correct"),
@@ -34,6 +38,11 @@ AFTERWARDS = frozenset(
         *("log_propensity", "pscore", "p_score", "prob", "probability", "model_version"),
     ]
 )
+
+
+def outcome_columns(names: Iterable[str]) -> dict[str, str]:
+    """Those of ``names`` that are no features, since they are only known after the decision; and that reason."""
+    return {name: "only known afterwards" for name in names if name.lower() in OUTCOME_NAMES}
 
 
 class ColumnProfile:
@@ -60,7 +69,7 @@ class ColumnProfile:
 
     def add(self, value: Any) -> None:
         """One more cell."""
-        value = python_value(value)
+        value = to_python(value)
         if isinstance(value, str):
             value = self._read(value)
         if value is None:
@@ -128,7 +137,7 @@ class ColumnProfile:
             self.times = self.times or value.time() != datetime.min.time()
         if self.whole:
             self.whole = number and float(value).is_integer()
-        if (isinstance(value, str) or self.named_id) and len(self.different) < MANY:
+        if (isinstance(value, str) or self.named_id) and len(self.different) < MAX_DISTINCT:
             self.different.add(value)
             self.compared += 1
 
@@ -151,8 +160,12 @@ class ColumnProfile:
         """Whether its words are texts: several in a cell, and many cells that are different."""
         cells, different = self.counts[WORDS], len(self.different)
         several = cells > 0 and self.words >= TEXT_WORDS * cells
-        seldom = self.compared >= SURE and different >= MOST * self.compared and self.words >= 1.5 * cells
-        return (several and (self.compared < SURE or different >= TEXT_SHARE * self.compared)) or seldom
+        seldom = (
+            self.compared >= ENOUGH_ROWS and different >= MOST * self.compared and self.words >= 1.5 * cells
+        )
+        return (
+            several and (self.compared < ENOUGH_ROWS or different >= TEXT_SHARE * self.compared)
+        ) or seldom
 
     @property
     def decimal(self) -> str:
@@ -164,16 +177,15 @@ class ColumnProfile:
         """What comes first in its dates with slashes, the day or the month."""
         return "month" if self.orders["month"] > self.orders["day"] else "day"
 
-    @property
-    def order_in_words(self) -> str:
-        """The same, and how sure that is; empty if no date has slashes."""
+    def _describe_order(self) -> str:
+        """What comes first in dates with slashes, and how sure that is; empty if no date has slashes."""
         orders = self.orders
         if not any(orders.values()):
             return ""
         other = orders["day" if self.order == "month" else "month"]
         if other:
             return f"{self.order} first, but for {other:,}"
-        return f"{self.order} first" + (UNSURE if not orders[self.order] else "")
+        return f"{self.order} first" + (UNSURE_ORDER if not orders[self.order] else "")
 
     @property
     def mean(self) -> float:
@@ -188,20 +200,37 @@ class ColumnProfile:
         """Words where numbers or dates stand."""
         return self.counts[WORDS] if kind in (NUMBERS, TRUTHS, DATES) else 0
 
-    def in_words(self, rows: int, kind: str, decimal: str, *, asked: bool) -> str:
-        """The kind that the column is taken as, and why."""
-        missing, words = self.missing(rows, kind), self.strays(kind)
-        cells = self.counts[WORDS]
+    def describe(self, rows: int, column: Column, *, asked: bool) -> str:
+        """What the column is taken as, and why."""
+        kind, cells = column.kind, self.counts[WORDS]
+        missing, strays = self.missing(rows, kind), self.strays(kind)
         parts = [
             kind if kind != VECTOR else f"vectors of {self.length:,} numbers",
             "as asked for" if asked else "",
-            "with a decimal comma" if decimal == "," and kind == NUMBERS else "",
-            self.order_in_words if kind == DATES else "",
+            "with a decimal comma" if column.decimal == "," and kind == NUMBERS else "",
+            self._describe_order() if kind == DATES else "",
             f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
-            f"{words:,} words{MOSTLY if 2 * words > self.filled else ''}" if words else "",
+            f"{strays:,}{MOSTLY_WORDS if 2 * strays > self.filled else ' words'}" if strays else "",
             f"{missing:,} missing" if missing else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    def to_column(self, kind: str) -> Column:
+        """The column, taken as this kind."""
+        if self.filled and self.strays(kind) == self.filled:
+            got = f"words in all {self.filled:,}"
+            raise InvalidInput.must(kind, f"column {self.name!r}", "in some of its cells", got)
+        numbers = kind in (NUMBERS, TRUTHS)
+        return Column(
+            self.name,
+            kind,
+            decimal=self.decimal if numbers else ".",
+            times=self.times if kind == DATES else False,
+            order=self.order if kind == DATES else "day",
+            length=self.length if kind == VECTOR else 0,
+            many=kind == WORDS and len(self.different) > MANY_WORDS,
+            fill=float(np.float32(self.mean)) if numbers and abs(self.mean) <= LARGEST else 0.0,
+        )
 
     def why_not(self, rows: int, asked: bool) -> str:
         """Why it is no feature; empty if it may be one. Where it was asked for, only lists of anything are not."""
@@ -211,7 +240,7 @@ class ColumnProfile:
             return ""
         if not self.filled:
             return "empty"
-        if self.filled < SURE:
+        if self.filled < ENOUGH_ROWS:
             return ""
         kind = self.kind
         complete = not self.missing(rows, kind)
@@ -224,7 +253,7 @@ class ColumnProfile:
         if self.named_id and len(self.different) == self.compared and (self.whole or kind in (WORDS, TEXT)):
             return "an id"
         if kind == WORDS and len(self.different) >= MOST * self.compared:
-            return "an id: hardly any word twice"
+            return LIKELY_ID
         return ""
 
 
@@ -235,16 +264,16 @@ def _in_order(before: Any, value: Any) -> bool:
         return False
 
 
-def profile(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, ColumnProfile], int]:
+def profile_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, ColumnProfile], int]:
     """All columns of a table by name, in the order in which they turn up; how many rows."""
     profiles: dict[str, ColumnProfile] = {}
     count = 0
     for row in rows:
         count += 1
         for name, value in row.items():
-            seen = profiles.get(str(name))
-            if seen is None:
-                seen = profiles[str(name)] = ColumnProfile(str(name))
+            profile = profiles.get(str(name))
+            if profile is None:
+                profile = profiles[str(name)] = ColumnProfile(str(name))
             if value is not None:
-                seen.add(value)
+                profile.add(value)
     return profiles, count

@@ -361,3 +361,26 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     if layout.d:
         dense = np.stack([row.dense for row in fit]) if fit else np.zeros((0, layout.d), np.float32)
     return Rows(dense, indices, values, starts, layout.width)
+
+
+# ---------------------------------------------------------------- rows as JSON
+
+
+def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
+    """A row as JSON-ready values, for journals, logs and requests."""
+    if isinstance(row, dict):  # with names (columns.py)
+        return {"named": row}
+    if isinstance(row, Row):
+        sparse = {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
+        return {"dense": row.dense.tolist(), **sparse} if len(row.dense) else sparse
+    return row.tolist()
+
+
+def row_from_json(data: Any) -> AnyRow | dict[str, Any]:
+    """The row that `row_to_json` described."""
+    if not isinstance(data, dict):
+        return np.array(data, np.float32)
+    if "named" in data:
+        return dict(data["named"])
+    dense, indices = np.array(data.get("dense", []), np.float32), np.array(data["indices"], np.int32)
+    return Row.of(dense, indices, np.array(data["values"], np.float32), int(data["width"]))

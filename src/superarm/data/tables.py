@@ -22,7 +22,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import UNREADABLE, file_digest
-from superarm.data.values import is_named_row
+from superarm.data.cells import is_named_row
 from superarm.errors import InvalidInput, at_row
 from superarm.parameters import existing_file
 
@@ -286,8 +286,6 @@ def first_rows(table: Any, count: int) -> Iterable[Mapping[str, Any]]:
     """So many rows of a table, a file, a frame or a list of dicts."""
     if isinstance(table, Iterator):
         return islice(table, count)
-    if isinstance(table, Table):
-        return (row for row in islice(table.rows(), count) if isinstance(row, dict))
     if isinstance(table, str | PathLike):
         return islice(open_table(table).whole_rows(), count)
     if isinstance(table, Mapping):  # columns in memory
@@ -296,6 +294,13 @@ def first_rows(table: Any, count: int) -> Iterable[Mapping[str, Any]]:
             dict(zip(names, cells, strict=True)) for cells in islice(zip(*table.values(), strict=True), count)
         )
     return islice(records(table), count)
+
+
+def cell_list(column: Any) -> list[Any]:
+    """The cells of a column: a list, an array or a series."""
+    if hasattr(column, "to_list"):
+        return column.to_list()  # type: ignore[no-any-return]
+    return column.tolist() if isinstance(column, np.ndarray) and column.ndim == 1 else list(column)
 
 
 def columns_of(X: Any) -> tuple[dict[str, Any], int]:

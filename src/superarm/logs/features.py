@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from superarm.data.columns import Columns
-from superarm.data.inference import AFTERWARDS
+from superarm.data.inference import outcome_columns
 from superarm.data.rows import NOTHING, AnyRow, Row
 from superarm.data.tables import TableRow, read_matrix
 from superarm.decisions.decision import COLUMNS
@@ -113,7 +113,7 @@ class NamedFeatures(Features):
             return dict(given) if self._in_x else {name: given.get(name) for name in known}
         try:
             if not self.columns.is_plain:
-                return self.columns.cells(given, where)
+                return self.columns.parse_row(given, where)
             if self._in_x:
                 return self.columns.row(given, where)
             # the log's own columns are no news
@@ -160,11 +160,11 @@ def find_features(
     whole: Iterable[Mapping[str, Any]] = (row for row in rows if isinstance(row, dict))
     if in_x:  # whatever is in x is a feature
         only = there if there and not as_they_are else None
-        taken = Columns.look(((named_x(row) or {}) for row in whole), only=only, everything=True)
+        taken = Columns.infer(((named_x(row) or {}) for row in whole), only=only, everything=True)
     else:
-        later = {name: "only known afterwards" for name in names if name.lower() in AFTERWARDS}
         features = columns.features if columns.features is not None else there or None
-        taken = Columns.look(iter(whole), taken=later | columns.taken, only=features, **columns.asked)
+        reserved = outcome_columns(names) | columns.taken
+        taken = Columns.infer(iter(whole), reserved=reserved, only=features, **columns.asked)
     lists = [name for name in columns.features or () if name not in taken.columns]
     if not len(taken) or lists:
         wanted_ = "an x column, columns of numbers or words, or a file of their own"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from superarm.data.cells import plain_row
 from superarm.data.rows import AnyRow, as_row, fitted
-from superarm.data.values import plain_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision

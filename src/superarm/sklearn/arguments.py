@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from superarm.data.cells import is_missing
 from superarm.data.tables import is_frame
-from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
 

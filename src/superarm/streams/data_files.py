@@ -10,10 +10,10 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import UNREADABLE
+from superarm.data.cells import is_missing
 from superarm.data.columns import Columns
-from superarm.data.inference import AFTERWARDS
-from superarm.data.tables import TABLES, WithVectors, columns_of, open_table, sparse_matrix
-from superarm.data.values import is_missing
+from superarm.data.inference import outcome_columns
+from superarm.data.tables import TABLES, WithVectors, cell_list, columns_of, open_table, sparse_matrix
 from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
 
@@ -62,7 +62,7 @@ def from_frame(
 ) -> Arrays:
     """A stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
 
-    ``text``, ``words``, ``numbers``, ``dates`` and ``leave_out`` are as in `Columns.look`.
+    ``text``, ``words``, ``numbers``, ``dates`` and ``leave_out`` are as in `Columns.infer`.
 
     Args:
         frame: the rows.
@@ -101,26 +101,19 @@ def _table(
         raise InvalidInput.must("label", owner, wanted, label, among=names)
     if group is not None and group not in names:
         raise InvalidInput.must("group", owner, f"one of its columns {', '.join(names)}", group, among=names)
-    groups = None if group is None else _cells(table[group])
+    groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:
-        taken = {name: "only known afterwards" for name in table if name.lower() in AFTERWARDS}
-        columns = Columns.look(table, taken=taken, **asked)
-        if not len(columns):  # ids and constants alone are better than nothing
-            columns = Columns.look(table, taken=taken, everything=True, **asked)
+        columns = Columns.infer(table, reserved=outcome_columns(table), **asked)
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
     columns = columns.for_labels(max(len(np.unique(y)), 2))
     return {"X": columns.rows(table, owner), "y": y, "columns": columns, "groups": groups}
 
 
-def _cells(column: Any) -> list[Any]:
-    return column.to_list() if hasattr(column, "to_list") else list(column)
-
-
 def _labels(cells: Any, label: str, owner: str) -> Any:
     """The label of every row: whole numbers, where all of them are."""
-    values = _cells(cells)
+    values = cell_list(cells)
     missing = next((i for i, value in enumerate(values) if is_missing(value) or value == ""), None)
     if missing is not None:
         raise InvalidInput.must(
