@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.data.rows import Layout, fitted
+from superarm.data.rows import Layout, conform_row
 from superarm.errors import InvalidInput
 from superarm.streams import NAMES, Arrays, open_data, synnonsep, synsep
 from superarm.streams.synthetic import BLOCK, OWN
@@ -317,7 +317,7 @@ def test_sparse_rows_of_a_stream():
     stream = Arrays(csr_matrix(X), Y)
     chunk = next(stream.chunks(0))
     row = chunk.rows.row(2)
-    wanted = fitted(X[2].astype(np.float32), Layout(0, X.shape[1]), "it")
+    wanted = conform_row(X[2].astype(np.float32), Layout(0, X.shape[1]), "it")
     assert row.indices.tolist() == wanted.indices.tolist()
     assert row.values.round(4).tolist() == wanted.values.round(4).tolist()
 

@@ -349,7 +349,7 @@ class Columns:
             k: labels, which decide on the width of the sparse part, when open columns get one.
             notices: gets a sentence for each column that is not what was declared.
         """
-        return encode_row(self, x, owner, grow=grow, k=k, notices=notices)
+        return encode_row(self, x, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def rows(
         self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
@@ -358,7 +358,7 @@ class Columns:
 
         ``owner``, ``grow``, ``k`` and ``notices`` are as in `row`.
         """
-        return encode_table(self, X, owner, grow=grow, k=k, notices=notices)
+        return encode_table(self, X, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
         """The row ``x`` as JSON-ready values of the declared kinds: read once, and the same row again.

@@ -15,7 +15,7 @@ from superarm._types import Array
 from superarm.data.cells import days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.dense_part import column_seed
-from superarm.data.rows import LARGEST, NO_INDICES, NOTHING, AnyRow, Row, Rows, stack
+from superarm.data.rows import LARGEST, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
 from superarm.data.tables import cell_list, columns_of, records
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-Notices = dict[str, str] | None  # gets a sentence for each column that is not what was declared
+Notices = dict[str, str]  # by column, a sentence if it is not what was declared
 
 
 def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
@@ -50,7 +50,7 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
             elif kind == TEXT:
                 continue
         else:
-            if notices is not None and name not in columns.left_out:
+            if name not in columns.left_out:
                 notices[name] = _new_notice(name)
             continue
         if parsed is None:
@@ -58,7 +58,7 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
         if isinstance(parsed, float):
             numbers.append((name, parsed))
         elif isinstance(parsed, str):
-            if notices is not None and column is not None:
+            if column is not None:
                 _add_stray_notice(notices, column, parsed)
             if column is not None and column.is_sparse:
                 texts.append((column, parsed))
@@ -70,7 +70,7 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
             words += _date_words(name, parsed, times)
         elif column is not None:
             vectors.append((column, parsed))
-    if notices is not None and not is_open and declared < len(columns):
+    if not is_open and declared < len(columns):
         names = {str(name) for name in cells}
         notices.update({name: _missing_notice(name) for name in columns.columns if name not in names})
     numbers.sort()  # new names get features, and shared features add up, in an order of their own
@@ -92,27 +92,25 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
     if columns.text_width is None:
         return row
     if not texts:
-        return Row.of(row, NO_INDICES, NOTHING, columns.text_width)
+        return Row.from_parts(row, NO_INDICES, NO_VALUES, columns.text_width)
     hashed = [(column_seed(column.name), column.many, _normalized(column, [text])) for column, text in texts]
     indices, values, _ = hash_texts(hashed, 1, columns.text_width)
-    return Row.of(row, indices, values, columns.text_width)
+    return Row.from_parts(row, indices, values, columns.text_width)
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
     """The rows of a table, or of a list of named rows; `Columns.rows` says more."""
     if columns.is_open:
-        one_by_one = [encode_row(columns, x, owner, grow=grow, k=k, notices=None) for x in records(X)]
+        one_by_one = [encode_row(columns, x, owner, grow=grow, k=k, notices={}) for x in records(X)]
         return stack(one_by_one, columns.layout)
     table, n = columns_of(X)
-    if notices is not None:
-        new = [name for name in table if name not in columns.columns and name not in columns.left_out]
-        notices.update({name: _new_notice(name) for name in new})
+    new = [name for name in table if name not in columns.columns and name not in columns.left_out]
+    notices.update({name: _new_notice(name) for name in new})
     rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[Any]]]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
-            if notices is not None:
-                notices[name] = _missing_notice(name)
+            notices[name] = _missing_notice(name)
         elif column.is_sparse:
             parsed = [column.parse(value, owner) for value in cell_list(cells)]
             texts.append((column_seed(name), column.many, _normalized(column, parsed)))
@@ -167,8 +165,7 @@ def _number_and_words(
     """The number of a cell, NaN if it has none, and its words."""
     parsed = column.parse(value, owner)
     if isinstance(parsed, str):
-        if notices is not None:
-            _add_stray_notice(notices, column, parsed)
+        _add_stray_notice(notices, column, parsed)
         return np.nan, [(column.name, parsed)]
     if isinstance(parsed, date):
         return days_since_1970(parsed), _date_words(column.name, parsed, column.times)
@@ -195,7 +192,7 @@ def _missing_notice(name: str) -> str:
     return f"column {name!r} is missing"
 
 
-def _add_stray_notice(notices: dict[str, str], column: Column, value: str) -> None:
+def _add_stray_notice(notices: Notices, column: Column, value: str) -> None:
     """Tell of a word that is not what its column was declared to hold."""
     name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:

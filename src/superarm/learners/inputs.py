@@ -17,7 +17,7 @@ from superarm.data.columns import Columns, ColumnWarning
 from superarm.data.encoding import is_matrix
 from superarm.data.inference import ENOUGH_ROWS
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of, stack
+from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.errors import InvalidInput
 from superarm.parameters import check_int
@@ -129,7 +129,7 @@ class Inputs:
         if self.layout is None:
             self.set_layout(self._declared_layout(layout_of(row)))
         assert self.layout is not None
-        return fitted(row, self.layout, self.owner)
+        return conform_row(row, self.layout, self.owner)
 
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
         """A checked matrix, which may share its memory with X; columns that are not as declared are warned of."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
-from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.data.rows import NO_VALUES, AnyRow, Row
 from superarm.data.tables import TableRow, read_matrix
 from superarm.decisions.decision import COLUMNS
 from superarm.errors import InvalidInput
@@ -63,7 +63,7 @@ class MatrixFeatures(Features):
         if not hasattr(self._matrix, "tocsr"):
             return self._dense(self._matrix[number], where)
         one, self.n_features = self._matrix[[number]], int(width)
-        return Row.of(NOTHING, one.indices.astype(np.int32), one.data.astype(np.float32), int(width))
+        return Row.from_parts(NO_VALUES, one.indices.astype(np.int32), one.data.astype(np.float32), int(width))
 
 
 class PlainFeatures(Features):
@@ -74,7 +74,7 @@ class PlainFeatures(Features):
         self._separator = separator
 
     def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow:
-        dense: Any = NOTHING
+        dense: Any = NO_VALUES
         if row.get("x") is not None:
             dense = self._dense(parse_numbers(row["x"], "x", where, self._separator), where)
             if row.get("x_indices") is None:
@@ -87,7 +87,7 @@ class PlainFeatures(Features):
             wanted = "increasing whole numbers, one for each of x_values"
             raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
         width = int(whole[-1]) + 1 if len(whole) else 1
-        return Row.of(dense, whole.astype(np.int32), x.astype(np.float32), width)
+        return Row.from_parts(dense, whole.astype(np.int32), x.astype(np.float32), width)
 
 
 class NamedFeatures(Features):
