@@ -16,14 +16,12 @@ from superarm.cli.column_options import column_lines
 from superarm.data.cells import plain_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
-from superarm.data.inference import profile_columns
+from superarm.data.inference import ColumnProfile
 from superarm.errors import InvalidInput
 
 
 def column(values: list[Any], name: str = "c") -> Any:
-    profiles, count = profile_columns([{name: value} for value in values])
-    assert count == len(values)
-    return profiles[name]
+    return ColumnProfile(name, values)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +95,9 @@ def test_true_of_numpy_counts_for_the_mean() -> None:
 
 def test_gaps_and_words_are_counted() -> None:
     found = column(["1", "NA", "", None, "many", *["2"] * 45])
-    assert found.describe(50, found.to_column("numbers"), asked=False) == "numbers, 1 words, 3 missing"
+    assert found.describe(found.to_column("numbers"), asked=False) == "numbers, 1 words, 3 missing"
     words = column(["Rome", "NA", "", None])
-    assert words.describe(4, words.to_column("words"), asked=False) == "words, 2 missing"  # NA may be Namibia
+    assert words.describe(words.to_column("words"), asked=False) == "words, 2 missing"  # NA may be Namibia
 
 
 @pytest.mark.parametrize(
@@ -128,7 +126,7 @@ def test_gaps_and_words_are_counted() -> None:
 )
 def test_what_is_no_feature(values: Any, name: str, why: str) -> None:
     given = list(values)
-    assert column(given, name).why_not(len(given), False) == why
+    assert column(given, name).why_not(asked=False) == why
 
 
 def read(kind: str, *values: Any, **more: Any) -> list[Any]:

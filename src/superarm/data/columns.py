@@ -29,9 +29,9 @@ from superarm.data.cells import parse_vector, plain_row
 from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column, is_vector
 from superarm.data.dense_part import DensePart
 from superarm.data.encoding import encode_row, encode_table
-from superarm.data.inference import LIKELY_ID, MOSTLY_WORDS, UNSURE_ORDER, ColumnProfile, profile_columns
+from superarm.data.inference import LIKELY_ID, MOSTLY_WORDS, UNSURE_ORDER, ColumnProfile
 from superarm.data.rows import AnyRow, Layout, Rows
-from superarm.data.tables import first_rows, records
+from superarm.data.tables import first_cells, records
 from superarm.errors import InvalidInput
 
 INFERENCE_ROWS = 20_000  # the first rows, which tell what columns are
@@ -128,7 +128,8 @@ class Columns:
         """
         asked = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
                  for name in names}  # fmt: skip
-        profiles, count = profile_columns(first_rows(table, INFERENCE_ROWS))
+        cells = first_cells(table, INFERENCE_ROWS)
+        profiles = {name: ColumnProfile(name, column) for name, column in cells.items()}
         unknown = [name for name in (*asked, *leave_out, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
@@ -138,13 +139,11 @@ class Columns:
         names = profiles if only is None else dict.fromkeys([*only, *asked])
         features = [profiles[name] for name in names if name not in left_out]
         reasons = {
-            profile.name: profile.why_not(
-                count, asked=everything or only is not None or profile.name in asked
-            )
+            profile.name: profile.why_not(asked=everything or only is not None or profile.name in asked)
             for profile in features
         }
         if all(reasons.values()):  # ids and constants alone are better than nothing
-            reasons = {profile.name: profile.why_not(count, asked=True) for profile in features}
+            reasons = {profile.name: profile.why_not(asked=True) for profile in features}
         left_out |= {name: why for name, why in reasons.items() if why}
         pairs = [
             (profile.to_column(asked.get(profile.name, profile.kind)), profile)
@@ -153,8 +152,7 @@ class Columns:
         ]
         strays = any(profile.strays(column.kind) for column, profile in pairs)
         plain = all(
-            column.kind in (NUMBERS, TRUTHS) and not profile.missing(count, column.kind)
-            for column, profile in pairs
+            column.kind in (NUMBERS, TRUTHS) and not profile.missing(column.kind) for column, profile in pairs
         )
         return cls(
             [column for column, _ in pairs],
@@ -162,10 +160,9 @@ class Columns:
             missing=strays or not plain,
             words=_word_features(pairs) if strays or any(c.has_dense_words for c, _ in pairs) else 0,
             remarks={
-                column.name: profile.describe(count, column, asked=column.name in asked)
-                for column, profile in pairs
+                column.name: profile.describe(column, asked=column.name in asked) for column, profile in pairs
             },
-            rows=count,
+            rows=max((profile.rows for profile in profiles.values()), default=0),
         )
 
     @classmethod
@@ -381,9 +378,7 @@ def text_width(k: int) -> int:
 
 def _word_features(pairs: Iterable[tuple[Column, ColumnProfile]]) -> int:
     """Twice as many features as there are words in the dense part, within bounds."""
-    words = sum(
-        len(profile.different) for column, profile in pairs if column.kind == WORDS and not column.many
-    )
+    words = sum(profile.distinct for column, profile in pairs if column.kind == WORDS and not column.many)
     size = WORD_FEATURES
     while size < 2 * words and size < MAX_WORD_FEATURES:
         size *= 2

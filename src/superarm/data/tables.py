@@ -282,18 +282,14 @@ def _names(columns: Iterable[Any]) -> list[str]:
     return names
 
 
-def first_rows(table: Any, count: int) -> Iterable[Mapping[str, Any]]:
-    """So many rows of a table, a file, a frame or a list of dicts."""
-    if isinstance(table, Iterator):
-        return islice(table, count)
+def first_cells(table: Any, count: int) -> dict[str, list[Any]]:
+    """The first cells of each column of a table: a file, a frame, columns or rows in memory, an iterator of rows."""
     if isinstance(table, str | PathLike):
-        return islice(open_table(table).whole_rows(), count)
-    if isinstance(table, Mapping):  # columns in memory
-        names = list(table)
-        return (
-            dict(zip(names, cells, strict=True)) for cells in islice(zip(*table.values(), strict=True), count)
-        )
-    return islice(records(table), count)
+        table = open_table(table).whole_rows()
+    if not isinstance(table, Mapping) and not is_frame(table):
+        rows = table if isinstance(table, Iterator) else records(table)
+        table = list(islice(rows, count))
+    return {name: cell_list(column[:count]) for name, column in columns_of(table)[0].items()}
 
 
 def cell_list(column: Any) -> list[Any]:

@@ -63,7 +63,9 @@ class MatrixFeatures(Features):
         if not hasattr(self._matrix, "tocsr"):
             return self._dense(self._matrix[number], where)
         one, self.n_features = self._matrix[[number]], int(width)
-        return Row.from_parts(NO_VALUES, one.indices.astype(np.int32), one.data.astype(np.float32), int(width))
+        return Row.from_parts(
+            NO_VALUES, one.indices.astype(np.int32), one.data.astype(np.float32), int(width)
+        )
 
 
 class PlainFeatures(Features):
