@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
+from superarm._progress import Progress, ticking
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.engines import results
@@ -18,28 +18,6 @@ from superarm.experiments.store import Experiment, Store
 
 PAPER = Path(__file__).parent / "paper"
 DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
-
-
-@dataclass(frozen=True, slots=True)
-class RunProgress:
-    """How far a run has come."""
-
-    cells: int
-    done: int  # of the cells that had to run
-    stored: int  # from earlier runs
-    failed: int
-    rounds: int  # of the cells that had to run
-    rounds_done: int
-    seconds: float  # of work for these
-
-    @property
-    def rounds_per_second(self) -> float:
-        return self.rounds_done / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def seconds_left(self) -> float | None:
-        speed = self.rounds_per_second
-        return (self.rounds - self.rounds_done) / speed if speed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +39,7 @@ def run(
     jobs: int = 1,
     engine: str = "local",
     address: str | None = None,
-    progress: Callable[[RunProgress], object] | None = None,
+    progress: Progress = None,
 ) -> RunSummary:
     """Run the cells of a spec that the store has not yet.
 
@@ -71,34 +49,23 @@ def run(
         jobs: processes on this machine.
         engine: ``"local"`` or ``"dask"``.
         address: of the Dask scheduler.
-        progress: called at the beginning and after each cell.
+        progress: ``True`` for a bar; or what is called with the number of rounds done since the last call.
     """
     began = time.monotonic()
     cells = spec.cells(best_gammas(store, spec.best_from) if spec.best_from else None)
     store.put_experiment(_experiment(spec, cells))
     unique = {cell.key: cell for cell in cells}  # some differ in their names only
     missing = [cell for cell in unique.values() if not store.has(cell.key)]
-    stored, rounds = len(unique) - len(missing), sum(cell.rounds for cell in missing)
-    done, rounds_done, busy = 0, 0, 0.0
+    rounds = sum(cell.rounds for cell in missing)
     failures: list[Failed] = []
-
-    def report_progress() -> None:
-        if progress is not None:
-            processes = min(jobs, len(missing)) if engine == "local" else 0
-            seconds = busy / processes if processes else time.monotonic() - began
-            progress(RunProgress(len(unique), done, stored, len(failures), rounds, rounds_done, seconds))
-
-    report_progress()
-    for result in results(missing, engine=engine, jobs=jobs, address=address) if missing else ():
-        store.put(result)
-        done += 1
-        rounds_done += result.cell.rounds
-        if isinstance(result, Failed):
-            failures.append(result)
-        else:
-            busy += result.seconds
-        report_progress()
-    return RunSummary(spec.name, len(unique), done, stored, tuple(failures), time.monotonic() - began)
+    with ticking(progress, rounds, f"rounds of {spec.name}") as tick:
+        for result in results(missing, engine=engine, jobs=jobs, address=address) if missing else ():
+            store.put(result)
+            if isinstance(result, Failed):
+                failures.append(result)
+            tick(result.cell.rounds)
+    stored, seconds = len(unique) - len(missing), time.monotonic() - began
+    return RunSummary(spec.name, len(unique), len(missing), stored, tuple(failures), seconds)
 
 
 def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
