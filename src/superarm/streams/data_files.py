@@ -43,7 +43,11 @@ def read_data(
     for name, value in given.items():
         if value:
             raise InvalidInput.must(name, str(path), "left out: only tables have columns", value)
-    return _read_npz(path) if suffix == ".npz" else _read_svmlight(path)
+    if suffix != ".npz":
+        return _read_svmlight(path)
+    content = read_npz(path)
+    X = content["X"]
+    return content | {"X": X.reshape(len(X), -1) if X.ndim > 2 else X}
 
 
 def from_frame(
@@ -141,7 +145,7 @@ def _read_svmlight(path: Path) -> dict[str, Any]:
     return {"X": X, "y": y}
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
+def read_npz(path: Path) -> dict[str, Any]:
     """X, y and label names from an .npz: X and y; or CSR parts; or images x_train and y_train."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
@@ -152,8 +156,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if {"X_data", "X_indices", "X_indptr", "X_shape", "y"} <= keys:
                 return {"X": sparse_matrix(file), "y": file["y"], "labels": names}
             if {"x_train", "y_train"} <= keys:
-                images = file["x_train"]
-                return {"X": images.reshape(len(images), -1), "y": file["y_train"], "labels": names}
+                return {"X": file["x_train"], "y": file["y_train"], "labels": names}
     except UNREADABLE as error:
         raise InvalidInput.must("content", str(path), "an .npz with X and y", str(error)) from error
     wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
