@@ -262,7 +262,7 @@ def test_a_bar_in_a_notebook(monkeypatch):
     )
     monkeypatch.setitem(progress_module.sys.modules, "IPython", fake)
     monkeypatch.setitem(progress_module.sys.modules, "IPython.display", fake.display)
-    monkeypatch.setattr(progress_module, "EVERY", -1.0)
+    monkeypatch.setattr(progress_module, "NOTEBOOK_SECONDS", -1.0)
     with progress_bar(200, "rows") as tick:
         tick(50)
     assert drawn[0] == "0 of 200 rows"

@@ -124,7 +124,7 @@ def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
 
 def learner_html(learner: Algorithm) -> Markup:
     if learner.columns is not None:
-        kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
+        kinds = [f"{name} ({kind})" for name, kind in learner.columns.descriptions.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""
         rows = f"with names: {first_few(kinds)}{more}" if kinds else "with names, all of them words"
     elif learner.n_features is None:
@@ -258,7 +258,7 @@ def evaluation_html(answer: Evaluation) -> Markup:
 
 
 def log_html(log: Log) -> Markup:
-    kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
+    kinds = [f"{name} ({kind})" for name, kind in log.features.descriptions.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
     text = fact_table(
         f"Log of {first_few(log.names)}",

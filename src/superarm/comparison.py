@@ -63,12 +63,12 @@ class Comparison:
 
     def cells(self) -> tuple[str, list[str], list[list[str]]]:
         """A title, heads and rows of text, for reading."""
-        from superarm.report.tables import cells
+        from superarm.report.tables import text_cells
 
         frame = self.table()
         seeds = frame["runs"][0]
         title = f"{self.data}: {self.rounds:,} rounds, {seeds} seed{'s' if seeds > 1 else ''}"
-        return title, *cells(frame.drop("data", "rounds", "runs"))
+        return title, *text_cells(frame.drop("data", "rounds", "runs"))
 
     def __repr__(self) -> str:
         title, head, rows = self.cells()

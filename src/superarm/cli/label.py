@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -169,7 +166,7 @@ def _natural(label: str) -> tuple[bool, float, str]:
 
 def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
     from superarm.cli.show import tell
-    from superarm.data.values import MISSING_WORDS
+    from superarm.data.cells import MISSING_WORDS
 
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
@@ -202,9 +199,8 @@ def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool
     from superarm.cli.show import table
     from superarm.label.simulated import play
 
-    log = _log(job, quiet=as_json)
     with progress_bar(len(rows.keys), "rows", quiet=as_json) as tick:
-        outcome = play(job, rows.truth, wrong=wrong_clicks, progress=lambda done: (tick(done), log()))
+        outcome = play(job, rows.truth, wrong=wrong_clicks, progress=tick)
     if as_json:
         print(json.dumps(outcome))
         return
@@ -226,22 +222,6 @@ def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool
             ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in outcome["by_tenth"])],
         ],
     )
-
-
-def _log(job: Labelling, *, quiet: bool) -> Callable[[], None]:
-    """Tells how far it is, now and then, where there is no bar: with hundreds of labels it takes minutes."""
-    from superarm.cli.show import LOG_EVERY, tell
-
-    last = monotonic()
-
-    def log() -> None:
-        nonlocal last
-        if monotonic() - last >= LOG_EVERY and not quiet and not sys.stderr.isatty():
-            last = monotonic()
-            rows, clicks = len(job.state.done_order), int(job.state.clicks.sum())
-            tell(f"{rows:,} of {len(job.rows.keys):,} rows asked about, {clicks:,} clicks")
-
-    return log
 
 
 def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) -> dict[str, Any]:

@@ -30,7 +30,6 @@ def traffic(
         float, typer.Option(help="Share of answers that name the label.", min=0, max=1)
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="The seed of it all.", min=0)] = 0,
-    scale: Annotated[str, typer.Option(help="'unit': rows of length 1; 'none': as they are.")] = "unit",
     as_json: AsJson = False,
 ) -> None:
     """Let simulated users ask a service for sets and answer them: late, twice, or never.
@@ -44,7 +43,7 @@ def traffic(
     from superarm.service.client.traffic import traffic as run
     from superarm.streams import open_data
 
-    stream = open_data(data, scale=scale)
+    stream = open_data(data)
     habits = Habits(users, delay, lose, repeat, name_label, rate, seed)
     with progress_bar(decisions, quiet=as_json) as tick:
         tally = run(url, stream, decisions, habits=habits, token=os.environ.get("SUPERARM_TOKEN"), tick=tick)

@@ -93,7 +93,7 @@ def train(
             "learner": learner or trained.name,
             **asdict(result),
             "features": source.features.names,
-            "kinds": source.features.described,
+            "kinds": source.features.descriptions,
             "left_out": source.features.left_out,
             "warnings": [*repeated, *source.notices.values()],
             "columns": None if columns_file is None else str(columns_file),

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from superarm.data.cells import is_named_row, plain_row
 from superarm.data.labels import Label, Labels
-from superarm.data.row_json import row_from_json, row_to_json
-from superarm.data.rows import Row, as_row
-from superarm.data.values import is_named_row, plain_row
+from superarm.data.rows import Row, as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
 

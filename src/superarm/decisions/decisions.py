@@ -11,7 +11,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, copy_of, parts_at
+from superarm.data.rows import Rows, copy_row, take_segments
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 
@@ -36,8 +36,8 @@ class DrawnSets(NamedTuple):
 
     def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
-        at, ends = parts_at(self.ends, rows)
-        log_at, log_ends = parts_at(self.log_ends, rows)
+        at, ends = take_segments(self.ends, rows)
+        log_at, log_ends = take_segments(self.log_ends, rows)
         return DrawnSets(
             self.flat[at], ends, self.sizes[rows], self.log_probs[rows], self.log[log_at], log_ends
         )
@@ -62,7 +62,7 @@ class EligibleLabels(NamedTuple):
     def take(self, rows: Array) -> EligibleLabels:
         if self.starts is None:
             return self
-        at, starts = parts_at(self.starts, rows)
+        at, starts = take_segments(self.starts, rows)
         return EligibleLabels(self.numbers[at], starts)
 
     @classmethod
@@ -171,7 +171,7 @@ class Decisions:
         )
 
     def _one(self, i: int) -> Decision:
-        row = None if self.rows is None else copy_of(self.rows.row(i))
+        row = None if self.rows is None else copy_row(self.rows.row(i))
         drawn = self.columns
         ordered, of_set, belief = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Self, TypedDict
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.cells import is_named_row, plain_row
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import LARGEST, Rows, as_row, as_rows
-from superarm.data.values import is_named_row, plain_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import InvalidInput

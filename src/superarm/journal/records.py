@@ -10,7 +10,7 @@ from typing import Any
 
 from orjson import loads
 
-from superarm.data.row_json import row_to_json
+from superarm.data.rows import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 

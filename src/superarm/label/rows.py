@@ -19,11 +19,11 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._types import Array
+from superarm.data.cells import is_missing, parse_scalar
 from superarm.data.columns import Columns
-from superarm.data.inference import AFTERWARDS
+from superarm.data.inference import outcome_columns
 from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
-from superarm.data.values import is_missing, parse_scalar
 from superarm.errors import InvalidInput
 from superarm.label.names import exported_columns
 
@@ -47,7 +47,7 @@ class LabelRows:
         known: of each row, its label where one is known; None where not.
         truth: the same, for a labeller that is played.
         features: a table of what the model sees; or a matrix.
-        asked: how columns are to be taken, as `Columns.look` has it.
+        asked: how columns are to be taken, as `Columns.infer` has it.
         pictures: files or arrays, one for each row.
 
     Attributes:
@@ -254,7 +254,7 @@ class LabelRows:
     def features(self, k: int) -> Rows:
         """The distinct rows, as the model takes them."""
         if isinstance(self._features, dict):
-            columns = self.columns or self._look()
+            columns = self.columns or self._infer_columns()
             self.columns = columns.for_labels(max(k, 2))
             table = {name: [cells[i] for i in self.first] for name, cells in self._features.items()}
             return self.columns.rows(table, self.name)
@@ -264,14 +264,12 @@ class LabelRows:
     def check_columns(self) -> None:
         """Refuse columns that are not there, before anything is written."""
         if isinstance(self._features, dict) and self.columns is None:
-            self.columns = self._look()
+            self.columns = self._infer_columns()
 
-    def _look(self) -> Columns:
-        taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}
-        taken |= dict.fromkeys(exported_columns(self._features), "written by superarm labels export")
-        columns = Columns.look(self._features, taken=taken, **self._asked)
-        if not len(columns):
-            columns = Columns.look(self._features, taken=taken, everything=True, **self._asked)
+    def _infer_columns(self) -> Columns:
+        reserved = outcome_columns(self._features)
+        reserved |= dict.fromkeys(exported_columns(self._features), "written by superarm labels export")
+        columns = Columns.infer(self._features, reserved=reserved, **self._asked)
         if not len(columns):
             raise InvalidInput.must(
                 "rows", self.name, "a table with at least one feature", list(self._features)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from superarm.data.values import is_missing
+from superarm.data.cells import is_missing
 from superarm.label.formats import ImportedAnswer, shown_text, shown_values
 from superarm.label.rows import PICTURES
 

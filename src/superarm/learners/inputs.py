@@ -15,9 +15,9 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.columns import Columns, ColumnWarning
 from superarm.data.encoding import is_matrix
-from superarm.data.inference import SURE
+from superarm.data.inference import ENOUGH_ROWS
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of, stack
+from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import InvalidInput
@@ -135,7 +135,7 @@ class Inputs:
         if self.layout is None:
             self.set_layout(self._declared_layout(layout_of(row)))
         assert self.layout is not None
-        return fitted(row, self.layout, self.owner)
+        return conform_row(row, self.layout, self.owner)
 
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
         """A checked matrix, which may share its memory with X; columns that are not as declared are warned of."""
@@ -201,13 +201,12 @@ class Inputs:
                 raise self.invalid("x", wanted, "names")
             if isinstance(self.n_features, tuple):
                 raise self.invalid("x", f"a row of {self.n_features} columns", "names")
-            if is_frame(X) and len(X) >= SURE and self.n_features is None:
-                columns = Columns.look(X)
-                self.use_columns(columns if len(columns) else Columns.look(X, everything=True))
+            if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
+                columns = Columns.infer(X)
+                self.use_columns(columns)
                 self.notices |= {
-                    name: f"column {name!r} is taken for {why}; it is left out (columns=)"
-                    for name, why in columns.left_out.items()
-                    if why.startswith("an id: ")
+                    name: f"column {name!r} is taken for {columns.left_out[name]}; it is left out (columns=)"
+                    for name in columns.likely_ids
                 }
                 self.warn()
             else:

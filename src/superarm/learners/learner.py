@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.cells import plain_row
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import stack
 from superarm.data.tables import named_row
-from superarm.data.values import plain_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import ModelFileError
@@ -344,9 +344,9 @@ class Learner(Algorithm):
         """Rows have these columns: before the first row, or the same with new ones at the end.
 
         Args:
-            columns: what `Columns.look` found; or a file of columns, or a model file.
+            columns: what `Columns.infer` gave; or a file of columns, or a model file.
         """
-        self.inputs.use_columns(Columns.of(columns))
+        self.inputs.use_columns(Columns.load(columns))
         self.ensure_core()
 
     def save(self, path: str | PathLike[str]) -> None:

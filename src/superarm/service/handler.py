@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from superarm.data.rows import AnyRow, as_row, fitted
-from superarm.data.values import plain_row
+from superarm.data.cells import plain_row
+from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
@@ -303,7 +303,7 @@ class RequestHandler:
         if isinstance(x, dict) or isinstance(width, str):
             return isinstance(x, dict) and _same_json(plain_row(x), loads(event.x or b"{}"))
         row = as_row(x, self.model.learner.n_features, "decision")
-        return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
+        return pack_row(row if layout is None else conform_row(row, layout, "decision")) == event.x
 
     def _check_same_outcome(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
         if hit == kept.hit and request.label in (None, kept.label):

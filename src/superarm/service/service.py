@@ -94,7 +94,7 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
-        declared = None if columns is None else Columns.of(columns).to_dict()
+        declared = None if columns is None else Columns.load(columns).to_dict()
         asked: dict[str, Any] = {
             "learner": learner,
             "labels": labels,

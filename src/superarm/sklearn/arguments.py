@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.cells import is_missing
 from superarm.data.tables import is_frame
-from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
 
 

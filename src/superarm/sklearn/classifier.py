@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.encoding import is_matrix
-from superarm.data.inference import SURE
 from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
 from superarm.decisions.decision import Decision
@@ -314,7 +313,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             seed=int(random.randint(2**31 - 1)),
         )
         if is_named_rows(X):
-            columns = Columns.look(X, everything=len(X) < SURE) if self.columns is None else self.columns
+            columns = Columns.infer(X) if self.columns is None else self.columns
             self.learner_.use_columns(columns)
 
     def _codes(self, labels: Any, parameter: str) -> Array:

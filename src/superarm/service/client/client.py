@@ -16,8 +16,8 @@ from random import random
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from superarm.data.cells import plain_row
 from superarm.data.tables import named_row
-from superarm.data.values import plain_row
 from superarm.errors import SuperarmError
 
 __all__ = ["Client", "Outcome", "ServiceError", "Shown"]

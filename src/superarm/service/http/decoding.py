@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from superarm._complaints import ANY_KEY, KeyPath, complaint, spell
-from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.data.rows import NO_VALUES, AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.learners import Learner, Scores
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -229,7 +229,7 @@ def _mixed(features: list[float] | dict[str, Any], d: int, width: int) -> Row:
         wanted = f"a list dense of length {d}, and lists indices and values"
         raise Refused.must("features", "decision", wanted, features)
     rest = _sparse({name: part for name, part in features.items() if name != "dense"}, width)
-    return Row.of(np.array(dense, np.float32), rest.indices, rest.values, width)
+    return Row.from_parts(np.array(dense, np.float32), rest.indices, rest.values, width)
 
 
 def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
@@ -252,7 +252,7 @@ def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
     twice = np.flatnonzero(np.diff(index) == 0)
     if twice.size:
         raise Refused.must("features.indices", "decision", "distinct", int(index[twice[0]]))
-    return Row.of(NOTHING, index, np.array(values, np.float32)[order], n_features)
+    return Row.from_parts(NO_VALUES, index, np.array(values, np.float32)[order], n_features)
 
 
 def _check_names(features: dict[str, Any]) -> None:
