@@ -329,6 +329,7 @@ def test_too_many_waiting_is_no_fault_of_the_journal(drive, monkeypatch):
 
 @pytest.mark.parametrize("jump", [1e9, -1e9])
 def test_a_clock_that_jumps_neither_stops_timeouts_nor_ends_all_waiting(drive, jump):
+    """Ages are counted by the steady clock, which follows the other by a tenth."""
     clock, steady = Clock(), Clock()
     session = drive(timeout=10.0, clock=clock, steady=steady)
 
@@ -341,29 +342,16 @@ def test_a_clock_that_jumps_neither_stops_timeouts_nor_ends_all_waiting(drive, j
     clock.now += jump
     session.decide(DecisionRequest(rows(1)[0], "during"))
     assert session.expire() == 0
-    wait(6.0)
+    wait(6.2)
     assert session.expire() == 1
     assert session.find("before").outcome["timeout"]
     clock.now -= jump
     session.decide(DecisionRequest(rows(1)[0], "after"))
     wait(5.0)
     assert session.expire() == 1
-    wait(6.0)
+    wait(6.2)
     assert session.expire() == 1
     assert session.stats.pending == 0
-
-
-def test_decisions_from_a_future_that_never_came_expire_after_a_restart(drive):
-    clock = Clock()
-    clock.now = 5e9
-    session = drive(timeout=10.0, clock=clock)
-    session.decide(DecisionRequest(rows(1)[0], "a"))
-    session.close()
-    clock = Clock()
-    session = drive(timeout=10.0, clock=clock, trust_clock=True)
-    assert session.expire() == 0
-    clock.now += 11.0
-    assert session.expire() == 1
 
 
 @pytest.mark.parametrize(

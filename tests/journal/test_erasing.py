@@ -144,7 +144,7 @@ def test_nobody_of_that_name(drive):
 def test_retention_while_it_runs(drive, tmp_path):
     """In turns, beside requests; see upkeep.py."""
     clock = Clock()
-    session = drive(keep_snapshots=1, snapshot_every=100, retain=500.0, clock=clock, steady=Clock())
+    session = drive(keep_snapshots=1, snapshot_every=100, retain=500.0, clock=clock)
     session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
     session.outcome(OutcomeRequest("person", hit=True))
     fill(session, 120)

@@ -19,16 +19,7 @@ from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
 from superarm.journal.changes import check_change
 from superarm.journal.errors import JournalDamaged, Refused
-from superarm.journal.events import (
-    ANSWER,
-    CHANGE,
-    CORRECTION,
-    DECISION,
-    OUTCOME,
-    TIMEOUT,
-    DecisionBody,
-    Event,
-)
+from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
@@ -149,11 +140,9 @@ class Projector:
                 self._on_outcome(event)
             else:
                 self._learn_staged()
-                if kind in (ANSWER, CORRECTION):
-                    self._on_answer(event)
-                elif kind == CHANGE:
+                if kind == CHANGE:
                     self._on_change(event)
-                elif self.on_erasure is not None:
+                elif kind == ERASURE and self.on_erasure is not None:
                     self._on_erasure(event)
                 self.seq = event.seq
         self._learn_staged()
@@ -201,7 +190,7 @@ class Projector:
                 raise ErasedPast(event.seq)
             refused = "its features were erased"
         elif teaches and default_learnt:
-            refused = self._learn_given(record, record.body.drawn, hit)
+            refused = self._learn_in_addition(record, hit)
         elif teaches and not named and "hit" not in feedback:
             refused = "the label is disabled"
         elif teaches and self.teaches_model:
@@ -216,33 +205,18 @@ class Projector:
             return label in body.eligible
         return self._updates.number.get(label, body.k) < body.k
 
-    def _on_answer(self, event: Event) -> None:
-        """A person's answer about a row, or the correction of an earlier event."""
-        record, body = self._record(event), event.body
-        refused = None
-        if record.event.x is None:
-            refused = "its features were erased"
-        elif body.hit is not None and not self.totals.settings.frozen:
-            refused = self._learn_given(record, body.labels or record.body.drawn, body.hit)
-        if refused is not None:
-            self.totals.refuse(event.seq, refused)
-        learnt = self.totals.was_learnt(event, record)
-        self.totals.stats.count_answer(event.kind == CORRECTION, learnt)
-
-    def _learn_given(self, record: DecisionRecord, labels: Sequence[str], hit: bool) -> str | None:
-        """Learn a bit about a set and the row of a decision, beside its own outcome; why that was not possible."""
+    def _learn_in_addition(self, record: DecisionRecord, hit: bool) -> str | None:
+        """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
         body, learner = record.body, self.learner
         if not self.teaches_model:
             return None
-        same = labels == body.drawn
-        log = body.log_propensity if same else None
         given = Decision.given(
             record.event.row(),
-            labels,
-            None if log is None else exp(log) or None,
-            top=body.top if same else None,
+            body.drawn,
+            record.propensity or None,
+            top=body.top,
             eligible=body.eligible if body.eligible is not None else self.labels[: body.k],
-            rule=body.rule if same else None,
+            rule=body.rule,
         )
         if "hit" not in learner.feedback or not learner.learns_from(given):
             return f"{learner.owner} learns from an answer once, and from no set but its own"

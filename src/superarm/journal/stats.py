@@ -41,7 +41,7 @@ class Stats(Struct, dict=True):
     """
 
     COUNTS: ClassVar = (
-        "decisions", "explored", "outcomes", "hits", "timeouts", "late", "answers", "corrections", "learnt", "refused"
+        "decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused"
     )  # fmt: skip
 
     decisions: int = 0
@@ -50,8 +50,6 @@ class Stats(Struct, dict=True):
     hits: int = 0
     timeouts: int = 0
     late: int = 0
-    answers: int = 0
-    corrections: int = 0
     learnt: int = 0
     refused: int = 0
     floor: float | None = None
@@ -150,14 +148,6 @@ class Stats(Struct, dict=True):
         self.timeouts += 1
         self.learnt += learnt
         self.refused += refused
-
-    def count_answer(self, correction: bool, learnt: bool) -> None:
-        """A person's answer, or a correction, beside the outcome."""
-        if correction:
-            self.corrections += 1
-        else:
-            self.answers += 1
-        self.learnt += learnt
 
     @property
     def falling(self) -> bool:

@@ -162,14 +162,10 @@ class Store(Protocol):
             after = rows[-1][0]
 
     def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
-        """All events about these ids, in order."""
+        """The decisions, outcomes and timeouts of these ids, in order."""
         by_id: dict[str, list[Event]] = {}
         if ids:
-            among = (self._ids(ids),)
-            kinds = (f"< {ANSWER}", f"IN ({ANSWER}, {CORRECTION})")
-            for event in [
-                e for kind in kinds for e in self._checked(f"{self.AMONG} AND e.kind {kind}", among)
-            ]:
+            for event in self._checked(f"{self.AMONG} AND e.kind < {ANSWER}", (self._ids(ids),)):
                 by_id.setdefault(event.id, []).append(event)
         return by_id
 

@@ -49,7 +49,7 @@ class Totals(Struct):
             del self.refused[next(iter(self.refused))]
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
-        """Whether an outcome, a timeout, an answer or a correction that was projected has moved the model."""
+        """Whether an outcome or a timeout that was projected has moved the model."""
         hit = event.body.hit
         if hit is None or event.seq in self.refused or self.settings.frozen_at(event.seq):
             return False

@@ -117,7 +117,7 @@ class RequestHandler:
     def now(self) -> float:
         """The time of this turn's events: one for all of them, since all are durable together."""
         if self._at is None:
-            self._at = self.host.now()
+            self._at = self.host.clock()
         return self._at
 
     def _new_id(self, at: float) -> str:

@@ -12,12 +12,12 @@ from itertools import islice
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING
 
-from superarm.journal.clock import DatabaseClock, FileClock, clock_problem
+from superarm.journal.clock import DatabaseClock, SystemClock, clock_problem
 from superarm.journal.erase import ERASED, Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody, dumps
 from superarm.journal.projector import Projector
 from superarm.journal.snapshots import take_snapshot
-from superarm.journal.store import READ_AT_ONCE, Pending, Store
+from superarm.journal.store import READ_AT_ONCE, Store
 from superarm.service.settings import EXPIRED_AT_ONCE, RETAIN_EVERY, UPKEEP_EVERY, Settings
 
 if TYPE_CHECKING:
@@ -41,10 +41,9 @@ class Learning:
 
     store: Store
 
-    def __init__(self, store: Store, settings: Settings, clock: FileClock | DatabaseClock) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: SystemClock | DatabaseClock) -> None:
         self.store, self.settings, self.clock = store, settings, clock
-        # the last event before this process; 0 once the clock was plausible: from then on it is believed
-        self._before = 0.0 if settings.trust_clock else store.head().time
+        self.clock_problem = None if settings.trust_clock else clock_problem(clock(), store.head().time)
         self._retain_at = 0.0
         self.load()
 
@@ -72,41 +71,24 @@ class Learning:
             self.eraser(erasure)
             self.snapshot_seq = self.projector.seq
 
-    def now(self) -> float:
-        """The time of the next event."""
-        return self.clock.at(self.store.head().seq + 1)
-
-    def clock_problem(self) -> str | None:
-        """Why nothing may expire or be erased by the clock; None if it may."""
-        problem = clock_problem(self.clock(), self._before)
-        if problem is None:
-            self._before = 0.0
-        return problem
-
-    def trouble(self) -> tuple[str, ...]:
-        """Why nothing is erased by age; empty if it is."""
-        problem = self.clock_problem()
-        return () if problem is None else (problem,)
-
     # ------------------------------------------------------------ what only time brings
 
     def timeouts(self) -> list[Event]:
         """The timeouts that are due, at most so many."""
-        timeout, due = self.settings.timeout, list[Pending]()
-        if timeout is not None and self.clock_problem() is None:
-            for since, until, before in list(self.clock.due(timeout, self.store.head().seq)):
-                due += self.store.pending(EXPIRED_AT_ONCE - len(due), since, until, before)
-        now, default = self.now(), self.settings.default_outcome
+        timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.clock()
+        if timeout is None or self.clock_problem is not None:
+            return []
+        due = self.store.pending(EXPIRED_AT_ONCE, before=now - timeout)
         return [Event.new(now, TIMEOUT, OutcomeBody(one.seq, default), one.id) for one in due]
 
     def retention(self) -> list[Event]:
         """The erasure of what is too old to be kept, if there is any, and it is time to look."""
         retain = self.settings.retain
-        if retain is None or monotonic() < self._retain_at or self.trouble():
+        if retain is None or monotonic() < self._retain_at or self.clock_problem is not None:
             return []
         before = self.clock() - retain
         if self.store.content_before(before):  # it is asked again until none is left
-            return [Event.new(self.now(), ERASURE, {"before": before})]
+            return [Event.new(self.clock(), ERASURE, {"before": before})]
         self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
         return []
 
@@ -177,7 +159,7 @@ class SharedLearning(Learning):
         snapshot = take_snapshot(projector, self.clock())
         erased = {str(seq): count for seq, count in list(self.eraser.counts.items())[-20:]}
         more = {"erased": erased, "last_erasure": self.store.progress(ERASED)}
-        views = {"reports": projector.reports(), "clock_problem": self.clock_problem()}
+        views = {"reports": projector.reports(), "clock_problem": self.clock_problem}
         self.store.publish(snapshot, dumps(snapshot.totals | more | views))
         # what a publication costs: the processor here, and the bytes that all processes fetch
         self._cost = thread_time() - began + sum(map(len, snapshot.parts.values())) / BYTES_PER_SECOND

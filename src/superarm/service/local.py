@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from superarm.journal.clock import FileClock
+from superarm.journal.clock import SystemClock
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
 from superarm.journal.records import Records
@@ -23,12 +23,11 @@ class LocalModel(Learning):
     patience: float | None = None
     next_round: Callable[[], int] | None = None
     processes: list[dict[str, Any]] | None = None
-    clock: FileClock
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.records = Records()  # shared with the request handler
         steady = settings.steady or (time.monotonic if settings.clock is time.time else settings.clock)
-        super().__init__(store, settings, FileClock(settings.clock, steady, store.head().seq))
+        super().__init__(store, settings, SystemClock(settings.clock, steady))
         settings.check(self.projector.learner)
 
     def _newest(self) -> tuple[Projector, list[int]]:
@@ -63,8 +62,8 @@ class LocalModel(Learning):
         return self.eraser.problem
 
     def trouble(self) -> tuple[str, ...]:
-        jump = None if self.settings.trust_clock else self.clock.jump()
-        return super().trouble() + (() if jump is None else (jump,))
+        """What is wrong with the model, one sentence each."""
+        return () if self.clock_problem is None else (self.clock_problem,)
 
     def reports(self) -> list[dict[str, Any]]:
         """Estimated hit rates: the model's, and its shadows'."""

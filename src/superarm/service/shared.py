@@ -146,9 +146,6 @@ class SharedModel:
     def erased(self, seq: int) -> tuple[int, bool]:
         return int(self.serving().more.get("erased", {}).get(str(seq), 0)), True
 
-    def now(self) -> float:
-        return self.clock()
-
     def next_round(self) -> int:
         round_ = next(self._rounds, None)
         if round_ is None:

@@ -70,8 +70,6 @@ def _model_metrics(totals: Totals, reports: list[dict[str, Any]]) -> Iterator[Me
     yield counter("late_outcomes", "Outcomes after the timeout.", stats.late)
     yield counter("timeouts", "Decisions closed by the timeout.", stats.timeouts)
     yield counter("hits", "Outcomes that were hits.", stats.hits)
-    yield counter("answers", "Answers of people beside the outcomes.", stats.answers)
-    yield counter("corrections", "Outcomes and answers that were corrected.", stats.corrections)
     yield counter("learnt", "Outcomes learnt: the model version.", stats.learnt)
     yield counter("refused_updates", "Outcomes that could not be learnt.", stats.refused)
     outcomes, decisions = stats.outcomes + stats.late, stats.decisions
