@@ -110,9 +110,9 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from superarm.journal.lease import try_acquire
     from superarm.journal.postgres import PostgresStore
     from superarm.service.handler import DecisionRequest, OutcomeRequest
-    from superarm.service.learning import SharedLearning
     from superarm.service.service import Service
     from superarm.service.settings import Settings
+    from superarm.service.shared import SharedLearning
     from superarm.service.turns import Call
 
     gc.collect()

@@ -82,7 +82,10 @@ class Driver:
         return StoredDecision(self, self.call(self.service.outcome_now, request)["id"])
 
     def expire(self) -> int:
-        return int(self.call(self.service.upkeep.expire))
+        before = self.stats.timeouts
+        while self.call(self.service.upkeep.check):
+            pass
+        return int(self.stats.timeouts - before)
 
     def snapshot(self) -> None:
         self.call(lambda _: self.service.model.snapshot())

@@ -372,17 +372,17 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
     session.decide(DecisionRequest(rows(1)[0]))
     service = session.service
 
-    def expire(_):
+    def upkeep():
         raise ValueError("no")
 
     async def main():
         await service.start()
         while service.model.snapshot_seq < 1 or service.upkeep.error is None:
             await asyncio.sleep(0.01)
-        assert any("upkeep fails: expire: no" in told for told in service.trouble())
+        assert any("upkeep fails: events: no" in told for told in service.trouble())
         await service.stop()
 
-    monkeypatch.setattr(service.upkeep, "expire", expire)
+    monkeypatch.setattr(service.model, "upkeep", upkeep)
     asyncio.run(asyncio.wait_for(main(), 20))
 
 

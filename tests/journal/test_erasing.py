@@ -203,11 +203,11 @@ def test_an_unfinished_erasure_is_finished_by_the_next_start(drive, tmp_path):
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM events").fetchone()
     session.erase(ids=["person"])
-    assert session.service.model.erasing() is not None
+    assert session.service.model.unfinished_erasure() is not None
     session.store.close()
     reader.close()
     again = drive()
-    assert again.service.model.erasing() is None
+    assert again.service.model.unfinished_erasure() is None
     nowhere(tmp_path)
 
 

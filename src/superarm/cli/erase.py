@@ -51,5 +51,8 @@ def erase(
     else:
         print(f"features and context of {count:,} decisions erased")
     if not finished:
-        print(f"superarm: not finished: {service.model.erasing()}; the next start goes on", file=sys.stderr)
+        print(
+            f"superarm: not finished: {service.model.unfinished_erasure()}; the next start goes on",
+            file=sys.stderr,
+        )
         sys.exit(1)

@@ -3,7 +3,7 @@
     a turn: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
 
 Nothing moves before the commit: a turn that cannot be written has not happened. The journal is a file, and this
-process projects it (local.py), or a database that many processes share, of which one projects (shared.py).
+process projects it (model.py), or a database that many processes share, of which one projects (shared.py).
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
+from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
-from superarm.service.local import LocalModel
-from superarm.service.opening import open_service
+from superarm.service.model import LocalModel, ServedModel
+from superarm.service.opening import create_if_missing, open_model
 from superarm.service.settings import Settings
 from superarm.service.turns import Call, Done, Turns
 from superarm.service.upkeep import Upkeep
-
-if TYPE_CHECKING:
-    from superarm.service.shared import SharedModel
 
 log = logging.getLogger("superarm.service")
 
@@ -46,7 +44,7 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, model: LocalModel | SharedModel, settings: Settings) -> None:
+    def __init__(self, model: ServedModel, settings: Settings) -> None:
         self.model, self.settings = model, settings
         self.store, self.meta = model.store, model.store.meta()
         self.down: JournalDown | None = None
@@ -54,7 +52,7 @@ class Service:
         self.restart_seconds = 0.0
         self._retry_at = 0.0
         self.handler = RequestHandler(model)
-        self.upkeep = Upkeep(self, model if isinstance(model, LocalModel) else None)
+        self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
 
     @classmethod
@@ -94,17 +92,23 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
-        declared = None if columns is None else Columns.of(columns).to_dict()
-        asked: dict[str, Any] = {
-            "learner": learner,
-            "labels": labels,
-            "n_features": n_features,
-            "set_size": set_size,
-        }
-        asked |= {"coverage": coverage, "seed": seed, "columns": declared, "group": group}
-        return open_service(
-            cls, journal, asked, Settings(**settings), model=model, create=create, max_mb=max_journal_mb
+        began, chosen = time.perf_counter(), Settings(**settings)
+        options = JournalOptions(
+            learner=learner,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            coverage=coverage,
+            seed=seed,
+            columns=None if columns is None else Columns.of(columns).to_dict(),
+            group=group,
         )
+        created = create_if_missing(journal, options, chosen, model=model, allowed=create)
+        served, down = open_model(journal, options, chosen, max_journal_mb)
+        service = cls(served, chosen)
+        service.created, service.down = created, down
+        service.restart_seconds = time.perf_counter() - began
+        return service
 
     # ------------------------------------------------------------ turns
 
@@ -163,19 +167,15 @@ class Service:
                     else:
                         kept.append((call, result))
                 results = kept
-            self._project(events)
+            self.model.apply(events)
         for call, result in results:
-            done.append(Done(call.future, result() if callable(result) else result))
+            try:
+                done.append(Done(call.future, result() if callable(result) else result))
+            except Exception as error:  # what the turn itself wrote is durable
+                done.append(Done(call.future, None, error))
+                if isinstance(error, JournalDown):
+                    self.fail(error)
         return retry
-
-    def _project(self, events: Any) -> None:
-        try:
-            self.model.appended(events)
-        except JournalDown:  # erasing could not be written: the rest is projected when it can be
-            raise
-        except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
-            log.exception("projection failed")
-            self.model.load()
 
     def fail(self, error: JournalDown) -> None:
         """The journal cannot be written: try again in a moment."""
@@ -190,8 +190,8 @@ class Service:
             raise self.down
         try:
             self.store.reopen()
-            self.model.catch_up()
             self.store.probe()
+            self.model.load()
         except SuperarmError as error:
             self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
             assert self.down is not None
@@ -229,7 +229,8 @@ class Service:
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
-        self.turns = Turns(self.run_turn, patience=self.model.patience, stuck=self._stuck)
+        patience = self.settings.patience if self.model.shared else None
+        self.turns = Turns(self.run_turn, patience=patience, stuck=self._stuck)
         self.upkeep.start()
 
     async def stop(self) -> None:
@@ -252,7 +253,9 @@ class Service:
             self.store.close()
 
     def _stuck(self) -> JournalDown:
-        error = JournalDown(f"the database {self.store.name} has not answered for {self.model.patience:g} s")
+        error = JournalDown(
+            f"the database {self.store.name} has not answered for {self.settings.patience:g} s"
+        )
         self.fail(error)
         return error
 
@@ -337,7 +340,7 @@ class Service:
         """Problems, worst first, one sentence each; empty if there are none."""
         model, serving, age = self.model, self.model.serving(), self.turn_seconds
         stats, promise = serving.totals.stats, serving.learner.coverage
-        sentences = [None if self.down is None else str(self.down), model.erasing()]
+        sentences = [None if self.down is None else str(self.down), model.unfinished_erasure()]
         if age > HUNG_SECONDS:
             sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
         if stats.falling:
