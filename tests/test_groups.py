@@ -16,9 +16,8 @@ from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, wilson, worst_first
 from superarm.journal.errors import JournalForeign
 from superarm.journal.projector import Projector
-from superarm.journal.stats import MOST_GROUPS, OTHERS
 from superarm.journal.store import open_store
-from superarm.journal.totals import Totals
+from superarm.journal.totals import MOST_GROUPS, OTHERS, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, survey
 from superarm.service import Service
 from superarm.service.handler import DecisionRequest, OutcomeRequest

@@ -17,6 +17,7 @@ from service_kit import LABELS, Clock, D, rows
 
 from superarm.errors import InvalidInput
 from superarm.journal import statements
+from superarm.journal.clock import SystemClock
 from superarm.journal.errors import (
     Conflict,
     JournalDamaged,
@@ -203,7 +204,7 @@ def test_expiry_reads_what_is_due_and_no_more(drive):
     clock.now += 5.0
     service = session.service
     for _ in range(20):
-        service.run_turn([Call(service.decide_now, DecisionRequest(rows(1)[0]))] * 250)
+        service.run_turn([Call(service.handler.decide, DecisionRequest(rows(1)[0]))] * 250)
     clock.now += 6.0
     steps = []
     session.store._reader.set_progress_handler(lambda: steps.append(1), 100)
@@ -331,7 +332,7 @@ def test_too_many_waiting_is_no_fault_of_the_journal(drive, monkeypatch):
 def test_a_clock_that_jumps_neither_stops_timeouts_nor_ends_all_waiting(drive, jump):
     """Ages are counted by the steady clock, which follows the other by a tenth."""
     clock, steady = Clock(), Clock()
-    session = drive(timeout=10.0, clock=clock, steady=steady)
+    session = drive(timeout=10.0, clock=SystemClock(clock, steady))
 
     def wait(seconds):
         clock.now += seconds

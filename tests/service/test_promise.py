@@ -115,8 +115,8 @@ def test_by_label_and_by_group_count_the_services_own_coverage_only(tmp_path):
 
     def round_(id_: str, **asked: Any) -> None:
         request = DecisionRequest(np.ones(D, np.float32), id_, context={"site": "rome"}, **asked)
-        service.call(service.decide_now, request)
-        service.call(service.outcome_now, OutcomeRequest(id_, label=LABELS[0]))
+        service.call(service.handler.decide, request)
+        service.call(service.handler.outcome, OutcomeRequest(id_, label=LABELS[0]))
 
     for n in range(10):
         round_(f"own.{n}")

@@ -7,7 +7,7 @@ off nor expires everything at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SystemClock:
         steady: seconds that only ever grow.
     """
 
-    def __init__(self, system: Callable[[], float], steady: Callable[[], float]) -> None:
+    def __init__(self, system: Callable[[], float] = time, steady: Callable[[], float] = monotonic) -> None:
         self._system, self._steady = system, steady
         self._read_at = steady()
         self._offset = system() - self._read_at

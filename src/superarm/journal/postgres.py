@@ -35,7 +35,7 @@ class PostgresStore(Store):
         patience: seconds that a statement may take before it counts as failed.
     """
 
-    AMONG = "e.id = ANY(?)"
+    ID_IN = "e.id = ANY(?)"
 
     def __init__(self, where: str | Address, *, read_only: bool = False, patience: float = 5.0) -> None:
         self.address = where if isinstance(where, Address) else Address(where, patience=patience)
@@ -87,7 +87,7 @@ class PostgresStore(Store):
         with self._connected() as connection:
             return connection.execute(sql.replace("?", "%s"), values, binary=True).fetchall()
 
-    def _ids(self, ids: Sequence[str]) -> list[str]:
+    def _id_list(self, ids: Sequence[str]) -> list[str]:
         return list(ids)
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class PostgresStore(Store):
         with self._connected() as connection:
             yield connection
 
-    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
+    def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         with self.writing() as connection, connection.transaction():
             return execute_all(connection, statements)
 
@@ -187,7 +187,7 @@ class PostgresStore(Store):
         return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
 
     def remove_process(self, process: str) -> None:
-        self._write_all([("DELETE FROM processes WHERE process = ?", (process,))])
+        self._execute_all([("DELETE FROM processes WHERE process = ?", (process,))])
 
     def problems(self) -> Iterator[str]:
         last = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")

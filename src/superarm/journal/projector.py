@@ -17,7 +17,6 @@ from orjson import loads
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
-from superarm.journal.changes import check_change
 from superarm.journal.errors import JournalDamaged, Refused
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
 from superarm.journal.records import DecisionRecord, Records
@@ -62,7 +61,6 @@ class Projector:
         self.records = Records()
         self.shadows: dict[str, Shadow] = {}
         self.jumps: list[int] = []
-        self.teaches_model = True
         self.load(snapshot)
         if shadows:
             self.shadows = self._load_shadows(shadows, snapshot)
@@ -130,7 +128,6 @@ class Projector:
 
     def project(self, events: Sequence[Event]) -> None:
         """Apply these events, the next ones in order."""
-        self.records.next_turn()
         self._prefetch(events)
         for event in events:
             kind = event.kind
@@ -153,10 +150,9 @@ class Projector:
     # ------------------------------------------------------------ each kind of event
 
     def _on_decision(self, event: Event) -> None:
-        if self.teaches_model:
-            if event.x is None:
-                raise ErasedPast(event.seq)
-            self._updates.add_decision(event)
+        if event.x is None:
+            raise ErasedPast(event.seq)
+        self._updates.add_decision(event)
         body = event.body
         log = body.log_propensity
         self.totals.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
@@ -186,14 +182,14 @@ class Projector:
         # a label that could not be shown at the time counts as a miss
         named = label is not None and "label" in feedback and self._was_eligible(record.body, label)
         if teaches and record.event.x is None:
-            if self.teaches_model and erased is not None and erased > event.seq:
+            if erased is not None and erased > event.seq:
                 raise ErasedPast(event.seq)
             refused = "its features were erased"
         elif teaches and default_learnt:
             refused = self._learn_in_addition(record, hit)
         elif teaches and not named and "hit" not in feedback:
             refused = "the label is disabled"
-        elif teaches and self.teaches_model:
+        elif teaches:
             self._staged_updates.append(len(self._staged))
             self._updates.add_answer(record.event, hit, label if named else None)
         if refused is not None:
@@ -208,8 +204,6 @@ class Projector:
     def _learn_in_addition(self, record: DecisionRecord, hit: bool) -> str | None:
         """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
         body, learner = record.body, self.learner
-        if not self.teaches_model:
-            return None
         given = Decision.given(
             record.event.row(),
             body.drawn,
@@ -230,11 +224,12 @@ class Projector:
         change = event.body
         settings, store = self.totals.settings, self.store
         try:
-            if check_change(change, self.learner, settings, store):
-                self._set_learner(settings.apply(self.learner, change, event.seq, store))
+            learner = settings.apply(change, self.learner, event.seq, store)
         except (Refused, InvalidInput) as error:  # of two processes that changed the same, the second
             self.totals.refuse(event.seq, str(error), error.field)
             return
+        if learner is not None:
+            self._set_learner(learner)
         self.totals.stats.grow(self.labels)
         for shadow in self.shadows.values():
             shadow.change(change)
@@ -276,7 +271,6 @@ class Projector:
     def _count(self, event: Event, record: DecisionRecord, taught: bool, refused: bool) -> None:
         shown, outcome, timeout = record.body, event.body, event.kind == TIMEOUT
         expired = None if timeout else record.timeout
-        self.records.mark_answered(event.id)
         if timeout:
             self.totals.stats.count_timeout(taught, refused)
         else:
@@ -340,7 +334,6 @@ class Projector:
         new = [shadow.spec for name, shadow in new_shadows.items() if name not in loaded]
         if new:
             past = Projector(self.store, self.store.snapshot(0))
-            past.teaches_model = False
             past.shadows = make_shadows(new, past.learner)
             past.catch_up(snapshot.seq)
             loaded |= past.shadows

@@ -10,8 +10,8 @@ from pathlib import Path
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT
 from superarm.journal.journal_files import real_path
-from superarm.journal.mark import read_mark
 from superarm.journal.replay import Replayed, replay
+from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.store import Store, open_store
 
 MOST_LISTED = 20  # of one kind of damage

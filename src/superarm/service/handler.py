@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from superarm.data.rows import AnyRow, as_row, fitted
 from superarm.data.values import plain_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
 from superarm.journal.events import (
     CHANGE,
@@ -87,7 +86,6 @@ class RequestHandler:
         self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
         self._staged, self._staged_changes, self._damaged = {}, [], {}
         self._now = None
-        self.records.next_turn()
         kinds = (DecisionRequest, OutcomeRequest)
         requests = [call.argument for call in calls if isinstance(call.argument, kinds)]
         self.load_records([request.id for request in requests if request.id is not None])
@@ -125,16 +123,15 @@ class RequestHandler:
             self._id_suffixes = [digits[i : i + 12] for i in range(0, len(digits), 12)]
         return f"{int(time * 1e3):011x}{self._id_suffixes.pop()}"
 
-    def _stage(self, event: Event) -> Event:
-        self._staged_changes.append(event)
-        return event
-
     # ------------------------------------------------------------ decisions and outcomes
 
-    def decide(self, request: DecisionRequest) -> Event:
+    def decide(self, request: DecisionRequest) -> dict[str, Any]:
         """Choose a set; the same request with the same id gives the same set again."""
-        context = context_bytes(request.context)
         self.notices = {}
+        response = DecisionRecord(self._decide(request, context_bytes(request.context))).summary()
+        return response | {"warnings": list(self.notices.values())} if self.notices else response
+
+    def _decide(self, request: DecisionRequest, context: bytes | None) -> Event:
         if request.id is not None:
             self._check_readable(request.id)
             known = self._staged.get((DECISION, request.id))
@@ -178,8 +175,8 @@ class RequestHandler:
             id_,
             decision,
             context,
-            asked=request.set_size,
-            among=None if request.eligible is None else list(request.eligible),
+            set_size=request.set_size,
+            requested=None if request.eligible is None else list(request.eligible),
             model=serving.seq,
             version=serving.totals.stats.learnt,
             k=serving.learner.n_labels,
@@ -188,9 +185,21 @@ class RequestHandler:
         )
         return event
 
-    def outcome(self, request: OutcomeRequest) -> str:
-        """Take an outcome, once; the id that it is about."""
+    def outcome(self, request: OutcomeRequest) -> Callable[[], dict[str, Any]]:
+        """Take an outcome, once; the response follows when it is durable."""
         id_ = request.id
+        self._stage_outcome(id_, request)
+
+        def response() -> dict[str, Any]:
+            record = self.records.get(id_)
+            assert record is not None
+            # of a shared journal, another process projects it, and may have written a timeout before it
+            learnt = None if self.model.shared else self.model.was_learnt(record)
+            return {"id": id_, "outcome": record.outcome_summary(learnt)}
+
+        return response
+
+    def _stage_outcome(self, id_: str, request: OutcomeRequest) -> None:
         self._check_readable(id_)
         record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
@@ -199,50 +208,63 @@ class RequestHandler:
             raise RetryNextPass  # its decision gets its number with the commit
         decision = record.event
         body, label = decision.body, request.label
-        among = body.among
-        if label is not None and among is not None and label not in among:
+        if label is not None and body.requested is not None and label not in body.requested:
             raise Refused.must("label", "outcome", "one of the eligible labels", label)
         hit = label in body.labels if request.hit is None else request.hit
         kept = self._staged.get((OUTCOME, id_)) or record.outcome
         if kept is not None:
             self._check_same_outcome(kept.body, request, hit)
-            return id_
+            return
         if label is None and "hit" not in self.serving.learner.feedback:
             name = type(self.serving.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
-        body_ = OutcomeBody(decision.seq, hit, label)
-        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, body_, id_)
-        return id_
+        event = Event.new(self.now(), OUTCOME, OutcomeBody(decision.seq, hit, label), id_)
+        self._staged[OUTCOME, id_] = event
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, change: dict[str, Any]) -> Event | None:
-        """Stage a change, or refuse it; None if there is nothing to do."""
-        learner = self.serving.learner
-        if not check_change(change, learner, self.serving.totals.settings, self.store):
-            return None
-        if change["what"] == "add_labels":
-            new = [label for label in change["labels"] if label not in self.disabled]
-            try:
-                copy.deepcopy(learner).add_labels(new) if new else None
-            except InvalidInput as error:
-                raise Refused(str(error), field=error.field) from error
-        if change["what"] == "rollback":
-            self.store.pin_snapshot(change["to"])
-        return self._stage(Event.new(self.now(), CHANGE, change))
+    def change(self, change: dict[str, Any]) -> Callable[[], int | None]:
+        """Stage a change or an erasure, or refuse it; its number follows, None if there is nothing to do."""
+        what = change["what"]
+        if what == "erase":
+            event = Event.new(
+                self.now(), ERASURE, self._check_erasure(change.get("ids"), change.get("before"))
+            )
+        else:
+            change = {name: value for name, value in change.items() if value is not None}
+            if what == "set_explore":
+                params = {name: change[name] for name in ("explore", "uniform") if name in change}
+                change = {"what": what, "params": params}
+            if not self._has_effect(change):
+                return lambda: None
+            if what == "rollback":
+                self.store.pin_snapshot(change["to"])
+            event = Event.new(self.now(), CHANGE, change)
+        self._staged_changes.append(event)
+        return lambda: event.seq
 
-    def erase(self, ids: Sequence[str] | None, before: float | None) -> Event:
-        """Stage an erasure; each id must be that of a decision."""
+    def _has_effect(self, change: dict[str, Any]) -> bool:
+        """Try a change on a copy, or refuse it; whether there is anything to do."""
+        learner, settings = copy.deepcopy((self.serving.learner, self.serving.totals.settings))
+        try:
+            return settings.apply(change, learner, self.serving.seq + 1, self.store) is not None
+        except InvalidInput as error:
+            raise Refused(str(error), field=error.field) from error
+
+    def _check_erasure(self, ids: Sequence[str] | None, before: float | None) -> dict[str, Any]:
+        """The body of an erasure; each id must be that of a decision."""
+        if (ids is None) == (before is None):
+            raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
             if before is None or before > self.now() + CLOCKS_DIFFER:  # in milliseconds it would be all
                 raise Refused.must("before", "erase", "a time in the past, in seconds since 1970", before)
-            return self._stage(Event.new(self.now(), ERASURE, {"before": before}))
+            return {"before": before}
         names = list(dict.fromkeys(ids))
         self.load_records(names)
         for id_ in names:
             if id_ not in self.records:
                 raise UnknownDecision.must("id", "erase", "that of a decision", id_)
-        return self._stage(Event.new(self.now(), ERASURE, {"ids": names}))
+        return {"ids": names}
 
     # ------------------------------------------------------------ inside
 
@@ -278,8 +300,8 @@ class RequestHandler:
         body, kept = event.body, event.context
         checks = {
             "features": self._has_same_row(request.x, event),
-            "eligible": eligible == (None if body.among is None else sorted(body.among)),
-            "set_size": request.set_size == body.asked,
+            "eligible": eligible == (None if body.requested is None else sorted(body.requested)),
+            "set_size": request.set_size == body.set_size,
             "coverage": request.coverage == body.coverage,
             "context": context == kept
             or (None not in (context, kept) and _same_json(request.context, loads(kept or b""))),

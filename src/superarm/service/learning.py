@@ -7,16 +7,19 @@ another process, comes to the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
-from superarm.journal.clock import DatabaseClock, SystemClock, clock_problem
+from superarm.journal.clock import clock_problem
 from superarm.journal.erase import Eraser
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
 from superarm.journal.projector import Projector
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.store import Store
-from superarm.service.settings import EXPIRED_AT_ONCE, RETAIN_EVERY, Settings
+from superarm.service.settings import Settings
+
+RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
+EXPIRED_AT_ONCE = 500  # decisions that are closed by one commit
 
 
 class Learning:
@@ -32,7 +35,7 @@ class Learning:
 
     store: Store
 
-    def __init__(self, store: Store, settings: Settings, clock: SystemClock | DatabaseClock) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Callable[[], float]) -> None:
         self.store, self.settings, self.clock = store, settings, clock
         self.clock_problem = None if settings.trust_clock else clock_problem(clock(), store.head().time)
         self._retain_at = 0.0

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from superarm.journal.clock import DatabaseClock, SystemClock
+from superarm.journal.clock import SystemClock
 from superarm.journal.errors import JournalDown
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
-from superarm.journal.records import Records
+from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.store import Store
 from superarm.journal.totals import Totals
 from superarm.learners import Learner
@@ -46,7 +45,7 @@ class ServedModel(ABC):
     store: Store
     settings: Settings
     records: Records
-    clock: SystemClock | DatabaseClock
+    clock: Callable[[], float]
     broken_snapshots: tuple[int, ...] = ()
     replayed = 0
     snapshot_seq = 0
@@ -81,6 +80,11 @@ class ServedModel(ABC):
     def trouble(self) -> tuple[str, ...]:
         """What is wrong, one sentence each."""
 
+    def was_learnt(self, record: DecisionRecord) -> bool | None:
+        """Whether its outcome or timeout has moved the model; None if it has none, or it was not projected yet."""
+        event, serving = record.outcome or record.timeout, self.serving()
+        return None if event is None or event.seq > serving.seq else serving.totals.was_learnt(event, record)
+
     def unfinished_erasure(self) -> str | None:
         """Why an erasure is not finished; None if all are."""
         return None
@@ -114,8 +118,7 @@ class LocalModel(Learning, ServedModel):
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.records = Records()  # shared with the request handler
-        steady = settings.steady or (time.monotonic if settings.clock is time.time else settings.clock)
-        super().__init__(store, settings, SystemClock(settings.clock, steady))
+        super().__init__(store, settings, settings.clock or SystemClock())
         settings.check(self.projector.learner)
 
     def _newest(self) -> tuple[Projector, list[int]]:

@@ -21,7 +21,6 @@ from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDown, JournalForeign, Refused
 from superarm.journal.events import DECISION, OUTCOME
-from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
 from superarm.service.model import LocalModel, ServedModel
@@ -199,33 +198,6 @@ class Service:
         self.down = None
         log.info("journal up")
 
-    # ------------------------------------------------------------ calls of a turn
-
-    def decide_now(self, request: DecisionRequest) -> Any:
-        event = self.handler.decide(request)
-        shown = DecisionRecord(event).summary()
-        return shown | {"warnings": list(self.handler.notices.values())} if self.handler.notices else shown
-
-    def outcome_now(self, request: OutcomeRequest) -> Any:
-        id_ = self.handler.outcome(request)
-
-        def response() -> dict[str, Any]:
-            record = self.model.records.get(id_)
-            assert record is not None
-            # of a shared journal, another process projects it, and may have written a timeout before it
-            learnt = None if self.model.shared else self.learnt_of(record)
-            return {"id": id_, "outcome": record.outcome_summary(learnt)}
-
-        return response
-
-    def change_now(self, change: dict[str, Any]) -> Any:
-        event = self.handler.change(change)
-        return lambda: None if event is None else event.seq
-
-    def erase_now(self, what: tuple[Sequence[str] | None, float | None]) -> Any:
-        event = self.handler.erase(*what)
-        return lambda: event.seq
-
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
@@ -265,46 +237,34 @@ class Service:
 
     def decide(self, request: DecisionRequest) -> asyncio.Future[dict[str, Any]]:
         """A set to show, when it is on the disk."""
-        return self.submit(self.decide_now, request)
+        return self.submit(self.handler.decide, request)
 
     def outcome(self, request: OutcomeRequest) -> asyncio.Future[dict[str, Any]]:
         """The recorded outcome, when it is on the disk."""
-        return self.submit(self.outcome_now, request)
+        return self.submit(self.handler.outcome, request)
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
         """One of the views (http/views.py) of this service, without a turn."""
         return await self.model.read(lambda: view(self, *arguments))
 
-    def learnt_of(self, record: DecisionRecord) -> bool | None:
-        """Whether its outcome or timeout has moved the model; None if it has none, or it was not projected yet."""
-        event, serving = record.outcome or record.timeout, self.model.serving()
-        return None if event is None or event.seq > serving.seq else serving.totals.was_learnt(event, record)
-
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
         """Make a change by an operator: an event, which takes effect when it is projected."""
-        what, erased, finished = change["what"], 0, True
-        if what == "erase":
-            ids, before = change.get("ids"), change.get("before")
-            if (ids is None) == (before is None):
-                raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
-            seq = await self.submit(self.erase_now, (ids, before))
-            await self._wait_projected(seq)
-            erased, finished = self.model.erased(seq)
-        else:
-            given = {name: value for name, value in change.items() if value is not None}
-            if what == "set_explore":
-                params = {name: given[name] for name in ("explore", "uniform") if name in given}
-                given = {"what": what, "params": params}
-            seq = await self.submit(self.change_now, given)
-            await self._wait_projected(seq)
-            refused = self.model.serving().totals.refused.get(seq)
-            if refused is not None:
-                raise Refused(str(refused[0]), field=refused[1])
+        what, seq = change["what"], await self.submit(self.handler.change, change)
+        await self._wait_projected(seq)
         serving = self.model.serving()
-        result = {"what": what, "seq": seq or self.model.seq, "labels": list(serving.learner.labels or ())}
-        settings = serving.totals.settings
-        result |= {"disabled": sorted(settings.disabled), "frozen": settings.frozen}
-        return result | {"erased": erased, "finished": finished}
+        settings, refused = serving.totals.settings, serving.totals.refused.get(seq)
+        if refused is not None:
+            raise Refused(str(refused[0]), field=refused[1])
+        erased, finished = self.model.erased(seq) if what == "erase" else (0, True)
+        return {
+            "what": what,
+            "seq": seq or self.model.seq,
+            "labels": list(serving.learner.labels or ()),
+            "disabled": sorted(settings.disabled),
+            "frozen": settings.frozen,
+            "erased": erased,
+            "finished": finished,
+        }
 
     async def _wait_projected(self, seq: int | None) -> None:
         """Wait until an event is projected, here or by the process that learns."""

@@ -191,7 +191,6 @@ class SharedModel(ServedModel):
                 record = self.records.get(event.id)
                 if record is not None:
                     record.outcome = event
-                    self.records.mark_answered(event.id)
         self.records.trim()
 
     def load(self) -> None:

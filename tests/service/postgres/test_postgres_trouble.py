@@ -23,7 +23,7 @@ ASK = {"features": X[0].tolist(), "id": "a"}
 
 
 def decide(service, id_, i=0):
-    return service.call(service.decide_now, DecisionRequest(X[i], id_))
+    return service.call(service.handler.decide, DecisionRequest(X[i], id_))
 
 
 def learner_of(service):
@@ -220,7 +220,7 @@ def test_few_connections_are_those_that_write_hear_and_learn(limited):
         used = owner.execute(has, (role,)).fetchone()[0]
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT {used}")
         decide(one, "b")
-        one.call(one.outcome_now, OutcomeRequest("a", hit=True))
+        one.call(one.handler.outcome, OutcomeRequest("a", hit=True))
         soon(lambda: one.model.serving().totals.stats.learnt == 1)
         assert one.down is None
     finally:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from superarm._extras import need
 from superarm.journal.snapshots import made_by
-from superarm.journal.stats import AGES
-from superarm.journal.totals import Totals
+from superarm.journal.totals import AGES, Totals
 from superarm.learners import Learner
 from superarm.service.model import LocalModel
 
