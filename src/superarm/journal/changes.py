@@ -33,7 +33,7 @@ class LabelSettings(Struct):
     def frozen(self) -> bool:
         return len(self.switches) % 2 == 1
 
-    def frozen_at(self, seq: int) -> bool:
+    def was_frozen_at(self, seq: int) -> bool:
         return bisect_right(self.switches, seq) % 2 == 1
 
     def apply(self, change: dict[str, Any], learner: Learner, seq: int, store: Store) -> Learner | None:

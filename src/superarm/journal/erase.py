@@ -29,7 +29,7 @@ ERASED, SCRUBBED = "erased", "scrubbed"  # progress: the last erasure that was m
 
 
 class Eraser:
-    """Makes the erasures of a projector; it is its ``on_erasure``."""
+    """Makes the erasures of a projector; it is its ``erase_content``."""
 
     def __init__(self, store: Store, projector: Projector) -> None:
         self.store, self.projector = store, projector

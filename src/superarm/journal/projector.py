@@ -28,7 +28,7 @@ from superarm.learners import Learner
 from superarm.learners.stored_updates import StoredUpdates
 
 
-class ErasedPast(Exception):
+class ContentErased(Exception):
     """An event cannot be applied again: the content it needs was erased since."""
 
     def __init__(self, seq: int) -> None:
@@ -46,21 +46,21 @@ class Projector:
             whole past first.
 
     Attributes:
-        on_erasure: erases content, before the events after the erasure are applied; None to erase nothing.
+        erase_content: erases content, before the events after the erasure are applied; None to erase nothing.
         learner, totals, shadows: as of event ``seq``.
-        jumps: snapshots that were taken over, since events before them were erased.
+        loaded_snapshots: those that were loaded on the way, since events before them were erased.
     """
 
     def __init__(self, store: Store, snapshot: Snapshot, shadows: Sequence[str] = ()) -> None:
         self.store = store
-        self.on_erasure: Callable[[Event], None] | None = None
+        self.erase_content: Callable[[Event], None] | None = None
         meta = store.meta()
-        self._column: str | None = meta.get("group")
+        self._group_column: str | None = meta.get("group")
         self._promised: float | None = meta.get("coverage")
         self._spec = str(meta["learner"])
         self.records = Records()
         self.shadows: dict[str, Shadow] = {}
-        self.jumps: list[int] = []
+        self.loaded_snapshots: list[int] = []
         self.load(snapshot)
         if shadows:
             self.shadows = self._load_shadows(shadows, snapshot)
@@ -93,9 +93,9 @@ class Projector:
 
     def copy(self) -> Projector:
         """One that stays as it is now."""
-        twin = copy.copy(self)
-        twin.learner, twin.totals, twin.shadows = copy.deepcopy((self.learner, self.totals, self.shadows))
-        return twin
+        other = copy.copy(self)
+        other.learner, other.totals, other.shadows = copy.deepcopy((self.learner, self.totals, self.shadows))
+        return other
 
     def reports(self) -> list[dict[str, Any]]:
         """Estimated hit rates of top sets: the model's, and its shadows'."""
@@ -114,15 +114,15 @@ class Projector:
                     self.project(chunk)
                     if tick is not None:
                         tick(len(chunk))
-            except ErasedPast as erased:
-                self.jump(erased.seq, until)
+            except ContentErased as erased:
+                self.load_next_snapshot(erased.seq, until)
 
-    def jump(self, seq: int, until: int) -> None:
+    def load_next_snapshot(self, seq: int, until: int) -> None:
         """Go on from the first snapshot after an event whose content was erased."""
         for note in self.store.snapshots():
             if max(seq, self.seq) <= note.seq <= until:
                 self.load(self.store.snapshot(note.seq))
-                self.jumps.append(note.seq)
+                self.loaded_snapshots.append(note.seq)
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
 
@@ -139,7 +139,7 @@ class Projector:
                 self._learn_staged()
                 if kind == CHANGE:
                     self._on_change(event)
-                elif kind == ERASURE and self.on_erasure is not None:
+                elif kind == ERASURE and self.erase_content is not None:
                     self._on_erasure(event)
                 self.seq = event.seq
         self._learn_staged()
@@ -151,7 +151,7 @@ class Projector:
 
     def _on_decision(self, event: Event) -> None:
         if event.x is None:
-            raise ErasedPast(event.seq)
+            raise ContentErased(event.seq)
         self._updates.add_decision(event)
         body = event.body
         log = body.log_propensity
@@ -174,27 +174,27 @@ class Projector:
             record.timeout = event
         else:
             record.outcome = event
-        teaches, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
-        if teaches and expired is not None:
+        learns, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
+        if learns and expired is not None:
             self._learn_staged()  # whether the default was learnt must be known
             default_learnt = self.totals.was_learnt(expired, record)
-            teaches = not default_learnt or expired.body.hit != hit
+            learns = not default_learnt or expired.body.hit != hit
         # a label that could not be shown at the time counts as a miss
         named = label is not None and "label" in feedback and self._was_eligible(record.body, label)
-        if teaches and record.event.x is None:
+        if learns and record.event.x is None:
             if erased is not None and erased > event.seq:
-                raise ErasedPast(event.seq)
+                raise ContentErased(event.seq)
             refused = "its features were erased"
-        elif teaches and default_learnt:
+        elif learns and default_learnt:
             refused = self._learn_in_addition(record, hit)
-        elif teaches and not named and "hit" not in feedback:
+        elif learns and not named and "hit" not in feedback:
             refused = "the label is disabled"
-        elif teaches:
+        elif learns:
             self._staged_updates.append(len(self._staged))
             self._updates.add_answer(record.event, hit, label if named else None)
         if refused is not None:
             self.totals.refuse(event.seq, refused)
-        self._staged.append((event, record, teaches and refused is None, refused is not None))
+        self._staged.append((event, record, learns and refused is None, refused is not None))
 
     def _was_eligible(self, body: DecisionBody, label: str) -> bool:
         if body.eligible is not None:
@@ -235,10 +235,10 @@ class Projector:
             shadow.change(change)
 
     def _on_erasure(self, event: Event) -> None:
-        assert self.on_erasure is not None
+        assert self.erase_content is not None
         self.seq = event.seq
         try:
-            self.on_erasure(event)
+            self.erase_content(event)
         except BaseException:  # it comes again, with the next attempt
             self.seq = event.seq - 1
             raise
@@ -248,35 +248,35 @@ class Projector:
 
     def _group(self, event: Event) -> str | None:
         """The group of a decision's row, where the journal has a column for it: in the row, or in its context."""
-        if self._column is None:
+        if self._group_column is None:
             return None
         context = None if event.context is None else loads(event.context)
-        for held in (event.row(), context):
-            if isinstance(held, dict) and held.get(self._column) is not None:
-                return group_names([held[self._column]])[0]
+        for fields in (event.row(), context):
+            if isinstance(fields, dict) and fields.get(self._group_column) is not None:
+                return group_names([fields[self._group_column]])[0]
         return group_names([None])[0]
 
     def _learn_staged(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
         for number, reason in self._updates.apply().items():
-            at = self._staged_updates[number]
-            event, record, *_ = self._staged[at]
+            index = self._staged_updates[number]
+            event, record, *_ = self._staged[index]
             self.totals.refuse(event.seq, reason)
-            self._staged[at] = event, record, False, True
+            self._staged[index] = event, record, False, True
         for counted in self._staged:
-            self._count(*counted)
+            self._count_outcome(*counted)
         self._staged_updates.clear()
         self._staged.clear()
 
-    def _count(self, event: Event, record: DecisionRecord, taught: bool, refused: bool) -> None:
+    def _count_outcome(self, event: Event, record: DecisionRecord, learnt: bool, refused: bool) -> None:
         shown, outcome, timeout = record.body, event.body, event.kind == TIMEOUT
         expired = None if timeout else record.timeout
         if timeout:
-            self.totals.stats.count_timeout(taught, refused)
+            self.totals.stats.count_timeout(learnt, refused)
         else:
             age = max(0.0, event.time - record.event.time)
             self.totals.stats.count_outcome(
-                event.time, age, shown.labels, outcome.hit, expired is not None, taught, refused
+                event.time, age, shown.labels, outcome.hit, expired is not None, learnt, refused
             )
         if record.event.x is None:
             return

@@ -190,7 +190,7 @@ class Store(Protocol):
     def _damaged(self, seq: int, how: str) -> JournalDamaged:
         return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
 
-    def recent(self, limit: int) -> list[Event]:
+    def recent_decisions(self, limit: int) -> list[Event]:
         """The newest decisions, newest first."""
         sql = f"SELECT {COLUMNS} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT ?"
         return [Event(*row) for row in self._select(sql, (limit,))]
@@ -227,7 +227,7 @@ class Store(Protocol):
         now_clean = (NOW_CLEAN, (CLEAN, clean, self.head().seq))
         return self._execute_all([(sql, values), now_clean, *drop_statements(drop)])[0]
 
-    def content_before(self, time: float) -> bool:
+    def has_content_before(self, time: float) -> bool:
         """Whether a decision made before a time still has content."""
         where = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
         sql = f"SELECT 1 FROM events WHERE {where} LIMIT 1"
@@ -333,11 +333,11 @@ def journal_exists(journal: str | Path) -> bool:
     """Whether there is a journal in a file, or behind an address."""
     if not is_url(journal):
         return Path(journal).exists()
-    from superarm.journal.postgres_address import Address, failures
+    from superarm.journal.postgres_address import Address, database_errors
     from superarm.journal.postgres_schema import has_journal
 
     address = Address(str(journal))
-    with address.connect("superarm looks") as connection, failures(address):
+    with address.connect("superarm looks") as connection, database_errors(address):
         return has_journal(connection, address)
 
 

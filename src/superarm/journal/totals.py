@@ -222,7 +222,7 @@ class Totals(Struct):
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
         """Whether an outcome or a timeout that was projected has moved the model."""
         hit = event.body.hit
-        if hit is None or event.seq in self.refused or self.settings.frozen_at(event.seq):
+        if hit is None or event.seq in self.refused or self.settings.was_frozen_at(event.seq):
             return False
         expired = record.timeout if event.kind == OUTCOME else None
         if expired is not None and expired.body.hit == hit:  # the default was that already

@@ -45,7 +45,7 @@ class Learning:
         """Take the newest model that can be read, and project all events since."""
         self.projector, broken = self._newest()
         self.broken_snapshots = tuple(broken)
-        self.projector.on_erasure = self._erase
+        self.projector.erase_content = self._erase
         self.eraser = Eraser(self.store, self.projector)
         self.snapshot_seq = max(note.seq for note in self.store.snapshots() if note.seq not in broken)
         began = self.projector.seq
@@ -96,7 +96,7 @@ class Learning:
         if retain is None or monotonic() < self._retain_at or self.clock_problem is not None:
             return []
         before = self.clock() - retain
-        if self.store.content_before(before):  # it is asked again until none is left
+        if self.store.has_content_before(before):  # it is asked again until none is left
             return [Event.new(self.clock(), ERASURE, {"before": before})]
         self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
         return []

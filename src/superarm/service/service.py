@@ -20,13 +20,12 @@ from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDown, JournalForeign, Refused
-from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
 from superarm.service.model import LocalModel, ServedModel
 from superarm.service.opening import create_if_missing, open_model
 from superarm.service.settings import Settings
-from superarm.service.turns import Call, Done, Turns
+from superarm.service.turns import Call, CallResult, Turns
 from superarm.service.upkeep import Upkeep
 
 log = logging.getLogger("superarm.service")
@@ -111,10 +110,10 @@ class Service:
 
     # ------------------------------------------------------------ turns
 
-    def run_turn(self, calls: list[Call]) -> list[Done]:
+    def run_turn(self, calls: list[Call]) -> list[CallResult]:
         """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
-        done: list[Done] = []
+        done: list[CallResult] = []
         try:
             while calls:
                 calls = self._commit_once(calls, done)
@@ -134,7 +133,7 @@ class Service:
             raise done.error
         return done.result
 
-    def _commit_once(self, calls: list[Call], done: list[Done]) -> list[Call]:
+    def _commit_once(self, calls: list[Call], done: list[CallResult]) -> list[Call]:
         """One commit; the calls that must be made again."""
         handler = self.handler
         handler.begin(calls)
@@ -148,30 +147,22 @@ class Service:
             except (JournalDown, JournalForeign):  # that concerns all calls
                 raise
             except Exception as error:  # of that call alone
-                done.append(Done(call.future, None, error))
+                done.append(CallResult(call.future, None, error))
         events = handler.staged_events()
         if events:
-            lost = self.store.append(events)
-            if lost:  # another process was faster: these calls are made again, and find what it wrote
-                taken = {(event.kind, event.id) for event in lost}
-                events = [event for event in events if (event.kind, event.id) not in taken]
-                for event in lost:
-                    self.model.records.drop(event.id)
-                kinds = {DecisionRequest: DECISION, OutcomeRequest: OUTCOME}
-                kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
-                for call, result in results:
-                    request = call.argument
-                    if (kinds.get(type(request), 0), getattr(request, "id", None)) in taken:
-                        retry.append(call)
-                    else:
-                        kept.append((call, result))
-                results = kept
-            self.model.apply(events)
+            taken = {event.id for event in self.store.append(events)}
+            for (
+                id_
+            ) in taken:  # another process was faster: these calls are made again, and find what it wrote
+                self.model.records.drop(id_)
+            retry += [call for call, _ in results if call.id in taken]
+            results = [(call, result) for call, result in results if call.id not in taken]
+            self.model.apply([event for event in events if event.seq])
         for call, result in results:
             try:
-                done.append(Done(call.future, result() if callable(result) else result))
+                done.append(CallResult(call.future, result() if callable(result) else result))
             except Exception as error:  # what the turn itself wrote is durable
-                done.append(Done(call.future, None, error))
+                done.append(CallResult(call.future, None, error))
                 if isinstance(error, JournalDown):
                     self.fail(error)
         return retry

@@ -26,8 +26,8 @@ from superarm.journal.erase import ERASED
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, Event, dumps
 from superarm.journal.lease import Lease, LeaseLost, try_acquire
-from superarm.journal.postgres import PostgresStore, show_alive
-from superarm.journal.postgres_address import failures, psycopg
+from superarm.journal.postgres import PostgresStore, send_heartbeat
+from superarm.journal.postgres_address import database_errors, psycopg
 from superarm.journal.postgres_schema import BLOCK, check
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records
@@ -132,15 +132,15 @@ class SharedModel(ServedModel):
         self.processes = []
         self._rounds: Iterator[int] = iter(())
         self._next_model: Published | None = None
-        self._picking = threading.Lock()  # `_taken`: the event and the time of the newest model
+        self._fetch_lock = threading.Lock()  # `_newest_version`: the event and the time of the newest model
         self._refreshed_at = 0.0
-        self._beat: float | None = None
+        self._lease_renewed_at: float | None = None
         self._stop = threading.Event()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
-        with failures(self.address), self.address.connect("superarm clock") as connection:
+        with database_errors(self.address), self.address.connect("superarm clock") as connection:
             self.clock = DatabaseClock(connection)
         first = self._initial_snapshot()
-        self._serving, self._taken = Published.of(first), (first.seq, first.time)
+        self._serving, self._newest_version = Published.of(first), (first.seq, first.time)
         settings.check(self._serving.learner)
         self.refresh()
         jobs = [self._listen] + [self._learn] * settings.may_learn
@@ -163,12 +163,12 @@ class SharedModel(ServedModel):
 
     def _fetch_published(self) -> None:
         """Have a newer model for the next turn, if there is one."""
-        snapshot = self.store.published(*self._taken)
+        snapshot = self.store.published(*self._newest_version)
         if snapshot is not None:
-            with self._picking:
-                if (snapshot.seq, snapshot.time) > self._taken:  # no other thread was faster
+            with self._fetch_lock:
+                if (snapshot.seq, snapshot.time) > self._newest_version:  # no other thread was faster
                     self._next_model = Published.of(snapshot)
-                    self._taken = snapshot.seq, snapshot.time
+                    self._newest_version = snapshot.seq, snapshot.time
 
     def serving(self) -> Published:
         newer, self._next_model = self._next_model, None
@@ -238,7 +238,7 @@ class SharedModel(ServedModel):
     @property
     def learner_age(self) -> float | None:
         """Seconds since the lease was renewed; None if no process has ever learnt."""
-        return None if self._beat is None else monotonic() - self._beat
+        return None if self._lease_renewed_at is None else monotonic() - self._lease_renewed_at
 
     def trouble(self) -> tuple[str, ...]:
         problem = self._serving.extra.get("clock_problem")
@@ -261,10 +261,10 @@ class SharedModel(ServedModel):
                     while not self._stop.is_set():
                         self.clock.update(connection)
                         age = connection.execute(f"SELECT {NOW} - beat FROM lease").fetchone()
-                        self._beat = None if age is None else monotonic() - float(age[0])
+                        self._lease_renewed_at = None if age is None else monotonic() - float(age[0])
                         self._fetch_published()
                         with suppress(psycopg.errors.InsufficientPrivilege):  # a role that may only read
-                            show_alive(connection, self.process, self.clock(), self.seq)
+                            send_heartbeat(connection, self.process, self.clock(), self.seq)
                         until = monotonic() + 1.0
                         while (left := until - monotonic()) > 0.0 and not self._stop.is_set():
                             if list(connection.notifies(timeout=min(left, 0.25), stop_after=1)):
@@ -277,14 +277,14 @@ class SharedModel(ServedModel):
 
     def _learn(self) -> None:
         """Try to get the lease again and again; learn while it lasts."""
-        away = False
+        was_reported = False
         while not self._stop.is_set():
             try:
                 with self.address.connect("superarm learns", patience=60.0) as connection:
                     lease = None
                     while lease is None and not self._stop.is_set():
                         check(connection, self.address)
-                        away = False
+                        was_reported = False
                         lease = try_acquire(connection, self.process, self.settings.lease)
                         if lease is None:
                             self._stop.wait(self.settings.lease / 4.0)
@@ -293,9 +293,9 @@ class SharedModel(ServedModel):
             except LeaseLost:
                 log.warning("the lease was lost: another process learns", extra={"process": self.process})
             except (psycopg.Error, JournalDown, JournalForeign) as error:
-                if not away and not self._stop.is_set():  # once, until it is back
+                if not was_reported and not self._stop.is_set():  # once, until it is back
                     log.warning("learning failed", extra={"reason": str(error).splitlines()[0]})
-                away = True
+                was_reported = True
             except Exception as error:  # a bug must not end learning for ever
                 self.learner_error = f"{type(error).__name__}: {error}"
                 log.exception("learning failed")

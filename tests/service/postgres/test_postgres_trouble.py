@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from postgres_kit import Database, why_not
+from postgres_kit import Database, grants_in_docs, why_not
 from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
@@ -14,7 +14,6 @@ from superarm.errors import InvalidInput
 from superarm.journal import clock as clocks
 from superarm.journal.errors import JournalDown
 from superarm.journal.postgres_address import Address
-from superarm.journal.postgres_schema import GRANTS
 from superarm.journal.verify import verify
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 
@@ -180,7 +179,7 @@ def limited(database, shared):
     role = f"limited_{name}"
     with database.connect(name) as owner:
         owner.execute(f"CREATE ROLE {role} LOGIN")
-        owner.execute(GRANTS.format(role=role))
+        owner.execute(grants_in_docs(role))
         yield database.address(name, role), role, owner
 
 

@@ -82,7 +82,7 @@ def stats(service: Service) -> dict[str, Any]:
     model, serving, now = service.model, service.model.serving(), service.model.clock()
     stats, settings = serving.totals.stats, serving.totals.settings
     oldest = service.store.pending(1)
-    recent = [event.id for event in service.store.recent(12)]
+    recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.find(recent)
     totals = {
         "now": now,
