@@ -250,11 +250,11 @@ def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
             longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
             ticks += 1
         await task
+        assert service.model.snapshot_seq == 2
         await service.stop()
         return longest, ticks
 
     longest, ticks = asyncio.run(main())
-    assert service.model.snapshot_seq == 2
     assert ticks > 5, longest  # as one call in the loop it would be one
     assert verify(tmp_path / "events.db", with_replay=False).sound
 

@@ -58,7 +58,7 @@ class Projector:
         self._group_column: str | None = meta.get("group")
         self._promised: float | None = meta.get("coverage")
         self._spec = str(meta["learner"])
-        self.records = Records()
+        self.records = Records(store)
         self.shadows: dict[str, Shadow] = {}
         self.loaded_snapshots: list[int] = []
         self.load(snapshot)
@@ -297,29 +297,19 @@ class Projector:
         promised = self._promised
         return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
 
-    def _record(self, event: Event) -> DecisionRecord:
-        record = self.records.get(event.id)
-        # it may be gone: an erasure or a rollback has come in between
-        return self._fetch([event.id], event.seq - 1) if record is None else record
-
     def _prefetch(self, events: Sequence[Event]) -> None:
         """Load the earlier decisions that these events are about."""
         here = {event.id for event in events if event.kind == DECISION}
-        wanted = dict.fromkeys(event.id for event in events if event.kind in (OUTCOME, TIMEOUT))
-        missing = [id_ for id_ in wanted if id_ not in here and id_ not in self.records]
-        if missing:
-            self._fetch(missing, self.seq)
+        outcomes = (event.id for event in events if event.kind in (OUTCOME, TIMEOUT))
+        self.records.load((id_ for id_ in outcomes if id_ not in here), self.seq)
 
-    def _fetch(self, ids: Sequence[str], until: int) -> DecisionRecord:
-        """Read decisions as they were after an event; the last of them."""
-        events = self.store.find(ids)
-        record: DecisionRecord | None = None
-        for id_ in ids:
-            record = DecisionRecord.of(event for event in events.get(id_, ()) if event.seq <= until)
-            if record is None:
-                raise JournalDamaged(f"decision {id_}, which was answered, is missing")
-            self.records.put(record)
-        assert record is not None  # nobody asks for none
+    def _record(self, event: Event) -> DecisionRecord:
+        record = self.records.get(event.id)
+        if record is None:  # an erasure or a rollback has come in between
+            self.records.load([event.id], event.seq - 1)
+            record = self.records.get(event.id)
+        if record is None:
+            raise JournalDamaged(f"decision {event.id}, which was answered, is missing")
         return record
 
     # ------------------------------------------------------------ shadows

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from math import exp
-from typing import Any
+from math import exp, inf
+from typing import TYPE_CHECKING, Any
 
 from orjson import loads
 
 from superarm.data.row_json import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
+
+if TYPE_CHECKING:
+    from superarm.journal.store import Store
 
 
 class DecisionRecord:
@@ -100,8 +103,8 @@ class Records:
 
     OVERHEAD = 3_000  # bytes of a record beside its row, its context and its body
 
-    def __init__(self, most_bytes: int = 32 << 20) -> None:
-        self.most_bytes, self.bytes = most_bytes, 0
+    def __init__(self, store: Store, most_bytes: int = 32 << 20) -> None:
+        self.store, self.most_bytes, self.bytes = store, most_bytes, 0
         self._records: OrderedDict[str, tuple[DecisionRecord, int]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -113,6 +116,14 @@ class Records:
     def get(self, id_: str) -> DecisionRecord | None:
         entry = self._records.get(id_)
         return entry[0] if entry else None
+
+    def load(self, ids: Iterable[str], until: float = inf) -> None:
+        """Read decisions that are not here, as they were after event ``until``."""
+        missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self._records]
+        for events in self.store.find(missing).values():
+            record = DecisionRecord.of(event for event in events if event.seq <= until)
+            if record is not None:
+                self.put(record)
 
     def put(self, record: DecisionRecord) -> None:
         event = record.event

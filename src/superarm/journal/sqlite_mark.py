@@ -55,8 +55,10 @@ def read_mark(journal: Path) -> Mark | None:
                 word, number, *rest = line.decode().split()
                 if word == COPY_WORD:
                     copy = int(number)
-                elif _line(int(number), chain := bytes.fromhex(rest[0])) == line:
-                    marks.append((int(number), chain))
+                    continue
+                chain, _ = rest
+                if _line(int(number), bytes.fromhex(chain)) == line:
+                    marks.append((int(number), bytes.fromhex(chain)))
     return Mark(*max(marks), copy) if marks else None
 
 

@@ -274,6 +274,10 @@ class Store(Protocol):
         rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
         return [SnapshotInfo(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
 
+    def newest_snapshot(self) -> int:
+        """The event of the newest snapshot."""
+        return int(self._select("SELECT coalesce(max(seq), 0) FROM snapshots")[0][0])
+
     def snapshot(self, seq: int) -> Snapshot:
         """The snapshot of an event, checked."""
         where = f"the snapshot after event {seq} of {self.name}"

@@ -82,7 +82,7 @@ class RequestHandler:
 
     def begin(self, calls: Sequence[Call]) -> None:
         """Begin a turn with the model at hand; decisions that these calls are about are looked up."""
-        self.serving = self.model.serving()
+        self.serving, self.records = self.model.serving(), self.model.records
         self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
         self._staged, self._staged_changes, self._damaged = {}, [], {}
         self._now = None
@@ -91,20 +91,14 @@ class RequestHandler:
         self.load_records([request.id for request in requests if request.id is not None])
 
     def load_records(self, ids: Sequence[str]) -> None:
-        missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
         try:
-            by_id = self.store.find(missing) if missing else {}
+            self.records.load(ids)
         except JournalDamaged:  # at one of them: the others go on
-            by_id = {}
-            for id_ in missing:
+            for id_ in ids:
                 try:
-                    by_id |= self.store.find([id_])
+                    self.records.load([id_])
                 except JournalDamaged as error:
                     self._damaged[id_] = error
-        for events in by_id.values():
-            record = DecisionRecord.of(events)
-            if record is not None:
-                self.records.put(record)
 
     def staged_events(self) -> list[Event]:
         """The events that the turn has to write, in their order."""

@@ -27,7 +27,6 @@ class Learning:
 
     Attributes:
         projector, eraser: of the journal.
-        snapshot_seq: the event of the newest snapshot that can be read.
         replayed: how many events the start has projected.
         broken_snapshots: those that could not be read.
         clock_problem: why nothing may expire or be erased by the clock; None if it may.
@@ -45,14 +44,12 @@ class Learning:
         """Take the newest model that can be read, and project all events since."""
         self.projector, broken = self._newest()
         self.broken_snapshots = tuple(broken)
-        self.projector.erase_content = self._erase
         self.eraser = Eraser(self.store, self.projector)
-        self.snapshot_seq = max(note.seq for note in self.store.snapshots() if note.seq not in broken)
-        began = self.projector.seq
+        start = self.projector.seq
         self.projector.catch_up(tick=self.tick)
         if not self.store.read_only:
             self.eraser.finish()
-        self.replayed = self.projector.seq - began
+        self.replayed = self.projector.seq - start
 
     def _newest(self) -> tuple[Projector, list[int]]:
         return Projector.newest(self.store, self.settings.shadows)
@@ -63,11 +60,6 @@ class Learning:
     def append(self, events: Sequence[Event]) -> None:
         """Write events that only time brings."""
         self.store.append(events)
-
-    def _erase(self, erasure: Event) -> None:
-        if not self.store.read_only:
-            self.eraser(erasure)
-            self.snapshot_seq = self.projector.seq
 
     # ------------------------------------------------------------ what only time brings
 
@@ -104,16 +96,11 @@ class Learning:
     # ------------------------------------------------------------ snapshots
 
     def snapshot_is_due(self) -> bool:
-        return self.projector.seq - self.snapshot_seq >= self.settings.snapshot_every
+        return self.projector.seq - self.store.newest_snapshot() >= self.settings.snapshot_every
 
     def snapshot(self) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
-        if self.snapshot_seq < self.projector.seq:
+        if self.store.newest_snapshot() < self.projector.seq:
             for _ in self.store.write_snapshot(take_snapshot(self.projector, self.clock())):
                 self.tick()
-            self.kept_snapshot(self.projector.seq)
-
-    def kept_snapshot(self, seq: int) -> None:
-        """A snapshot was kept: older ones than the last few may go."""
-        self.snapshot_seq = seq
-        self.store.drop_old_snapshots(self.settings.keep_snapshots)
+            self.store.drop_old_snapshots(self.settings.keep_snapshots)

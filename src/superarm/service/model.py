@@ -37,7 +37,6 @@ class ServedModel(ABC):
         records: pending decisions in memory.
         broken_snapshots: those that could not be read.
         replayed: how many events the start has projected.
-        snapshot_seq: the event of the newest snapshot.
         processes: all that serve on a shared journal.
     """
 
@@ -48,7 +47,6 @@ class ServedModel(ABC):
     clock: Callable[[], float]
     broken_snapshots: tuple[int, ...] = ()
     replayed = 0
-    snapshot_seq = 0
     processes: list[dict[str, Any]] | None = None
 
     @abstractmethod
@@ -79,6 +77,11 @@ class ServedModel(ABC):
     @abstractmethod
     def trouble(self) -> tuple[str, ...]:
         """What is wrong, one sentence each."""
+
+    @property
+    def snapshot_seq(self) -> int:
+        """The event of the newest snapshot."""
+        return self.store.newest_snapshot()
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
         """Whether its outcome or timeout has moved the model; None if it has none, or it was not projected yet."""
@@ -117,15 +120,12 @@ class LocalModel(Learning, ServedModel):
     shared = False
 
     def __init__(self, store: Store, settings: Settings) -> None:
-        self.records = Records()  # shared with the request handler
         super().__init__(store, settings, settings.clock or SystemClock())
         settings.check(self.projector.learner)
 
-    def _newest(self) -> tuple[Projector, list[int]]:
-        projector, broken = super()._newest()
-        self.records.clear()
-        projector.records = self.records
-        return projector, broken
+    def load(self) -> None:
+        super().load()
+        self.records = self.projector.records
 
     def serving(self) -> Projector:
         return self.projector

@@ -126,7 +126,7 @@ class SharedModel(ServedModel):
     def __init__(self, store: PostgresStore, settings: Settings) -> None:
         self.store, self.address, self.settings = store, store.address, settings
         self.process = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-        self.records = Records()
+        self.records = Records(store)
         self.learning: SharedLearning | None = None
         self.learner_error: str | None = None
         self.processes = []
@@ -229,7 +229,6 @@ class SharedModel(ServedModel):
             return
         self._fetch_published()
         self.processes = self.store.processes()
-        self.snapshot_seq = max((note.seq for note in self.store.snapshots()), default=0)
         self._refreshed_at = monotonic()
 
     def reports(self) -> list[dict[str, Any]]:

@@ -79,7 +79,7 @@ class Upkeep:
                 return False
             if next(pieces, "written") is None:
                 return True
-            model.kept_snapshot(twin.seq)
+            store.drop_old_snapshots(service.settings.keep_snapshots)
             log.info("snapshot", extra={"event_no": twin.seq})
             return False
 
