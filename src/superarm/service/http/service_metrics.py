@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from superarm._extras import need
 from superarm.journal.snapshots import made_by
-from superarm.journal.stats import AGES
-from superarm.journal.totals import Totals
+from superarm.journal.totals import AGES, Totals
 from superarm.learners import Learner
-from superarm.service.local import LocalModel
+from superarm.service.model import LocalModel
 
 need("serve")
 from prometheus_client.core import (  # noqa: E402
@@ -57,7 +56,11 @@ def service_metrics(service: Service) -> list[Metric]:
         *_model_metrics(serving.totals, model.reports()),
         *_promise_metrics(serving.learner),
         *_journal_metrics(service, age),
-        *(_file_metrics(model) if isinstance(model, LocalModel) else _database_metrics(model)),
+        *(
+            _file_metrics(model)
+            if isinstance(model, LocalModel)
+            else _database_metrics(cast("SharedModel", model))
+        ),
         *_turn_metrics(service),
     ]
 
@@ -70,8 +73,6 @@ def _model_metrics(totals: Totals, reports: list[dict[str, Any]]) -> Iterator[Me
     yield counter("late_outcomes", "Outcomes after the timeout.", stats.late)
     yield counter("timeouts", "Decisions closed by the timeout.", stats.timeouts)
     yield counter("hits", "Outcomes that were hits.", stats.hits)
-    yield counter("answers", "Answers of people beside the outcomes.", stats.answers)
-    yield counter("corrections", "Outcomes and answers that were corrected.", stats.corrections)
     yield counter("learnt", "Outcomes learnt: the model version.", stats.learnt)
     yield counter("refused_updates", "Outcomes that could not be learnt.", stats.refused)
     outcomes, decisions = stats.outcomes + stats.late, stats.decisions
@@ -125,7 +126,9 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
     yield gauge("turn_age_seconds", "The age of the turn under way.", service.turn_seconds)
-    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", bool(model.erasing()))
+    yield gauge(
+        "erasure_unfinished", "Whether erased content is still on the disk.", bool(model.unfinished_erasure())
+    )
     yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", service.upkeep.failures)
 
 
