@@ -192,8 +192,6 @@ def test_a_log_and_its_verdicts(log):
     assert "the right one among them" in shown(log)
     assert EVIL in shown(log)
     facts = survey(log)
-    assert "2 of 7 labels, mostly" in shown(facts)
-    assert EVIL in shown(facts)
     learner = sa.SetLogit(**facts.common)
     ticks = []
     train(log, learner, facts, progress=ticks.append)

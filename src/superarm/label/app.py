@@ -11,13 +11,13 @@ from superarm.errors import InvalidInput
 from superarm.label.people import People
 from superarm.label.question import Question, reasons
 from superarm.service.http.admission import OPEN, PERSON, Admission
-from superarm.service.http.exchange import Response
 from superarm.service.http.guard import Limits
-from superarm.service.http.messages import Strict
 from superarm.service.http.pages import page_of
+from superarm.service.http.request import Response
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server, check_exposure
 from superarm.service.http.tokens import Tokens
+from superarm.service.messages import Strict
 
 if TYPE_CHECKING:
     from superarm.label.job import Labelling
@@ -28,7 +28,6 @@ KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", 
 MOST_TEXT = 20_000  # characters of one value that a page shows
 MOST_INLINE = 1 << 16  # bytes of a picture that comes with its question
 MOST_ROWS = 100  # of disagreements
-REFRESH_SECONDS = 1.0
 PROGRESS = ("rows", "labelled", "clicks", "target", "wrong", "interval", "outlook", "finished", "curve")
 
 
@@ -221,14 +220,11 @@ async def serve_labelling(
     server = Server(router, listener, Limits(connections=500))
     name = f"[{host}]" if ":" in host else host
     server.on_ready = lambda: on_ready(f"http://{name}:{server.port}/")
-    refreshing = asyncio.create_task(_refresh(admission.tokens))
     try:
         await server.serve()
     except asyncio.CancelledError:
         await server.shutdown()
         raise
-    finally:
-        refreshing.cancel()
 
 
 def export_command(job: Labelling) -> str | None:
@@ -237,12 +233,6 @@ def export_command(job: Labelling) -> str | None:
     if store is None:
         return None
     return f"superarm labels export {quote(store.name)} --output labelled.csv"
-
-
-async def _refresh(tokens: Tokens) -> None:
-    while True:
-        await asyncio.sleep(REFRESH_SECONDS)
-        tokens.refresh()
 
 
 def _values(row: Mapping[str, Any]) -> list[tuple[str, str]]:

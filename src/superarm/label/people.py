@@ -17,7 +17,7 @@ class People(Tokens):
     line = f"a name without spaces and commas, not {FILE!r}, and a token"
     owner = "superarm label"
 
-    def may_hold(self, word: str) -> bool:
+    def is_holder(self, word: str) -> bool:
         try:
             check_person(word)
         except InvalidInput:
@@ -25,7 +25,7 @@ class People(Tokens):
         return True
 
     def role(self, header: bytes) -> str | None:
-        return None if self._entry(header) is None else "person"
+        return None if self._holder(header) is None else "person"
 
     def person(self, header: bytes) -> str:
-        return self._entry(header) or ""
+        return self._holder(header) or ""

@@ -47,11 +47,6 @@ class Survey:
     set_size: int
     columns: Columns | None = None
 
-    def _repr_html_(self) -> str:
-        from superarm._html import survey_html
-
-        return survey_html(self)
-
     @property
     def known(self) -> Labels:
         return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")
