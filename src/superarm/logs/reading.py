@@ -122,12 +122,6 @@ class Log:
 
         return log_html(self)
 
-    def plot(self) -> Any:
-        """Its hit rate along its rows, and how often each label was shown and hit: an Altair chart."""
-        from superarm.logs.charts import log_chart
-
-        return log_chart(self)
-
     def keep_columns(self, names: Iterable[str]) -> None:
         """Keep further columns with each record, in its ``also``.
 

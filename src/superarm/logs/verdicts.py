@@ -62,12 +62,6 @@ class Verdict:
         """How many labels it shows, in words."""
         return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
 
-    def plot(self) -> Any:
-        """Every estimate with its interval, as an Altair chart."""
-        from superarm.logs.charts import verdict_chart
-
-        return verdict_chart(self)
-
     def __repr__(self) -> str:
         best = self.best
         result = "the log cannot answer"
