@@ -19,7 +19,7 @@ from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, relabel
 from superarm.logs.tallies import PartsTally, Tally
 from superarm.logs.verdicts import Evaluation, nested
-from superarm.logs.weights import logged_propensities
+from superarm.logs.weights import logged_propensities, policy_weights
 
 
 def evaluate(
@@ -44,10 +44,11 @@ def evaluate(
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
     labels = survey.known
-    judged = [
-        (PolicyRunner(policy, labels, survey.n_features), Tally(), PartsTally(labels, group, log.name))
-        for policy in policies
-    ]
+    judged = []
+    for policy in policies:
+        runner = PolicyRunner(policy, labels, survey.n_features)
+        one_set = runner.shows_one_set
+        judged.append((runner, Tally(one_set=one_set), PartsTally(labels, group, log.name, one_set=one_set)))
     log.keep_columns(name for policy in policies for name in policy.columns)
     log.keep_columns([] if group is None else [group])
     check = LogCheck()
@@ -72,12 +73,12 @@ def evaluate(
                 ranking = id(runner.policy.learner or runner)
                 if ranking not in scores:
                     scores[ranking] = runner.scores(part)
-                choice = runner.choose(part, scores[ranking])
+                weights = policy_weights(part, logged, runner.choose(part, scores[ranking]))
                 s = scores[ranking] if runner.has_probabilities else reward
                 assert s is not None
                 p = probabilities(s)
-                tally.add(part, logged, choice, p)
-                by_part.add(part, choice, p)
+                tally.add(part, logged, weights, p)
+                by_part.add(part, logged, weights, p)
         if model is not None:
             names = model.known.all()
             for record in batch.records:

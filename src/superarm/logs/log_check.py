@@ -47,16 +47,16 @@ class LogCheck:
         )
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
-        vary = np.array([design is not None and design.sizes_vary for design in batch.designs])
+        vary = np.array([draw is not None and draw.sizes_vary for draw in batch.draws])
         p, free = logged.propensity, vary | (logged.m < logged.n)
         self.known += int((~np.isnan(p)).sum())
         self.certain += int((free & (p > 1.0 - 1e-9)).sum())
-        drawn = ~np.isnan(logged.by_design) & free
-        self.surprise += float(logged.surprise[drawn].sum())
+        drawn = ~np.isnan(logged.by_rule) & free
+        self.surprise += float(logged.excess[drawn].sum())
         self.variance += float(logged.variance[drawn].sum())
         both = drawn & ~np.isnan(batch.propensity)
         with np.errstate(divide="ignore"):  # a set that the rule could not have shown
-            wrong = both & (np.abs(np.log(batch.propensity / logged.by_design)) > 0.01)
+            wrong = both & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
         self.differ += int(wrong.sum())
         for i in np.flatnonzero(wrong):
             ordered = batch.records[i].decision.ordered_propensity

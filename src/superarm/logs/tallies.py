@@ -18,30 +18,33 @@ from superarm.logs.calibration import Calibration
 from superarm.logs.estimates import Estimate, Sums
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.verdicts import Verdict, best_of
-from superarm.logs.weights import PolicyChoice, Propensities, linear_weights, logged_propensities, set_weights
+from superarm.logs.weights import PolicyWeights, Propensities
 
 
 class Tally:
-    """What has been added up about one policy."""
+    """What has been added up about one policy.
 
-    def __init__(self) -> None:
+    Args:
+        one_set: whether there is one set that the policy would show for a row; else it draws one of several.
+    """
+
+    def __init__(self, *, one_set: bool) -> None:
+        self.one_set = one_set
         self.by_set, self.by_label, self.calibration = Sums("set"), Sums("linear"), Calibration()
         self.rows, self.shown = 0, 0.0
 
-    def add(self, batch: Batch, logged: Propensities, choice: PolicyChoice, p: Array) -> None:
-        """Rows, and the probabilities that the policy itself or a reward model gives their labels."""
-        pi, known = choice.inclusion(batch.eligible), ~np.isnan(logged.propensity)
+    def add(self, batch: Batch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
+        """Rows, their weights, and the probabilities that the policy itself or a reward model gives their labels."""
+        pi, known = weights.inclusion, ~np.isnan(logged.propensity)
         self.rows, self.shown = self.rows + len(batch), self.shown + float(pi.sum())
         expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
         calibrated = self.calibration.calibrate(*expected, batch.hit)
         guess, whole = calibrated[0], np.ones(len(batch))
         # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
-        q, q_logged = calibrated if choice.distributions is None and choice.gamma is None else expected
-        weights = set_weights(batch, logged, choice)
-        self.by_set.add(weights, batch.hit, q, q_logged, guess, whole, known)
+        q, q_logged = calibrated if self.one_set else expected
+        self.by_set.add(weights.by_set, batch.hit, q, q_logged, guess, whole, known)
         control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
-        weights = linear_weights(batch, logged, pi)
-        self.by_label.add(weights, batch.hit, *expected, guess, control, known)
+        self.by_label.add(weights.linear, batch.hit, *expected, guess, control, known)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -58,17 +61,16 @@ class Tally:
 class PartsTally:
     """What has been added up about one policy, label by label and group by group."""
 
-    def __init__(self, labels: Labels, group: str | None, log: str) -> None:
-        self.labels, self.group, self.log = labels, group, log
+    def __init__(self, labels: Labels, group: str | None, log: str, *, one_set: bool) -> None:
+        self.labels, self.group, self.log, self.one_set = labels, group, log, one_set
         self.sums, self.named = np.zeros((labels.count, 3)), True
         self.tallies: dict[str, Tally] = {}
 
-    def add(self, batch: Batch, choice: PolicyChoice, p: Array) -> None:
+    def add(self, batch: Batch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
         self.named = self.named and all(record.label is not None for record in batch.records)
         if self.named:
             right = [self.labels.by_text(record.label) for record in batch.records]
-            pi = choice.inclusion(batch.eligible)
-            for shown, label in zip(pi, right, strict=True):
+            for shown, label in zip(weights.inclusion, right, strict=True):
                 if label is not None:  # else no set could have it
                     self.sums[label] += 1.0, shown[label], shown.sum()
         if self.group is None:
@@ -76,10 +78,8 @@ class PartsTally:
         groups = np.array(group_names(_column_value(record, self.group) for record in batch.records))
         for name in np.unique(groups).tolist():
             at = np.flatnonzero(groups == name)
-            some = batch.part(at)
-            self.tallies.setdefault(name, Tally()).add(
-                some, logged_propensities(some), choice.part(at), p[at]
-            )
+            tally = self.tallies.setdefault(name, Tally(one_set=self.one_set))
+            tally.add(batch.part(at), logged.part(at), weights.part(at), p[at])
 
     @property
     def by_label(self) -> tuple[GroupCoverage, ...]:

@@ -24,7 +24,7 @@ from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, label_numbers, relabel
 from superarm.logs.tallies import Tally
 from superarm.logs.verdicts import best_of
-from superarm.logs.weights import logged_propensities
+from superarm.logs.weights import logged_propensities, policy_weights
 from superarm.native.randomness import uniform_number
 
 KEPT = 20_000  # held-out rows that are looked at for progress
@@ -248,15 +248,14 @@ def _loss(p: Any, f: Any) -> float:
 def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, survey: Survey) -> Progress:
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
-    policy, tally = (
-        PolicyRunner(Policy(learner.name, learner=learner), learner.known, survey.n_features),
-        Tally(),
-    )
+    policy = PolicyRunner(Policy(learner.name, learner=learner), learner.known, survey.n_features)
+    tally = Tally(one_set=policy.shows_one_set)
     likely = has_probabilities(learner)
     for batch in checks:
         s = learner.scores(batch.matrix_for(learner))
         p = probabilities(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
-        tally.add(batch, logged_propensities(batch), policy.choose(batch, s), p)
+        logged = logged_propensities(batch)
+        tally.add(batch, logged, policy_weights(batch, logged, policy.choose(batch, s)), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
     return Progress(turn, rows, loss, best_of(tally.estimates))
