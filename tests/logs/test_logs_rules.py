@@ -22,9 +22,9 @@ from superarm.explore import (
 )
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import Batch, batches
+from superarm.logs.foreign import slots_distribution
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.set_draws import MixtureDraw, draw_from
-from superarm.logs.slots import slots_distribution
 from superarm.logs.tallies import Tally
 from superarm.logs.weights import linear_weights, logged_propensities, policy_weights, set_weights
 from superarm.streams import Arrays

@@ -16,9 +16,9 @@ from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
 from superarm.explore import distribution_of
 from superarm.learners import Learner
-from superarm.logs.fields import BadRow
+from superarm.logs.cells import BadRow
+from superarm.logs.foreign import slots_distribution
 from superarm.logs.set_draws import MixtureDraw, SetDraw, draw_from
-from superarm.logs.slots import slots_distribution
 from superarm.logs.survey import relabel
 
 

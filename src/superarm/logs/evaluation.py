@@ -13,7 +13,7 @@ from superarm.decisions.decision import Record
 from superarm.learners import SetLogit
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import batches
-from superarm.logs.log_check import LogCheck
+from superarm.logs.diagnostics import LogCheck
 from superarm.logs.policies import Policy, PolicyRunner
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, relabel

@@ -20,7 +20,7 @@ from superarm.explore.rule import log_scores
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
-from superarm.logs.fields import BadRow, parse_numbers
+from superarm.logs.cells import BadRow, parse_numbers
 from superarm.logs.set_draws import MixtureDraw, SetDraw, draw_from
 from superarm.logs.survey import label_numbers
 

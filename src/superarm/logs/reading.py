@@ -14,8 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.tables import TableRow, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.logs.features import Features, MatrixFeatures, find_features
-from superarm.logs.fields import (
+from superarm.logs.cells import (
     BadRow,
     parse_hit,
     parse_label,
@@ -24,8 +23,9 @@ from superarm.logs.fields import (
     parse_probability,
     parse_rule,
 )
+from superarm.logs.features import Features, MatrixFeatures, find_features
+from superarm.logs.foreign import open_source
 from superarm.logs.log_columns import LogColumns
-from superarm.logs.sources import open_source
 
 SAMPLE = 200  # rows looked at to find out which columns there are
 KEPT = 2**27  # bytes of rows that stay in memory after the first reading; a longer log is read again
