@@ -22,10 +22,10 @@ from superarm.explore import (
 )
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import Batch, batches
+from superarm.logs.estimates import HitRateEstimator
 from superarm.logs.foreign import slots_distribution
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.set_draws import MixtureDraw, draw_from
-from superarm.logs.tallies import Tally
 from superarm.logs.weights import linear_weights, logged_propensities, policy_weights, set_weights
 from superarm.streams import Arrays
 
@@ -311,10 +311,10 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
         for name, policy in policies.items():
             pi = np.stack([draw.inclusion(k) for draw in policy])
             truth = float((pi * world.p).sum(axis=1)[context].mean())
-            tally = Tally(one_set=name != "draws")
+            estimator = HitRateEstimator(one_set=name != "draws")
             weights = policy_weights(batch, logged, [policy[c] for c in context])
-            tally.add(batch, logged, weights, world.guess[context])
-            for e in tally.estimates:
+            estimator.add(batch, logged, weights, world.guess[context])
+            for e in estimator.estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append(e.low <= truth <= e.high)
     answered = {key: values for key, values in found.items() if len(values) > runs / 2}

@@ -9,18 +9,17 @@ import pytest
 from logged import World, draws_of, mask
 
 from superarm.logs.batches import Batch
-from superarm.logs.estimates import LEAST_ROWS, Sums
+from superarm.logs.estimates import LEAST_ROWS, HitRateEstimator, Sums
 from superarm.logs.set_draws import MixtureDraw
-from superarm.logs.tallies import Tally
 from superarm.logs.weights import linear_weights, logged_propensities, policy_weights, set_weights
 
 
 def judged(batch, draws):
     """All estimates of a policy that shows one set for a row, and of which nothing is expected."""
-    tally = Tally(one_set=True)
+    estimator = HitRateEstimator(one_set=True)
     logged = logged_propensities(batch)
-    tally.add(batch, logged, policy_weights(batch, logged, draws), np.zeros(batch.shown.shape))
-    return tally
+    estimator.add(batch, logged, policy_weights(batch, logged, draws), np.zeros(batch.shown.shape))
+    return estimator
 
 
 CASES = [(5, 2, 0.3), (6, 3, 0.7), (5, 1, 0.2), (4, 3, 0.4), (7, 4, 0.05), (6, 2, 1.0)]
@@ -104,8 +103,8 @@ def test_nothing_is_known_without_odds():
     logged, policy = logged_propensities(batch), draws_of(batch.shown)
     assert np.isnan(linear_weights(batch, logged, batch.shown * 1.0).w).all()
     assert np.isnan(set_weights(batch, logged, policy).w).all()
-    tally = judged(batch, policy)
-    assert {e.problem for e in tally.estimates} == {"the log does not say how probable its sets were"}
+    estimator = judged(batch, policy)
+    assert {e.problem for e in estimator.estimates} == {"the log does not say how probable its sets were"}
 
 
 # k, m, gamma of the log; rows; the share of people who want nothing
@@ -149,9 +148,9 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
         at = np.array([number[row] for row in zip(context, batch.sets, strict=True)])
         for name, (sets, gamma_b) in policies.items():
             truth = world.truth(sets, gamma_b)
-            tally = Tally(one_set=gamma_b is None)
-            tally.add(batch, logged.part(at), weights[name].part(at), world.guess[context])
-            for e in tally.estimates:
+            estimator = HitRateEstimator(one_set=gamma_b is None)
+            estimator.add(batch, logged.part(at), weights[name].part(at), world.guess[context])
+            for e in estimator.estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
     answered = {key: values for key, values in found.items() if len(values) > RUNS / 2}
@@ -169,11 +168,11 @@ def test_a_log_says_when_it_cannot_answer():
     batch, context = world.log(2000, np.random.default_rng(0))
     far = np.array([[r for r in range(12) if r not in top][:3] for top in world.top])
     policy = draws_of(mask(far[context], 12))
-    tally = judged(batch, policy)
-    for e in tally.estimates:
+    estimator = judged(batch, policy)
+    for e in estimator.estimates:
         assert e.effective < LEAST_ROWS
         assert e.problem
-    wanted = tally.by_label.wanted(batch.hit.mean())
+    wanted = estimator.linear.wanted(batch.hit.mean())
     assert wanted.rows > 2000
     assert 0.02 < wanted.uniform < 1.0
     other = judged(batch, draws_of(mask(world.order[context, :4], 12)))
@@ -184,7 +183,7 @@ def test_few_hits_are_no_evidence():
     world = World.make(6, 2, 0.8, 0.99, seed=1)
     batch, context = world.log(1000, np.random.default_rng(0))
     policy = draws_of(mask(world.order[context, :2], 6))
-    assert all("hits" in e.problem for e in judged(batch, policy).by_label.estimates())
+    assert all("hits" in e.problem for e in judged(batch, policy).linear.estimates())
 
 
 @pytest.mark.parametrize(
@@ -222,8 +221,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
 
 
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
-    from superarm.logs.estimates import Estimate
-    from superarm.logs.verdicts import best_of
+    from superarm.logs.estimates import Estimate, best_of
 
     facts = {"rows": 100, "effective": 100.0, "largest": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **facts)

@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.errors import InvalidInput
 from superarm.logs.batches import Batch
 from superarm.logs.estimates import SURE, interval
-from superarm.logs.reading import Log
-from superarm.logs.verdicts import Evaluation, Verdict
 from superarm.logs.weights import Propensities
 
 ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 
 @dataclass(slots=True)
-class LogCheck:
+class LogDiagnostics:
     """Counts over a log that show whether its sets were drawn as it says."""
 
     rows: int = 0
@@ -112,18 +109,13 @@ class LogCheck:
             "say so (--uniform, or Log(..., uniform=True))."
         )
 
-    def report(self, log: Log, verdicts: list[Verdict]) -> Evaluation:
-        if not self.rows:
-            raise InvalidInput(f"{log.name} has no rows to judge by that have an outcome")
-        rate = self.hits / self.rows
-        low, high = interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)
-        return Evaluation(
-            rows=self.rows,
-            unanswered=self.unanswered,
-            bad=log.bad,
-            hit_rate=rate,
-            low=low,
-            high=high,
-            warnings=tuple(self.warnings()),
-            verdicts=tuple(verdicts),
-        )
+    @property
+    def hit_rate(self) -> float:
+        """Of what was shown."""
+        return self.hits / self.rows
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the hit rate."""
+        rate = self.hit_rate
+        return interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)

@@ -18,12 +18,10 @@ from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
-from superarm.logs.estimates import Estimate
+from superarm.logs.estimates import Estimate, HitRateEstimator, best_of
 from superarm.logs.policies import Policy, PolicyRunner, has_probabilities
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, label_numbers, relabel
-from superarm.logs.tallies import Tally
-from superarm.logs.verdicts import best_of
 from superarm.logs.weights import logged_propensities, policy_weights
 from superarm.native.randomness import uniform_number
 
@@ -249,13 +247,13 @@ def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, surve
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
     policy = PolicyRunner(Policy(learner.name, learner=learner), learner.known, survey.n_features)
-    tally = Tally(one_set=policy.shows_one_set)
+    estimator = HitRateEstimator(one_set=policy.shows_one_set)
     likely = has_probabilities(learner)
     for batch in checks:
         s = learner.scores(batch.matrix_for(learner))
         p = probabilities(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
         logged = logged_propensities(batch)
-        tally.add(batch, logged, policy_weights(batch, logged, policy.choose(batch, s)), p)
+        estimator.add(batch, logged, policy_weights(batch, logged, policy.choose(batch, s)), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
-    return Progress(turn, rows, loss, best_of(tally.estimates))
+    return Progress(turn, rows, loss, best_of(estimator.estimates))
