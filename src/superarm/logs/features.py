@@ -16,7 +16,7 @@ from superarm.data.rows import NO_VALUES, AnyRow, Row
 from superarm.data.tables import TableRow, read_matrix
 from superarm.decisions.decision import COLUMNS
 from superarm.errors import InvalidInput
-from superarm.logs.fields import BadRow, parse_numbers
+from superarm.logs.cells import BadRow, parse_numbers
 from superarm.logs.log_columns import LogColumns
 
 

@@ -26,7 +26,7 @@ from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
-from superarm.logs.fields import parse_hit
+from superarm.logs.cells import parse_hit
 from superarm.parameters import existing_file
 
 if TYPE_CHECKING:

@@ -17,13 +17,11 @@ from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
 from superarm.logs.batches import Batch, batches
-from superarm.logs.estimates import Estimate
+from superarm.logs.estimates import Estimate, HitRateEstimator, best_of
 from superarm.logs.policies import Policy, PolicyRunner, has_probabilities
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, label_numbers, relabel
-from superarm.logs.tallies import Tally
-from superarm.logs.verdicts import best_of
-from superarm.logs.weights import logged_propensities
+from superarm.logs.weights import logged_propensities, policy_weights
 from superarm.losses import softmax
 from superarm.native.randomness import uniform_number
 
@@ -248,15 +246,14 @@ def _loss(p: Any, f: Any) -> float:
 def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, survey: Survey) -> Progress:
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
-    policy, tally = (
-        PolicyRunner(Policy(learner.name, learner=learner), learner.label_set, survey.n_features),
-        Tally(),
-    )
+    policy = PolicyRunner(Policy(learner.name, learner=learner), learner.label_set, survey.n_features)
+    estimator = HitRateEstimator(one_set=policy.shows_one_set)
     likely = has_probabilities(learner)
     for batch in checks:
         s = learner.scores(batch.matrix_for(learner))
         p = softmax(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
-        tally.add(batch, logged_propensities(batch), policy.choose(batch, s), p)
+        logged = logged_propensities(batch)
+        estimator.add(batch, logged, policy_weights(batch, logged, policy.choose(batch, s)), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
-    return Progress(turn, rows, loss, best_of(tally.estimates))
+    return Progress(turn, rows, loss, best_of(estimator.estimates))
