@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import os
 import shlex
@@ -25,8 +24,7 @@ from service_kit import Web  # noqa: E402
 
 from superarm.errors import InvalidInput  # noqa: E402
 from superarm.label import Labelling  # noqa: E402
-from superarm.label.app import serve_labelling  # noqa: E402
-from superarm.label.people import People  # noqa: E402
+from superarm.label.app import LabellingServer, PeopleTokens  # noqa: E402
 from superarm.label.rows import LabelRows  # noqa: E402
 
 needs_chromium = pytest.mark.skipif(
@@ -300,7 +298,7 @@ def test_it_looks_as_it_should(labeller, tmp_path):
     job = Labelling(rows, labels=list(TEAMS), target=1.0, most=3)
     for _ in range(70):
         question = job.ask()
-        right = truth[question.number]
+        right = truth[question.row]
         job.answer(question, **({"label": right} if right in question.labels else {"none": True}))
     browser = labeller.browser
     with Server(job) as server:
@@ -379,7 +377,7 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
     people = tmp_path / "people.txt"
     people.write_text("# name token\nanna  the-token-of-anna\nben   the-token-of-ben\n", encoding="utf-8")
     job = Labelling(rows, labels=list(TEAMS), target=1.0, twice=1.0, most=4)
-    with Server(job, tokens=People(people)) as server:
+    with Server(job, token_file=people) as server:
         web = Web(server.port)
         assert web("GET", "/question")[0] == 401
         assert web("GET", "/question", Authorization="Bearer the-token-of-carl")[0] == 401
@@ -414,12 +412,12 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         assert "ben said" in told
         labeller.press("document.querySelector('#differ li button')")
         labeller.browser.wait(f"document.querySelectorAll('#differ li').length == {len(differ) - 1}")
-        assert job.results()[differ[0]["number"]]["how"] == "settled"
+        assert job.results()[differ[0]["row"]]["how"] == "settled"
         assert "settled" in labeller.text("said")
         labeller.key("u")  # takes the settlement back, and asks
         assert "Taken back" in labeller.text("said")
-        assert labeller.question()["row"] == differ[0]["number"]
-        assert [one["number"] for one in job.disagreements()] == [one["number"] for one in differ]
+        assert labeller.question()["row"] == differ[0]["row"]
+        assert [one["row"] for one in job.disagreements()] == [one["row"] for one in differ]
         labeller.browser.wait(f"document.querySelectorAll('#differ li').length == {len(differ)}")
         # a link with a token in it, which no server and no history gets to see
         labeller.browser.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
@@ -427,7 +425,7 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         assert labeller.browser.eval("location.hash") == ""
         people.write_text("ben   the-token-of-ben\n", encoding="utf-8")  # anna's is taken back
         until = time.monotonic() + 20
-        while web("GET", "/progress", Authorization="Bearer the-token-of-anna")[0] != 401:
+        while web("GET", "/question", Authorization="Bearer the-token-of-anna")[0] != 401:
             assert time.monotonic() < until
             time.sleep(0.2)
 
@@ -534,13 +532,13 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
         assert (undone["undone"], undone["question"]["row"]) == (True, 3)
         assert server.job.results()[3]["label"] is None
         assert web("POST", "/undo", {})[1]["undone"] is False
-        assert web("GET", "/progress")[1]["clicks"] == 0
+        assert web("GET", "/question")[1]["clicks"] == 0
         with pytest.raises(
             InvalidInput, match=f"--port of superarm label must be free, on 127.0.0.1:{server.port}"
         ):
-            asyncio.run(serve_labelling(server.job, server.port, print))
+            LabellingServer(server.port)
         with pytest.raises(InvalidInput, match="--token-file of superarm label must be given"):
-            asyncio.run(serve_labelling(server.job, 0, print, host="0.0.0.0"))
+            LabellingServer(host="0.0.0.0")
 
 
 @pytest.mark.parametrize(
@@ -555,9 +553,8 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
     ],
 )
 def test_keys_are_checked(keys, said):
-    rows, _ = tickets()
     with pytest.raises(InvalidInput, match=said):
-        asyncio.run(serve_labelling(Labelling(rows, labels=list(TEAMS)), 0, print, keys=keys))
+        LabellingServer(keys=keys)
 
 
 def test_the_command_refuses_keys_that_are_none(tmp_path):
@@ -580,6 +577,6 @@ def test_tokens_of_people_are_checked(tmp_path):
     ):
         file.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidInput, match=said):
-            People(file)
+            PeopleTokens(file)
     with pytest.raises(InvalidInput, match="--token-file of superarm label must be a file"):
-        People(tmp_path / "missing")
+        PeopleTokens(tmp_path / "missing")
