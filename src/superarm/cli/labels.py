@@ -106,10 +106,10 @@ def change(
     journal: Journal,
     add: Annotated[str | None, typer.Option(help="A new label.")] = None,
     rename: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="A label and its new name.")
+        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="OLD NEW: a label and its new name.")
     ] = None,
     merge: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="OLD INTO", help="All rows of OLD become INTO.")
+        tuple[str, str] | None, typer.Option(metavar="OLD INTO", help="OLD INTO: all rows of OLD become INTO.")
     ] = None,
     retire: Annotated[
         str | None, typer.Option(help="A label that is gone; its rows are asked about again.")

@@ -2,7 +2,8 @@
 
 What is labelled       rows.py, pictures.py
 What answers say       belief.py (of one item) → state.py (of all, with label_set.py and model.py)
-What to ask next       plan.py (which item, when to stop; calibration.py), question.py (which labels, who has it)
+What to ask next       wrong_labels.py (how many there are; calibration.py) → plan.py (which item, when to stop)
+                       question.py (which labels it shows, who has it)
 What people use        labelling.py `Labelling`, results.py and progress.py what came out, notebook.py, app.py the page
 What is kept           journal.py, projector.py (what its events come to), erase.py
 Other tools            formats.py (their files), importing.py (which row each answer is about)

@@ -14,6 +14,7 @@ from superarm.label.question import OpenQuestions, Question, choose_labels
 from superarm.label.results import Results
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
+from superarm.label.wrong_labels import WrongLabels
 from superarm.parameters import check_int, check_number, check_share
 
 
@@ -75,7 +76,8 @@ class Labelling(Results):
         self.journal = LabelJournal(journal, rows, settings, read_only=read_only)
         features = rows.features(len(self.journal.labels))
         self.state = State(features, self.journal.labels, target=self.target, yes_no=self.yes_no, seed=seed)
-        self.plan = Plan(self.state, rows.copies, target=self.target, twice=twice, seed=seed)
+        self.wrong_labels = WrongLabels(self.state, rows.copies, self.target)
+        self.plan = Plan(self.state, self.wrong_labels, target=self.target, twice=twice, seed=seed)
         self._projector = Projector(rows.item_of_key, self.state, self.plan)
         self._open, self._n_questions = OpenQuestions(), 0
         self._catch_up()

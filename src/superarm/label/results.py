@@ -15,6 +15,7 @@ from superarm.label.plan import Plan
 from superarm.label.progress import FIRST_CLICKS, Progress
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
+from superarm.label.wrong_labels import WrongLabels
 from superarm.learners import SetLogit
 
 CURVE_POINTS = 40
@@ -27,22 +28,23 @@ class Results:
     rows: LabelRows
     state: State
     plan: Plan
+    wrong_labels: WrongLabels
     target: float
     seed: int
     show: tuple[str, ...]
 
     def progress(self) -> Progress:
         """How far the work has come."""
-        state, plan, copies = self.state, self.plan, self.rows.copies
-        clicks, finished = int(state.clicks.sum()), plan.is_finished()
+        state, copies = self.state, self.rows.copies
+        clicks, finished = int(state.clicks.sum()), self.plan.is_finished()
         rows_asked = int(copies[state.done & (state.label >= 0)].sum())
-        accepted = self._accepted(finished)
+        accepted = self.plan.accepted_items()
         labelled = rows_asked + int(copies[accepted].sum())
         wrong, interval, clicks_left = None, None, None
         if clicks >= FIRST_CLICKS or finished:
-            low, high = plan.interval(accepted)
+            low, high = self.wrong_labels.interval(accepted)
             if labelled:
-                wrong = min(1.0, plan.expected_wrong(accepted) / labelled)
+                wrong = min(1.0, self.wrong_labels.n_wrong(accepted) / labelled)
                 interval = float(low / labelled), float(min(1.0, high / labelled))
             clicks_left = 0 if finished else self._clicks_left()
         return Progress(
@@ -61,7 +63,7 @@ class Results:
 
     def _clicks_left(self) -> int | None:
         """Until enough items were asked about, at the rate of the last ones; None if they were, and doubts remain."""
-        state, plan = self.state, self.plan
+        state, estimate, audit_share = self.state, self.wrong_labels.estimate, self.plan.audit_share
         learnt = max(1, len(state.done_order))
         recent = state.done_order[-min(RECENT, -(-learnt // 4)) :]
         extra = float(state.clicks[recent].mean()) - 1.0 if recent else 0.0  # beyond one click an item
@@ -71,18 +73,11 @@ class Results:
 
         clicks = clicks_for(int(np.count_nonzero(~state.done)))
         if self.target < 1.0:
-            if plan.estimate.items_left is None:
+            if estimate.items_left is None:
                 return None
-            needed = clicks_for(plan.estimate.items_left / (1.0 - plan.audit_share))
-            clicks = min(clicks, max(needed, plan.n_audits_missing() / plan.audit_share))
+            needed = clicks_for(estimate.items_left / (1.0 - audit_share))
+            clicks = min(clicks, max(needed, self.wrong_labels.n_audits_missing() / audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
-
-    def _accepted(self, finished: bool) -> Array:
-        """Items nobody was asked about whose labels are accepted: none before there were enough audits."""
-        items = np.flatnonzero(~self.state.done)
-        if self.target >= 1.0 or self.plan.n_audits_missing() > 0:
-            return items[:0]
-        return items if finished else items[self.plan.wrong_chances(items) < self.plan.estimate.accept_below]
 
     def people(self) -> dict[str, dict[str, float]]:
         """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
@@ -105,10 +100,10 @@ class Results:
     def results(self) -> list[dict[str, Any]]:
         """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
         if self.target >= 1.0:  # else the scores are those that progress() counts
-            self.plan.score()
+            self.wrong_labels.score(self.plan.order)
         items = np.arange(len(self.rows.keys))
-        accepted = set(self._accepted(self.plan.is_finished()).tolist())
-        wrong = self.plan.wrong_chances(items)
+        accepted = set(self.plan.accepted_items().tolist())
+        wrong = self.wrong_labels.chances(items)
         by_item = [self._item_result(item, item in accepted, float(wrong[item])) for item in items.tolist()]
         return [{"row": row, **by_item[item]} for row, item in enumerate(self.rows.item_of_row)]
 
@@ -119,7 +114,7 @@ class Results:
             label, belief = int(state.label[item]), 1.0 - float(state.doubt[item])
             how = _how(label, answers, state.label_set.live) if label >= 0 else "none fits"
         else:
-            label, belief = int(self.plan.model_label[item]), 1.0 - wrong
+            label, belief = int(self.wrong_labels.model_label[item]), 1.0 - wrong
             how = "accepted" if accepted else ""
         return {
             "label": state.label_set.names[label] if how and label >= 0 else None,
