@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import superarm as sa
+from superarm.data.rows import Rows
+from superarm.label.rows import LabelRows
 
 DIGITS = [str(digit) for digit in range(10)]
 WORDS = {"login": "password account sign", "billing": "invoice card charge", "ads": "campaign click banner"}
@@ -38,6 +40,15 @@ def tickets(n: int, seed: int = 0) -> list[dict[str, Any]]:
 def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def digit_rows(n: int) -> LabelRows:
+    """The first n of the embedded digits."""
+    rows = LabelRows.read("digits")
+    pixels = [picture.ravel() for picture in rows.pictures[:n]]
+    return LabelRows(
+        "digits", [{"number": i} for i in range(n)], Rows(np.array(pixels)), truth=rows.truth[:n]
+    )
 
 
 def small_job(**options: Any) -> sa.Labelling:

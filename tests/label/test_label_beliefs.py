@@ -77,7 +77,7 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
 
     for _ in range(20):
         wrong.fit()
-    grid = np.linspace(0.002, 0.6, 3000)
+    grid = np.linspace(0.002, 0.6, 300)
     best = grid[np.argmax([log_probability(e) for e in grid])]
     assert wrong.rate("a") == pytest.approx(best, abs=0.02)
 

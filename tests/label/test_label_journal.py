@@ -19,7 +19,7 @@ from superarm.label.simulation import simulate_labeller
 def test_stop_and_go_on_gives_the_same_state(tmp_path: Path) -> None:
     rows, journal = LabelRows.read("digits"), tmp_path / "digits.labels.db"
     with sa.Labelling(rows, labels=DIGITS, journal=journal) as job:
-        answer_some(job, rows.truth, 300)
+        answer_some(job, rows.truth, 120)
         job.undo()
         before, weights = job.progress(), job.state.model.learner.scores(job.state.model.features)
     with sa.Labelling(LabelRows.read("digits"), journal=journal) as job:

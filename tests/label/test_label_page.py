@@ -557,15 +557,6 @@ def test_keys_are_checked(keys, said):
         LabellingServer(keys=keys)
 
 
-def test_the_command_refuses_keys_that_are_none(tmp_path):
-    command = [sys.executable, "-m", "superarm", "label", "digits", "--no-browser", "--keys", "none:0"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert "--keys of superarm label must be such as none=0,undo=z, got 'none:0'" in " ".join(
-        done.stderr.split()
-    )
-
-
 def test_tokens_of_people_are_checked(tmp_path):
     file = tmp_path / "people.txt"
     for text, said in (

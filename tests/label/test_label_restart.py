@@ -68,8 +68,8 @@ def act(job: sa.Labelling, truth: list[str | None], random: np.random.Generator)
     ],
 )
 def test_numbers_and_questions_do_not_depend_on_stopping(options: dict[str, Any], tmp_path: Path) -> None:
-    rows, journal, random = made_up(300), tmp_path / "rows.labels.db", np.random.default_rng(1)
-    for begun in range(10):
+    rows, journal, random = made_up(200), tmp_path / "rows.labels.db", np.random.default_rng(1)
+    for begun in range(8):
         with sa.Labelling(rows, labels=LABELS, journal=journal, **options) as job:
             for _ in range(int(random.integers(1, 5 * SHORTEST_ROUND))):
                 act(job, rows.truth, random)

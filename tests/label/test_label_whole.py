@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from label_jobs import DIGITS, WORDS, tickets, write_table
+from label_jobs import DIGITS, WORDS, digit_rows, tickets, write_table
 
 import superarm as sa
 from superarm.label.rows import LabelRows
@@ -24,7 +24,7 @@ def test_every_row_is_looked_at_and_right() -> None:
 
 def test_a_target_takes_fewer_clicks_and_is_told_with_an_interval() -> None:
     inside, rates = 0, []
-    for seed in range(6):
+    for seed in range(3):
         rows = LabelRows.read("digits")
         found = simulate_labeller(sa.Labelling(rows, labels=DIGITS, target=0.97, seed=seed), rows.truth)
         low, high = found["interval"]
@@ -33,7 +33,7 @@ def test_a_target_takes_fewer_clicks_and_is_told_with_an_interval() -> None:
         assert found["clicks_per_row"] < 0.4
         assert 0 < found["audits"] < found["clicks"]
     assert np.mean(rates) <= 0.03
-    assert inside >= 5
+    assert inside == 3
 
 
 def test_no_label_is_accepted_before_audits_and_what_is_told_is_what_there_is() -> None:
@@ -120,7 +120,7 @@ def test_clicks_left_are_about_what_it_takes(target: float) -> None:
 
 @pytest.mark.parametrize("yes_no", [False, True])
 def test_wrong_clicks_are_found_and_asked_again(yes_no: bool) -> None:
-    rows = LabelRows.read("digits")
+    rows = digit_rows(800)
     without = simulate_labeller(sa.Labelling(rows, labels=DIGITS, target=1.0, yes_no=yes_no), rows.truth)
     job = sa.Labelling(rows, labels=DIGITS, target=1.0, yes_no=yes_no)
     found = simulate_labeller(job, rows.truth, wrong=0.03)

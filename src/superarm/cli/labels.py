@@ -109,7 +109,8 @@ def change(
         tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="OLD NEW: a label and its new name.")
     ] = None,
     merge: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="OLD INTO", help="OLD INTO: all rows of OLD become INTO.")
+        tuple[str, str] | None,
+        typer.Option(metavar="OLD INTO", help="OLD INTO: all rows of OLD become INTO."),
     ] = None,
     retire: Annotated[
         str | None, typer.Option(help="A label that is gone; its rows are asked about again.")
