@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput
 from superarm.label.names import FILE, check_person
 from superarm.label.question import Question, word_weights
@@ -108,25 +109,25 @@ class LabellingPage:
     def icon(self) -> Response:
         return Response(204)
 
-    def question(self, person: str) -> dict[str, Any]:
+    def question(self, person: str) -> JsonObject:
         return self._state(person, self.job.ask(by=person))
 
-    def answer(self, person: str, given: AnswerRequest) -> dict[str, Any]:
+    def answer(self, person: str, given: AnswerRequest) -> JsonObject:
         self.job.answer(given.question, label=given.label, none=given.none, yes=given.yes, by=person)
         return self.question(person)
 
-    def skip(self, person: str, given: SkipRequest) -> dict[str, Any]:
+    def skip(self, person: str, given: SkipRequest) -> JsonObject:
         self.job.skip(given.question, by=person)
         return self.question(person)
 
-    def undo(self, person: str) -> dict[str, Any]:
+    def undo(self, person: str) -> JsonObject:
         """The question whose answer was taken back; with nothing to take back, the one that is open."""
         question = self.job.undo(by=person)
         if question is None:
             return {**self.question(person), "undone": False}
         return {**self._state(person, question), "undone": True}
 
-    def add_label(self, person: str, new: NewLabel) -> dict[str, Any]:
+    def add_label(self, person: str, new: NewLabel) -> JsonObject:
         self.job.add_label(new.name, by=person)
         return {"labels": self.job.label_names}
 
@@ -136,7 +137,7 @@ class LabellingPage:
             raise InvalidInput.must("row", "request", "one with a picture", query.row)
         return Response(200, picture[0], picture[1].encode("ascii"))
 
-    def disagreements(self) -> dict[str, Any]:
+    def disagreements(self) -> JsonObject:
         """Rows whose answers contradict each other: how many, and the first of them."""
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
@@ -150,13 +151,13 @@ class LabellingPage:
         ]
         return {"count": len(conflicts), "rows": rows}
 
-    def settle(self, person: str, given: SettleRequest) -> dict[str, Any]:
+    def settle(self, person: str, given: SettleRequest) -> JsonObject:
         self.job.settle(given.row, given.label, by=person)
         return self.disagreements()
 
     # ---------------------------------------------------------------- what the page shows
 
-    def _state(self, person: str, question: Question | None) -> dict[str, Any]:
+    def _state(self, person: str, question: Question | None) -> JsonObject:
         """All that the page shows one person. Which questions are audits is nothing that people should learn."""
         progress = self.job.progress()
         return {
@@ -169,7 +170,7 @@ class LabellingPage:
             **{name: getattr(progress, name) for name in PROGRESS},
         }
 
-    def _without_beliefs(self, question: Question) -> dict[str, Any]:
+    def _without_beliefs(self, question: Question) -> JsonObject:
         """A question without what would lead people: how sure the model is, and whether it would have asked."""
         return {
             "id": question.id,
@@ -181,7 +182,7 @@ class LabellingPage:
             "reasons": word_weights(self.job, question),
         }
 
-    def _small_picture(self, row: int) -> dict[str, Any] | None:
+    def _small_picture(self, row: int) -> JsonObject | None:
         """A small picture itself, which spares the page a second request; empty for a large one."""
         picture = self.job.picture(row)
         if picture is None:
@@ -257,12 +258,12 @@ def export_command(job: Labelling) -> str | None:
     return None if store is None else f"superarm labels export {quote(store.name)} --output labelled.csv"
 
 
-def _texts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _texts(values: Mapping[str, Cell]) -> list[tuple[str, str]]:
     """Names and texts; raw pictures have none."""
     return [(str(name), _text(value)) for name, value in values.items() if not isinstance(value, bytes)]
 
 
-def _text(value: Any) -> str:
+def _text(value: Cell) -> str:
     text = str(value)
     if len(text) <= MOST_TEXT:
         return text

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superarm._files import write_atomically
+from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput, at_row
 from superarm.label.names import check_name, check_person
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
 
-Task = dict[str, Any]  # of a file of another tool, as JSON has it
-Exported = list[tuple[dict[str, Any], dict[str, Any]]]  # what people see of each row, and its result
+Exported = list[tuple[JsonObject, JsonObject]]  # what people see of each row, and its result
 SOURCE = "superarm"
 # of a Prodigy task, what says nothing of the row itself
 PRODIGY_KEYS = {
@@ -47,7 +47,7 @@ class ImportedAnswer:
         row: its number in the table of that export; None in files that are none.
     """
 
-    values: dict[str, Any]
+    values: dict[str, Cell]
     shown: tuple[str, ...] = ()
     label: str | None = None
     by: str = ""
@@ -109,7 +109,7 @@ class TaskReader:
     question: str | None
     owner: str
 
-    def label_studio(self, task: Task) -> Iterator[ImportedAnswer]:
+    def label_studio(self, task: JsonObject) -> Iterator[ImportedAnswer]:
         for annotation in task.get("annotations", ()):
             by, time = _annotator(annotation), _annotation_time(annotation)
             if annotation.get("was_cancelled"):
@@ -123,7 +123,7 @@ class TaskReader:
             unchanged = exported and label == _mark(task).get("label")
             yield ImportedAnswer(task["data"], tuple(shown), label, by, time, unchanged)
 
-    def _choices(self, annotation: Task) -> list[str]:
+    def _choices(self, annotation: JsonObject) -> list[str]:
         """The labels in an annotation or a prediction of Label Studio."""
         choices_by: dict[str, list[str]] = {}
         for part in annotation.get("result", ()):
@@ -131,7 +131,7 @@ class TaskReader:
                 choices_by.setdefault(part["from_name"], []).extend(map(str, part["value"]["choices"]))
         return self._only(choices_by)
 
-    def prodigy(self, task: Task) -> Iterator[ImportedAnswer]:
+    def prodigy(self, task: JsonObject) -> Iterator[ImportedAnswer]:
         mark = _mark(task)
         values = {name: task[name] for name in task if name not in PRODIGY_KEYS and not name.startswith("_")}
         values |= {} if mark else task.get("meta", {})
@@ -150,7 +150,7 @@ class TaskReader:
         unchanged = bool(mark) and not time and label == mark["label"] and by in ("", mark["by"])
         yield ImportedAnswer(values, tuple(shown), label, by, time, unchanged)
 
-    def argilla(self, record: Task) -> Iterator[ImportedAnswer]:
+    def argilla(self, record: JsonObject) -> Iterator[ImportedAnswer]:
         values = {**({} if _mark(record) else record.get("metadata", {})), **record["fields"]}
         responses = {
             name: many for name, many in record.get("responses", {}).items() if self.question in (None, name)
@@ -180,7 +180,7 @@ class TaskReader:
         return next(iter(by_question.values()), [])
 
 
-def _annotator(annotation: Task) -> str:
+def _annotator(annotation: JsonObject) -> str:
     """Who changed it last, or else gave it, in Label Studio."""
     by, editor = annotation.get("completed_by"), annotation.get("updated_by")
     if editor is not None and editor != (by["id"] if isinstance(by, dict) else by):
@@ -188,22 +188,22 @@ def _annotator(annotation: Task) -> str:
     return str(by.get("email") or by["id"]) if isinstance(by, dict) else "" if by is None else str(by)
 
 
-def _annotation_time(annotation: Task) -> float:
+def _annotation_time(annotation: JsonObject) -> float:
     text = annotation.get("updated_at") or annotation.get("created_at")
     return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
-def _as_list(value: Any) -> list[str]:
+def _as_list(value: object) -> list[str]:
     return [str(part) for part in (value if isinstance(value, list) else [value])]
 
 
-def _mark(task: Task) -> dict[str, Any]:
+def _mark(task: JsonObject) -> JsonObject:
     """Row and result in a task that we have written; empty in all others."""
     mark = task.get("meta") or task.get("metadata") or {}
     return mark if mark.get("source") == SOURCE else {}
 
 
-def _read_tasks(path: Path) -> list[Any]:
+def _read_tasks(path: Path) -> list[object]:
     """All of a JSON list, or one of each line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -224,7 +224,7 @@ def _read_tasks(path: Path) -> list[Any]:
 def _write_label_studio(rows: Exported) -> str:
     tasks = []
     for values, result in rows:
-        task: Task = {"data": values, "meta": _new_mark(result)}
+        task: JsonObject = {"data": values, "meta": _new_mark(result)}
         value = {"choices": [result["label"]]}
         choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
         if result["how"] == "accepted":
@@ -258,12 +258,12 @@ def _write_argilla(rows: Exported) -> str:
     return json.dumps(records, ensure_ascii=False)
 
 
-def _new_mark(result: dict[str, Any]) -> dict[str, Any]:
+def _new_mark(result: JsonObject) -> JsonObject:
     """What tells a task of ours from others; without a label if the row has none."""
     return {"source": SOURCE} | {name: value for name, value in result.items() if value is not None}
 
 
-def plain_values(job: Labelling, row: int) -> dict[str, Any]:
+def plain_values(job: Labelling, row: int) -> JsonObject:
     """What people see of a row, as JSON has words for it."""
     values = job.rows.values(row, job.show)
     return {
@@ -272,14 +272,14 @@ def plain_values(job: Labelling, row: int) -> dict[str, Any]:
     }
 
 
-def values_text(values: dict[str, Any]) -> str:
+def values_text(values: JsonObject) -> str:
     """What people see of a row in lines of text: the only value, or names and values."""
     if len(values) == 1:
         return str(next(iter(values.values())))
     return "\n".join(f"{name}: {value}" for name, value in values.items())
 
 
-Functions = tuple[Callable[[TaskReader, Task], Iterator[ImportedAnswer]], Callable[[Exported], str]]
+Functions = tuple[Callable[[TaskReader, JsonObject], Iterator[ImportedAnswer]], Callable[[Exported], str]]
 FORMATS: dict[str, Functions] = {
     "label-studio": (TaskReader.label_studio, _write_label_studio),
     "prodigy": (TaskReader.prodigy, _write_prodigy),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from superarm._types import Cell, JsonObject
 from superarm.data.values import is_missing
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
 from superarm.label.pictures import MEDIA_TYPES
@@ -51,7 +52,7 @@ class ImportCounts:
 def import_into(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
     """Put answers into a labelling, oldest first; labels that are new are added."""
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
-    accepted: list[dict[str, Any]] = []
+    accepted: list[JsonObject] = []
     empty = unknown = unchanged = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
         row = finder.find(answer)
@@ -110,7 +111,7 @@ class RowFinder:
         return self._rows_by_columns[columns]
 
 
-def _comparable(value: Any) -> str:
+def _comparable(value: Cell) -> str:
     """A value, as it is compared; of a picture's address, the file's name as it was before an upload."""
     if is_missing(value):
         return ""

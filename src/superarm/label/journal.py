@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -44,7 +44,7 @@ class LabelSettings:
     target: float = 0.99
     twice: float = 0.0
     rows: str = ""
-    read_options: dict[str, Any] = field(default_factory=dict)
+    read_options: JsonObject = field(default_factory=dict)
     keys: list[str] | None = None
 
 
@@ -69,7 +69,7 @@ def _settings(store: Store) -> LabelSettings:
     return LabelSettings(**settings)
 
 
-def create_label_journal(where: str | Path, meta: dict[str, Any]) -> None:
+def create_label_journal(where: str | Path, meta: JsonObject) -> None:
     """A new journal, without events."""
     if not is_url(where) and Path(f"{where}-mark").exists():
         raise JournalForeign(
@@ -163,7 +163,7 @@ class LabelJournal:
         """Keep that an answer does not hold."""
         self._append([Event.new(time.time(), CORRECTION, AnswerBody(about=seq, by=by), key)])
 
-    def change(self, change: dict[str, Any]) -> None:
+    def change(self, change: JsonObject) -> None:
         """Keep a change."""
         self._append([Event.new(time.time(), CHANGE, change)])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm._extras import need
+from superarm._types import Frame, JsonObject
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.label.names import FILE, OWNER, check_known_person, check_name, check_names, check_person
 from superarm.label.plan import Plan
@@ -45,7 +46,7 @@ class Labelling(Results):
 
     def __init__(
         self,
-        rows: Any,
+        rows: Frame | str | Path,
         *,
         labels: Sequence[str] | str | None = None,
         journal: str | Path | None = None,
@@ -55,7 +56,7 @@ class Labelling(Results):
         show: Sequence[str] = (),
         twice: float = 0.0,
         vectors: str | Path | None = None,
-        columns: dict[str, Any] | None = None,
+        columns: JsonObject | None = None,
         seed: int = 0,
         read_only: bool = False,
     ) -> None:
@@ -123,11 +124,7 @@ class Labelling(Results):
         if question is not None:  # the page was loaded again, say
             return question
         busy, last = self._open.items(), self._projector.last_item.get(by)
-        if (
-            last is not None
-            and last not in busy
-            and (by in self._projector.undone_item or self._is_begun(last))
-        ):
+        if last is not None and last not in busy and (by in self._projector.undone or self._is_begun(last)):
             return self._question(last, by, audit=False)
         if self.plan.is_finished():
             return None
@@ -194,7 +191,7 @@ class Labelling(Results):
         """
         self._close(self._open.get(question, by), by, {})
 
-    def _close(self, question: Question, by: str, content: dict[str, Any]) -> None:
+    def _close(self, question: Question, by: str, content: JsonObject) -> None:
         """Keep what was said about a question, which is not open any more then."""
         self._keep([(self.rows.item_of_row[question.row], by, {"labels": question.labels, **content})])
         self._open.remove(question)
@@ -231,7 +228,7 @@ class Labelling(Results):
         self._keep([(self.rows.item_of_row[row], check_person(by), content)])
         self._catch_up()
 
-    def add_answers(self, answers: Sequence[dict[str, Any]]) -> int:
+    def add_answers(self, answers: Sequence[JsonObject]) -> int:
         """Take over answers from elsewhere; how many of them are new.
 
         Args:
@@ -252,7 +249,7 @@ class Labelling(Results):
         self._catch_up()
         return len(new)
 
-    def _keep(self, answers: Iterable[tuple[int, str, dict[str, Any]]]) -> None:
+    def _keep(self, answers: Iterable[tuple[int, str, JsonObject]]) -> None:
         """Write answers into the journal: the item, who said it, and what."""
         from superarm.journal.events import AnswerBody
 

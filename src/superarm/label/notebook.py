@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
     from superarm.label.question import Question
 
+Widget = Any  # of ipywidgets
 HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 PICTURE_WIDTH = 224
 
@@ -144,7 +145,7 @@ class Panel:
         self._row.children = () if question is None else (self._row_widget(question),)
         self._labels.children = () if question is None else self._label_widgets(question)
 
-    def _row_widget(self, question: Question) -> Any:
+    def _row_widget(self, question: Question) -> Widget:
         picture = self.job.picture(question.row)
         if picture is not None:
             kind = picture[1].rpartition("/")[2]
@@ -152,7 +153,7 @@ class Panel:
         text = escape(values_text(question.values))
         return self._widgets.HTML(f"<div style='font-size:1.3em;white-space:pre-wrap'>{text}</div>")
 
-    def _label_widgets(self, question: Question) -> tuple[Any, ...]:
+    def _label_widgets(self, question: Question) -> tuple[Widget, ...]:
         if question.yes_no:
             labels = escape(" / ".join(question.labels))
             prompt = self._widgets.HTML(f"Is it <b>{labels}</b>?")
@@ -160,12 +161,12 @@ class Panel:
         buttons = [self._answer_button(label, label=label) for label in question.labels]
         return (*buttons, self._answer_button("None of these", none=True))
 
-    def _answer_button(self, text: str, **answer: Any) -> Any:
+    def _answer_button(self, text: str, **answer: Any) -> Widget:
         button = self._button(text, lambda question: self.job.answer(question, by=self.by, **answer))
         button.layout, button.tooltip = self._layout, text
         return button
 
-    def _button(self, text: str, act: Callable[[Question], None]) -> Any:
+    def _button(self, text: str, act: Callable[[Question], None]) -> Widget:
         """A button that does something about the question, and shows the next one."""
         button = self._widgets.Button(description=text)
         button.on_click(lambda _: self._act(act))

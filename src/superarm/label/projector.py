@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import zip_longest
-from typing import Any
 
+from superarm._types import JsonObject
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.label.belief import Answer
 from superarm.label.names import FILE
@@ -27,13 +27,13 @@ class Projector:
 
     Attributes:
         last_item: that each person answered about.
-        undone_item: the same, of those who took their last answer back.
+        undone: people who took their last answer back, and have not answered since.
     """
 
     def __init__(self, item_of_key: Mapping[str, int], state: State, plan: Plan) -> None:
         self._item_of_key, self.state, self.plan = item_of_key, state, plan
         self.last_item: dict[str, int] = {}
-        self.undone_item: dict[str, int] = {}
+        self.undone: set[str] = set()
         self._has_begun = False
 
     def apply(self, events: list[Event]) -> None:
@@ -64,7 +64,8 @@ class Projector:
             return  # the table does not have it any more
         elif event.kind == CORRECTION:
             self.state.take_back(item, event.body.about)
-            self.last_item[event.body.by] = self.undone_item[event.body.by] = item
+            self.last_item[event.body.by] = item
+            self.undone.add(event.body.by)
         elif event.kind == ANSWER:
             self._apply_answer(item, event.seq, event.body)
 
@@ -76,9 +77,9 @@ class Projector:
         self.state.add_answer(item, Answer(seq, body.by, shown, hit, label, body.audit, body.final))
         if not body.final:
             self.last_item[body.by] = item
-            self.undone_item.pop(body.by, None)
+            self.undone.discard(body.by)
 
-    def _apply_change(self, change: dict[str, Any]) -> None:
+    def _apply_change(self, change: JsonObject) -> None:
         """A change of labels or people; changes of rows and targets change nothing here."""
         state = self.state
         match change:

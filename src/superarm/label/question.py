@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from superarm._types import Array
+from superarm._types import Array, Cell
 from superarm.errors import FeedbackError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Question:
 
     id: str
     row: int
-    values: dict[str, Any]
+    values: dict[str, Cell]
     labels: list[str]
     beliefs: list[float]
     yes_no: bool

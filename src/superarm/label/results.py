@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import need
-from superarm._types import Array
+from superarm._types import Array, Frame, JsonObject
 from superarm.decisions import Decision
 from superarm.label.belief import Answer, possible_labels
 from superarm.label.names import FILE
@@ -97,7 +97,7 @@ class Results:
         ends = np.cumsum([part.sum() for part in parts])
         return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
 
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> list[JsonObject]:
         """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
         if self.target >= 1.0:  # else the scores are those that progress() counts
             self.wrong_labels.score(self.plan.order)
@@ -107,7 +107,7 @@ class Results:
         by_item = [self._item_result(item, item in accepted, float(wrong[item])) for item in items.tolist()]
         return [{"row": row, **by_item[item]} for row, item in enumerate(self.rows.item_of_row)]
 
-    def _item_result(self, item: int, accepted: bool, wrong: float) -> dict[str, Any]:
+    def _item_result(self, item: int, accepted: bool, wrong: float) -> JsonObject:
         """Of an item whose label is accepted, or not, and whose label by the model has this chance to be wrong."""
         state, answers = self.state, self.state.valid_answers(item)
         if state.done[item]:
@@ -124,14 +124,14 @@ class Results:
             "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
         }
 
-    def labels(self) -> Any:
+    def labels(self) -> Frame:
         """The same as `results`, as a Polars frame."""
         need("logs")
         import polars
 
         return polars.DataFrame(self.results())
 
-    def disagreements(self) -> list[dict[str, Any]]:
+    def disagreements(self) -> list[JsonObject]:
         """Rows about which not all answers can be true: row, values, label, answers (by, label, labels, hit)."""
         state, names = self.state, self.state.label_set.names
         conflicts = []

@@ -7,7 +7,7 @@ content: also in a file whose rows were moved, or to which some were added.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from superarm._types import Array
+from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.columns import Columns
 from superarm.data.inference import AFTERWARDS
-from superarm.data.rows import Rows
+from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
 from superarm.data.values import is_missing, parse_scalar
 from superarm.errors import InvalidInput
 from superarm.label.names import exported_columns
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
+
+ColumnOptions = Mapping[str, Sequence[str]]  # text, words, numbers, dates, leave_out: names of columns
 
 
 class LabelRows:
@@ -52,12 +54,12 @@ class LabelRows:
     def __init__(
         self,
         name: str,
-        cells: list[dict[str, Any]],
-        features: dict[str, list[Any]] | Rows,
+        cells: list[dict[str, Cell]],
+        features: dict[str, list[Cell]] | Rows,
         *,
         labels: list[str | None] | None = None,
         truth: list[str | None] | None = None,
-        column_options: dict[str, Any] | None = None,
+        column_options: ColumnOptions | None = None,
         pictures: Sequence[Path | Array] | None = None,
         contents: list[bytes] | None = None,
     ) -> None:
@@ -68,7 +70,7 @@ class LabelRows:
         self.columns = (
             _find_columns(features, name, column_options or {}) if isinstance(features, dict) else None
         )
-        self.read_options: dict[str, Any] = {}
+        self.read_options: JsonObject = {}
         self.n_skipped = 0
         self.item_of_key: dict[str, int] = {}
         self.item_of_row = np.empty(len(cells), np.int64)
@@ -90,7 +92,7 @@ class LabelRows:
     @classmethod
     def read(
         cls,
-        source: Any,
+        source: Frame | str | Path,
         *,
         label: str | None = None,
         answers: str | None = None,
@@ -122,7 +124,7 @@ class LabelRows:
             table = open_table(source)
             content = (table if vectors is None else WithVectors(table, Path(vectors))).read()
             rows = cls._from_columns(table.name, content, label, answers, column_options)
-        options: dict[str, Any] = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
+        options: JsonObject = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
         options |= {name: list(columns) for name, columns in column_options.items()}
         rows.read_options = {name: value for name, value in options.items() if value}
         return rows
@@ -131,10 +133,10 @@ class LabelRows:
     def _from_columns(
         cls,
         name: str,
-        content: dict[str, list[Any]],
+        content: dict[str, list[Cell]],
         label: str | None,
         answers: str | None,
-        column_options: dict[str, Any],
+        column_options: ColumnOptions,
     ) -> LabelRows:
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in content:
@@ -159,7 +161,7 @@ class LabelRows:
 
         stream: Any = open_data(str(path))
         truth: list[str | None] = [str(y if stream.labels is None else stream.labels[y]) for y in stream.y]
-        cells: list[dict[str, Any]] = [{"number": row} for row in range(len(truth))]
+        cells: list[dict[str, Cell]] = [{"number": row} for row in range(len(truth))]
         pictures = None
         if _is_digits(path):
             cells = [{"picture": f"digit {row}"} for row in range(len(truth))]
@@ -224,7 +226,7 @@ class LabelRows:
                 raise InvalidInput.must("show", self.name, wanted, name, among=columns)
         return tuple(names)
 
-    def values(self, row: int, columns: tuple[str, ...]) -> dict[str, Any]:
+    def values(self, row: int, columns: tuple[str, ...]) -> dict[str, Cell]:
         """What people see of a row: these columns, or all if there are none; vectors are nothing to look at."""
         cells = self.cells[row]
         return {
@@ -244,7 +246,7 @@ def _is_digits(path: Path) -> bool:
     return str(path) == "digits" and not path.exists()
 
 
-def _find_columns(features: dict[str, list[Any]], name: str, options: dict[str, Any]) -> Columns:
+def _find_columns(features: dict[str, list[Cell]], name: str, options: ColumnOptions) -> Columns:
     """What each column holds; ids and the like are taken only where there is nothing else."""
     taken = {column: "only known afterwards" for column in features if column.lower() in AFTERWARDS}
     taken |= dict.fromkeys(exported_columns(features), "written by superarm labels export")
@@ -255,7 +257,7 @@ def _find_columns(features: dict[str, list[Any]], name: str, options: dict[str, 
     raise InvalidInput.must("rows", name, "a table with at least one feature", list(features))
 
 
-def _label_cells(cells: list[Any]) -> list[str | None]:
+def _label_cells(cells: list[Cell]) -> list[str | None]:
     """The labels in a column; among numbers NA and its like are gaps, as in all columns."""
     labels = [_label_cell(cell) for cell in cells]
     if all(label is None or not isinstance(parse_scalar(label), str | bool) for label in labels):
@@ -263,27 +265,27 @@ def _label_cells(cells: list[Any]) -> list[str | None]:
     return labels
 
 
-def _label_cell(value: Any) -> str | None:
+def _label_cell(value: Cell) -> str | None:
     """A cell of the label column; whole numbers as people write them."""
     if is_missing(value):
         return None
     return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip() or None
 
 
-def _content(cells: dict[str, Any]) -> bytes:
+def _content(cells: dict[str, Cell]) -> bytes:
     return json.dumps(cells, sort_keys=True, default=_plain).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Cell) -> object:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def _row_bytes(row: Any) -> bytes:
-    parts = (row.dense, row.indices, row.values) if hasattr(row, "indices") else (row,)
+def _row_bytes(row: AnyRow) -> bytes:
+    parts = (row.dense, row.indices, row.values) if isinstance(row, Row) else (row,)
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
-def _check_no_columns(source: str, **options: Any) -> None:
+def _check_no_columns(source: str, **options: object) -> None:
     """Refuse options that are about the columns of a table."""
     for name, value in options.items():
         if value:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from superarm._types import JsonObject
 from superarm.label.labelling import Labelling
 from superarm.label.question import Question
 
@@ -17,7 +17,7 @@ def simulate_labeller(
     *,
     wrong: float = 0.0,
     progress: Callable[[int], object] = lambda items: None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Answer every question out of ``truth``, the label of each row of the table; what came of it.
 
     Args:
@@ -53,7 +53,7 @@ def simulate_labeller(
 
 def simulated_answer(
     question: Question, truth: str | None, wrong: float, random: np.random.Generator
-) -> dict[str, Any]:
+) -> JsonObject:
     """What a person who knows the truth clicks, or beside it, as arguments of `Labelling.answer`."""
     if question.yes_no:
         return {"yes": (truth in question.labels) != (random.random() < wrong)}
