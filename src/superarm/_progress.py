@@ -38,7 +38,7 @@ def progress_bar(total: int | None, unit: str = "rounds", *, quiet: bool = False
     """A bar of rounds, bytes or images; ``tick(n)`` moves it by n. It is gone at the end."""
     if quiet:
         yield lambda n: None
-    elif _in_notebook():
+    elif in_notebook():
         bar = _NotebookBar(total, unit)
         try:
             yield bar.tick
@@ -97,7 +97,7 @@ class _LogLines(_Count):
             print(self, file=sys.stderr, flush=True)
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Whether this is a Jupyter kernel; a plain IPython has none."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
